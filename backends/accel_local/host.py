@@ -1,0 +1,270 @@
+"""The in-process host: one daemon thread, one event loop, every engine of this process on it.
+
+Sync and async callers on any thread or loop hand it coroutines and wait for their results. Cancelling the waiting side
+cancels the coroutine, and with it the engine's request.
+"""
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextvars
+import logging
+import multiprocessing.util  # noqa: F401  its exit hook kills child processes; older than ours, it runs after ours
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from types import FrameType
+from typing import Any, TypeVar, cast
+
+from accel.engine import Engine, EngineConfig, cancel_token
+from accel.errors import CallCancelled, EngineClosed
+
+log = logging.getLogger("accel.local")
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Engine)
+
+
+class _Host:
+    """All state is confined to the loop, except `ready`, which other threads only read."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.ready: dict[EngineConfig[Any], Engine] = {}
+        self._starts: dict[EngineConfig[Any], asyncio.Task[Engine]] = {}  # oldest first
+        self._closing = False
+        self.thread = threading.Thread(target=self._run, name="accel-local", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.close()
+
+    async def engine(self, config: EngineConfig[E]) -> E:
+        """The started engine of `config`. A start that failed is forgotten, so that it can be tried again."""
+        if self._closing:
+            raise EngineClosed("Accel's engines are being shut down.")
+        start = self._starts.get(config)
+        if start is None:
+            # An empty context: an engine must not carry the ContextVars of whoever happened to need it first.
+            start = self.loop.create_task(self._start(config), context=contextvars.Context())
+            start.add_done_callback(lambda done: self._forget_failure(config, done))
+            self._starts[config] = start
+        return cast(E, await asyncio.shield(start))
+
+    async def _start(self, config: EngineConfig[Any]) -> Engine:
+        began = time.monotonic()
+        log.info("starting %s", config.label)
+        engine: Engine = config.create()
+        await engine.start()
+        log.info("%s is ready after %.1f s", config.label, time.monotonic() - began)
+        self.ready[config] = engine
+        return engine
+
+    def _forget_failure(self, config: EngineConfig[Any], done: "asyncio.Task[Engine]") -> None:
+        if done.cancelled() or done.exception() is not None:
+            del self._starts[config]
+
+    async def close(self) -> None:
+        self._closing = True
+        for config, start in reversed(list(self._starts.items())):
+            self.ready.pop(config, None)
+            start.cancel()
+            try:
+                engine = await start
+                await engine.close()
+                log.debug("closed %s", config.label)
+            except asyncio.CancelledError:
+                continue  # it was still starting, and has cleaned up
+            except Exception:
+                # The others must be closed all the same.
+                log.exception("closing %s failed", config.label)
+
+
+_host: _Host | None = None
+_host_lock = threading.Lock()
+
+
+def _get_host() -> _Host:
+    global _host
+    with _host_lock:
+        if _host is None or _host.loop.is_closed():
+            _host = _Host()
+            atexit.unregister(shutdown)  # after a shutdown: our hook must be the youngest again
+            atexit.register(shutdown)
+            _show_progress()
+        return _host
+
+
+def engine(config: EngineConfig[E]) -> E:
+    """The engine of `config`, started if need be (blocks; seconds to a minute). Raises EngineStartError and kin."""
+    host = _get_host()
+    prepare()
+    ready = host.ready.get(config)
+    return cast(E, ready) if ready is not None else run(host.engine(config))
+
+
+async def aengine(config: EngineConfig[E]) -> E:
+    """`engine` for callers on any event loop."""
+    host = _get_host()
+    prepare()
+    ready = host.ready.get(config)
+    return cast(E, ready) if ready is not None else await arun(host.engine(config))
+
+
+def running() -> list[str]:
+    """Labels of the engines that are up."""
+    return [config.label for config in list(_host.ready)] if _host is not None else []
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run on the host's loop and wait. The caller's `cancel_token` aborts it: then raises CallCancelled."""
+    host = _get_host()
+    if threading.current_thread() is host.thread:
+        work.close()
+        raise RuntimeError("A blocking call on the engines' own event loop would wait for itself; await arun() there.")
+    token = cancel_token.get()
+    if token is not None and token.cancelled:
+        work.close()
+        raise CallCancelled
+    future = asyncio.run_coroutine_threadsafe(work, host.loop)
+    forget = token.on_cancel(lambda: _cancel(future)) if token is not None else None
+    try:
+        return future.result()
+    except concurrent.futures.CancelledError:
+        raise _why_cancelled() from None
+    finally:
+        if forget is not None:
+            forget()
+        future.cancel()  # only does something if the wait itself was interrupted, by Ctrl-C
+
+
+async def arun(work: Coroutine[Any, Any, T]) -> T:
+    """Run on the host's loop and await from any loop. Cancelling the awaiting task cancels the work."""
+    host = _get_host()
+    if asyncio.get_running_loop() is host.loop:
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, host.loop))
+
+
+def stream(source: AsyncGenerator[T, None]) -> Iterator[T]:
+    """Iterate a host-side generator from a thread. Leaving the loop early, or the `cancel_token`, aborts it."""
+    host = _get_host()
+    token = cancel_token.get()
+    items: queue.SimpleQueue[T | None] = queue.SimpleQueue()
+    future = asyncio.run_coroutine_threadsafe(_pump(source, items.put), host.loop)
+    future.add_done_callback(lambda _: items.put(None))
+    forget = token.on_cancel(lambda: _cancel(future)) if token is not None else None
+    try:
+        while (item := items.get()) is not None:
+            yield item
+        future.result()
+    except concurrent.futures.CancelledError:
+        raise _why_cancelled() from None
+    finally:
+        if forget is not None:
+            forget()
+        future.cancel()
+
+
+async def astream(source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Iterate a host-side generator from any loop. Closing this generator, or cancelling its task, aborts it."""
+    host, loop = _get_host(), asyncio.get_running_loop()
+    items: asyncio.Queue[T | None] = asyncio.Queue()
+
+    def put(item: T | None) -> None:
+        try:
+            loop.call_soon_threadsafe(items.put_nowait, item)
+        except RuntimeError:  # the consumer's loop is closed: nobody waits any more
+            future.cancel()
+
+    future = asyncio.run_coroutine_threadsafe(_pump(source, put), host.loop)
+    future.add_done_callback(lambda _: put(None))
+    try:
+        while (item := await items.get()) is not None:
+            yield item
+        future.result()
+    except concurrent.futures.CancelledError:
+        raise _why_cancelled() from None
+    finally:
+        future.cancel()
+
+
+async def _pump(source: AsyncGenerator[T, None], put: Callable[[T], None]) -> None:
+    try:
+        async for item in source:
+            put(item)
+    finally:
+        await source.aclose()
+
+
+def _cancel(future: "concurrent.futures.Future[Any]") -> None:
+    future.cancel()
+
+
+def _why_cancelled() -> Exception:
+    token = cancel_token.get()
+    if token is not None and token.cancelled:
+        return CallCancelled()
+    return EngineClosed("The engines were shut down during the call.")
+
+
+def shutdown(timeout_s: float = 30.0) -> None:
+    """Close all engines, youngest first, and stop the host. Idempotent; a later use starts a new host."""
+    global _host
+    with _host_lock:
+        host, _host = _host, None
+    if host is None or host.loop.is_closed():
+        return
+    closing = asyncio.run_coroutine_threadsafe(host.close(), host.loop)
+    try:
+        closing.result(timeout=timeout_s)
+    except concurrent.futures.TimeoutError:
+        log.warning("some engines did not close within %.0f s", timeout_s)
+    finally:
+        host.loop.call_soon_threadsafe(_cancel_rest_and_stop, host.loop)
+        host.thread.join(timeout=5)
+
+
+def _cancel_rest_and_stop(loop: asyncio.AbstractEventLoop) -> None:
+    """Calls still waiting for an engine that is gone must not wait for ever."""
+    rest = asyncio.all_tasks(loop)
+    for task in rest:
+        task.cancel()
+    stopping = asyncio.gather(*rest, return_exceptions=True)
+    stopping.add_done_callback(lambda _: loop.stop())
+    if not rest:
+        loop.stop()
+
+
+def prepare() -> None:
+    """Called where engines are configured: if this is the main thread, SIGTERM closes engines before it ends us.
+
+    A handler that the program installed itself is left alone; it ends in interpreter exit, and so in `shutdown`.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        return
+    owner = os.getpid()
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == owner:  # a forked child inherits the handler, but not the engines
+            shutdown()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
+
+
+def _show_progress() -> None:
+    """Starting an engine takes long: unless the program configured logging itself, say so on stderr."""
+    if log.hasHandlers():
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("accel: %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)

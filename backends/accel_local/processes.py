@@ -1,0 +1,98 @@
+"""Keeps track of the processes that engines start behind our back, so that none outlives us.
+
+Each engine that starts processes keeps a record file in the cache. Closing the engine ends what is left of them and
+removes the record; `sweep` does the same for records whose owner was killed before it could.
+"""
+
+import json
+import logging
+import os
+
+import psutil
+
+from accel_local.cache import cache_dir
+
+log = logging.getLogger("accel.local")
+
+
+class ChildProcesses:
+    """The descendants of this process, named `name_prefix...`, that appeared after this object was made."""
+
+    def __init__(self, name_prefix: str) -> None:
+        self._name_prefix = name_prefix
+        self._before = {child.pid for child in _descendants()}
+        self._known: dict[int, psutil.Process] = {}
+        self._record = cache_dir("run", f"{os.getpid()}-{id(self):x}.json")
+
+    def remember(self) -> None:
+        """Note the ones that exist now. They stay known when their parent dies and they are no descendants any more."""
+        for child in _descendants():
+            if child.pid not in self._before and _name(child).startswith(self._name_prefix):
+                self._known[child.pid] = child
+        self._record.parent.mkdir(parents=True, exist_ok=True)
+        entries = [_identity(child) for child in self._known.values() if child.is_running()]
+        owner = _identity(psutil.Process())
+        self._record.write_text(json.dumps({"owner": owner, "children": entries}))
+
+    def end(self, grace_s: float = 2.0) -> None:
+        """End those still running: politely, then by force. Blocks for at most about twice `grace_s`."""
+        self.remember()
+        _end(list(self._known.values()), grace_s)
+        self._record.unlink(missing_ok=True)
+
+
+def sweep() -> None:
+    """End processes recorded by owners that are gone, and remove their records."""
+    for record in cache_dir("run").glob("*.json"):
+        try:
+            content = json.loads(record.read_text())
+            if _find(*content["owner"]) is not None:
+                continue
+            left = [child for entry in content["children"] if (child := _find(*entry)) is not None]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # another process is just writing or removing it
+        for child in left:
+            log.warning("ending process %d (%s), left behind by a killed program", child.pid, _name(child))
+        _end(left, grace_s=2.0)
+        record.unlink(missing_ok=True)
+
+
+def _end(processes: list[psutil.Process], grace_s: float) -> None:
+    for act in (psutil.Process.terminate, psutil.Process.kill):
+        for process in processes:
+            try:
+                act(process)
+            except psutil.NoSuchProcess:
+                continue
+        _, processes = psutil.wait_procs(processes, timeout=grace_s)
+        if not processes:
+            return
+
+
+def _descendants() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)  # type: ignore[no-any-return]
+
+
+def _identity(process: psutil.Process) -> tuple[int, float]:
+    """Process ids are reused; together with the time of creation they are not."""
+    try:
+        return process.pid, process.create_time()
+    except psutil.NoSuchProcess:
+        return process.pid, 0.0
+
+
+def _find(pid: int, created: float) -> psutil.Process | None:
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - created) < 1.0
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline()) or process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
