@@ -1,0 +1,485 @@
+"""Fake LangChain components that behave like real ones, and the probe that sees what reaches them.
+
+Every answer is a function of the full prompt, except where a class says otherwise. Delays are at most a millisecond and
+are the subject of the properties (they shuffle completions); nothing waits on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
+from pydantic import PrivateAttr
+
+TENANT: ContextVar[str] = ContextVar("tenant", default="a")
+REMOTE_URL = "https://api.example.com/v1"
+
+WORDS = (
+    "amber basin cedar delta ember fjord grove heron island jetty kelp lagoon meadow nectar orchid prairie quartz "
+    "river summit tundra valley willow zephyr harbor canyon"
+).split()
+
+
+class ModelError(Exception):
+    """What a component raises for a prompt it can't serve."""
+
+
+@dataclass(eq=False)
+class Call:
+    """One call that reached a component's leaf method."""
+
+    component: str
+    text: str
+    early: bool
+    answer: str | None = None
+
+
+early_threads: set[int] = set()
+"""Threads of the accelerator that started an early call: filled by the hook `accel.run.threads.before_call`."""
+
+
+def is_early() -> bool:
+    if threading.get_ident() in early_threads:
+        return True
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    code = getattr(task.get_coro(), "cr_code", None) if task else None
+    return code is not None and ("/accel/" in code.co_filename or "/accel_langgraph/" in code.co_filename)
+
+
+@dataclass(eq=False)
+class Probe:
+    """What reached the components of one arm, in order; and their source of tiny delays and of samples."""
+
+    seed: int
+    delay_share: float = 0.2
+    calls: list[Call] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    samples: list[str] = field(default_factory=list)
+    replay: dict[str, list[int]] | None = None
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()
+        self.random = random.Random(self.seed)
+        self.inside: dict[str, list[Call]] = {}
+
+    def delay_s(self) -> float:
+        with self.lock:
+            return self.random.uniform(0.0, 0.001) if self.random.random() < self.delay_share else 0.0
+
+    def enter(self, component: str, text: str, *, exclusive: bool = True, orderly: bool = False) -> Call:
+        call = Call(component, text, is_early())
+        with self.lock:
+            self.calls.append(call)
+            inside = self.inside.setdefault(component, [])
+            if exclusive and inside and (call.early or any(other.early for other in inside)):
+                self.violations.append(f"{component} entered twice at once: {[c.text for c in [*inside, call]]}")
+            if orderly and call.early:
+                self.violations.append(f"{component}, whose answers depend on call order, was called early: {text}")
+            inside.append(call)
+        return call
+
+    def leave(self, call: Call, answer: str | None) -> None:
+        with self.lock:
+            call.answer = answer
+            self.inside[call.component].remove(call)
+
+    def sample(self, text: str, variants: int) -> tuple[int, str]:
+        """A variant nobody can predict (in the plain arm: the one the accelerated program was given), and its id."""
+        with self.lock:
+            chosen = self.random.randrange(variants)
+            if self.replay is not None:
+                waiting = self.replay.get(text)
+                if waiting:
+                    chosen = waiting.pop(0)
+                else:
+                    self.violations.append(f"the plain program samples more often than the accelerated one: {text}")
+            sample_id = f"sample-{len(self.samples)}"
+            self.samples.append(text)
+        return chosen, sample_id
+
+
+def digest(*parts: object) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "big")
+
+
+def follow(prompt: str, *salt: object) -> str:
+    """Follows the instruction: lines, numbered list, bullets, commas, JSON, yes/no or free text, as the prompt says."""
+    number = digest(prompt, *salt)
+    draw = random.Random(number)
+    words = draw.sample(WORDS, 6)
+    asked = prompt.lower()
+    if "fragile" in asked and number % 3 == 0:
+        raise ModelError(f"the provider rejects {number % 1000}")
+    count = 2 + (number % 16 == 0) + (number % 3 == 0)
+    if "yes or no" in asked:
+        return "yes" if number % 4 else "no"
+    if "numbered" in asked:
+        return "\n".join(f"{i + 1}. {words[i]} of the {words[-1]}" for i in range(count))
+    if "bullets" in asked:
+        return "Here you are:\n" + "\n".join(f"- {words[i]} {words[-1]}" for i in range(count))
+    if "commas" in asked:
+        return ", ".join(words[:count])
+    if "json" in asked:
+        return json.dumps({"topic": f"{words[5]} {words[4]}", "items": words[:count]})
+    if "lines" in asked:
+        return "\n".join(f"{words[i]} and {words[-1]}" for i in range(count))
+    return f"{words[0]} {words[1]} near the {words[2]}, {number % 97} {words[3]}."
+
+
+def sampled(prompt: str, variant: int) -> str:
+    """One of the possible answers of the sampled model."""
+    return follow(prompt.replace("fragile", ""), variant)
+
+
+def as_text(messages: Sequence[BaseMessage]) -> str:
+    return "\n".join(f"{message.type}: {message.content}" for message in messages)
+
+
+class FollowerChat(BaseChatModel):
+    """Only the synchronous leaf: the simplest chat model anyone writes. Nothing is known of it: one call at a time."""
+
+    name_in_log: str = "follower"
+    style: str = ""
+    _probe: Probe = PrivateAttr()
+    _exclusive: bool = PrivateAttr(default=True)
+
+    def __init__(self, probe: Probe, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._probe = probe
+
+    @property
+    def _llm_type(self) -> str:
+        return "follower"
+
+    def _answer(self, text: str, stop: list[str] | None, options: dict[str, Any]) -> AIMessage:
+        length = options.get("length", 0)
+        return AIMessage(follow(text, self.style, stop, length)[: 400 if not length else 20 + length])
+
+    def _serve(self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]) -> ChatResult:
+        text = as_text(messages)
+        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        answer = None
+        try:
+            time.sleep(self._probe.delay_s())
+            answer = self._answer(text, stop, options)
+        finally:
+            self._probe.leave(call, str(answer.content) if answer else None)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._serve(messages, stop, kwargs)
+
+
+class StreamingChat(FollowerChat):
+    """All four leaves; streams word by word."""
+
+    name_in_log: str = "streaming"
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        text = as_text(messages)
+        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        answer = None
+        try:
+            await asyncio.sleep(self._probe.delay_s())
+            answer = self._answer(text, stop, kwargs)
+        finally:
+            self._probe.leave(call, str(answer.content) if answer else None)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        text = as_text(messages)
+        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        sent = ""
+        try:
+            time.sleep(self._probe.delay_s())
+            for chunk in chunks_of(self._answer(text, stop, kwargs)):
+                if run_manager:
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                sent += chunk.text
+                yield chunk
+        finally:
+            self._probe.leave(call, sent)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        text = as_text(messages)
+        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        sent = ""
+        try:
+            await asyncio.sleep(self._probe.delay_s())
+            for chunk in chunks_of(self._answer(text, stop, kwargs)):
+                if run_manager:
+                    await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                sent += chunk.text
+                yield chunk
+        finally:
+            self._probe.leave(call, sent)
+
+
+def chunks_of(message: AIMessage) -> Iterator[ChatGenerationChunk]:
+    words = str(message.content).split(" ")
+    for position, word in enumerate(words):
+        text = word if position == 0 else f" {word}"
+        last = {"chunk_position": "last"} if position == len(words) - 1 else {}
+        yield ChatGenerationChunk(message=AIMessageChunk(content=text, id=message.id, **last))
+
+
+class LocalChat(StreamingChat):
+    """Declared: pure, local, eight calls at a time."""
+
+    name_in_log: str = "local"
+    _exclusive: bool = PrivateAttr(default=False)
+
+
+class RemoteChat(StreamingChat):
+    """A provider somewhere else: what it receives has left the building."""
+
+    name_in_log: str = "remote"
+    base_url: str = REMOTE_URL
+    api_key: str = "sk-fake"
+
+
+class SampledChat(LocalChat):
+    """One of three possible answers per prompt; each answer carries an id of its own, as providers' answers do."""
+
+    name_in_log: str = "sampled"
+    temperature: float = 0.9
+
+    def _answer(self, text: str, stop: list[str] | None, options: dict[str, Any]) -> AIMessage:
+        follow(text)  # Whether it fails depends on the prompt alone, so that the other arm can replay it.
+        variant, sample_id = self._probe.sample(text, 3)
+        return AIMessage(sampled(text, variant), id=sample_id, response_metadata={"sample": [text, variant]})
+
+
+class ScriptedChat(FollowerChat):
+    """Answers depend on the order of calls: must never be called early."""
+
+    name_in_log: str = "scripted"
+    position: int = 0
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        call = self._probe.enter(self.name_in_log, as_text(messages), orderly=True)
+        self.position += 1
+        answer = f"reply {self.position}: {WORDS[self.position % len(WORDS)]}"
+        self._probe.leave(call, answer)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(answer))])
+
+
+class TenantChat(LocalChat):
+    """The answer depends on who asks, and that is in a ContextVar."""
+
+    name_in_log: str = "tenant"
+
+    def _answer(self, text: str, stop: list[str] | None, options: dict[str, Any]) -> AIMessage:
+        tenant = TENANT.get()
+        return AIMessage(f"[{tenant}] {follow(text, tenant)}")
+
+
+class FakeEmbeddings(Embeddings):
+    """Declared: local, elementwise."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+
+    def _vector(self, text: str) -> list[float]:
+        draw = random.Random(digest(text))
+        return [draw.random() for _ in range(4)]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        call = self.probe.enter("embed", "\n".join(texts), exclusive=False)
+        time.sleep(self.probe.delay_s())
+        self.probe.leave(call, None)
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        call = self.probe.enter("embed", text, exclusive=False)
+        time.sleep(self.probe.delay_s())
+        self.probe.leave(call, None)
+        return self._vector(text)
+
+
+class FakeStore(VectorStore):
+    """In-memory store. `rows` may change behind its back: `rows[...] = ...` is another process writing."""
+
+    def __init__(self, probe: Probe, name: str = "store", embedding: Embeddings | None = None) -> None:
+        self.probe = probe
+        self.name = name
+        self.embedding = embedding
+        self.rows: dict[str, str] = {}
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        return self.embedding
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        texts = list(texts)
+        ids = ids or [f"{digest(text) % 10**8:08d}" for text in texts]
+        call = self.probe.enter(self.name, f"add {texts}", orderly=True)
+        if self.embedding:
+            self.embedding.embed_documents(texts)
+        self.rows.update(zip(ids, texts, strict=True))
+        self.probe.leave(call, None)
+        return ids
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        call = self.probe.enter(self.name, f"delete {ids}", orderly=True)
+        for row in ids if ids is not None else list(self.rows):
+            self.rows.pop(row, None)
+        self.probe.leave(call, None)
+        return True
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        call = self.probe.enter(self.name, query)
+        time.sleep(self.probe.delay_s())
+        if self.embedding:
+            self.embedding.embed_query(query)
+        found = nearest(query, self.rows, k)
+        self.probe.leave(call, None)
+        return found
+
+    @classmethod
+    def from_texts(
+        cls, texts: list[str], embedding: Embeddings, metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
+    ) -> FakeStore:
+        store = cls(Probe(0), embedding=embedding)
+        store.add_texts(texts, metadatas)
+        return store
+
+
+class ReadonlyStore(FakeStore):
+    """Declared readonly: nobody writes while programs run."""
+
+
+def nearest(query: str, rows: dict[str, str], k: int) -> list[Document]:
+    wanted = set(query.lower().split())
+
+    def score(row: str) -> tuple[int, int]:
+        return (-len(wanted & set(rows[row].lower().split())), digest(query, row))
+
+    return [Document(rows[row], id=row, metadata={"row": row}) for row in sorted(rows, key=score)[:k]]
+
+
+class KeywordRetriever(BaseRetriever):
+    """A custom retriever over rows that the program may change."""
+
+    rows: dict[str, str]
+    k: int = 2
+    _probe: Probe = PrivateAttr()
+
+    def __init__(self, probe: Probe, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._probe = probe
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        call = self._probe.enter("retriever", query)
+        time.sleep(self._probe.delay_s())
+        self._probe.leave(call, None)
+        return nearest(query, self.rows, self.k)
+
+
+class RewritingRetriever(KeywordRetriever):
+    """A composite: asks a model before it searches."""
+
+    model: BaseChatModel
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        rewritten = self.model.invoke(f"Rewrite the query {query}").content
+        return nearest(str(rewritten), self.rows, self.k)
+
+
+@dataclass(eq=False)
+class Parts:
+    """The components of one arm, under the names that programs use."""
+
+    probe: Probe
+
+    def __post_init__(self) -> None:
+        probe = self.probe
+        documents = [f"{WORDS[i]} {WORDS[-i - 1]} fact {i}" for i in range(8)]
+        self.local = LocalChat(probe)
+        self.follower = FollowerChat(probe)
+        self.remote = RemoteChat(probe)
+        self.sampled = SampledChat(probe)
+        self.scripted = ScriptedChat(probe)
+        self.tenant = TenantChat(probe)
+        self.embed = FakeEmbeddings(probe)
+        self.store = FakeStore(probe, "store", self.embed)
+        self.library = ReadonlyStore(probe, "library")
+        self.library.rows = {f"d{i}": text for i, text in enumerate(documents)}
+        self.retriever = KeywordRetriever(probe, rows=dict(self.library.rows))
+        self.rewriter = RewritingRetriever(probe, rows=dict(self.library.rows), model=self.local)
+
+    def namespace(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "probe"}
+
+    def stored(self) -> dict[str, object]:
+        """What the run left behind in its components."""
+        return {"store": dict(self.store.rows), "retriever": dict(self.retriever.rows), "next": self.scripted.position,
+                "styles": [model.style for model in (self.local, self.follower, self.remote)]}
+
+
+def register_fakes(register: Callable[..., object]) -> None:
+    """Declares of the fakes what the user of such components would declare."""
+    for model in (LocalChat, SampledChat, TenantChat):
+        register(model, pure=True, local=True, concurrency=8)
+    register(FakeEmbeddings, pure=True, local=True, concurrency=8, elementwise=True)
+    register(ReadonlyStore, readonly=True, local=True)
