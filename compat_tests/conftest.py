@@ -1,13 +1,26 @@
-"""Prints what the property tests covered."""
+"""Runs the modules that say ACCEL_DIFFERENTIAL in three modes, and prints what was covered."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from compat_tests import plugin
 from compat_tests.differential import session_counts
+from compat_tests.plugin import accel_mode
+
+__all__ = ["accel_mode"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if not metafunc.config.pluginmanager.has_plugin("compat_tests.plugin"):
+        plugin.pytest_generate_tests(metafunc)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if not terminalreporter.config.pluginmanager.has_plugin("compat_tests.plugin"):
+        plugin.pytest_terminal_summary(terminalreporter)
     counts = session_counts
     if counts:
         terminalreporter.write_line(

@@ -27,15 +27,10 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
-
-from compat_tests.fakes import TENANT, ModelError, Parts, Probe, early_threads, is_early, register_fakes, sampled
+from compat_tests.fakes import TENANT, ModelError, Parts, register_fakes, sampled
+from compat_tests.normal import plain
+from compat_tests.probe import Probe, early_threads, is_early
 from compat_tests.programs import PRELUDE, Program, Request, generate
-
-UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-GIVEN_IDS = re.compile(rf"(?:(?:lc_)?run-+)?{UUID}|sample-\d+")
-
 
 session_counts: Counter[str] = Counter()
 """Of all programs that this test session ran; `conftest.py` prints them."""
@@ -47,22 +42,6 @@ class Accelerator(Protocol):
     def accelerate(self, graph: Any, **options: Any) -> Any: ...
 
     def settle(self, timeout_s: float = 30.0) -> Any: ...
-
-
-def plain(value: Any) -> Any:
-    """A copy of the value that can be compared: messages with all they carry, generated ids made equal."""
-    if isinstance(value, BaseMessage):
-        return type(value).__name__, plain({k: v for k, v in value.__dict__.items() if k != "chunk_position"})
-    if isinstance(value, Document):
-        return "Document", value.id, value.page_content, plain(value.metadata)
-    if isinstance(value, dict):
-        return {plain(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, BaseException):
-        return (type(value).__name__, plain(value.args), plain(getattr(value, "__notes__", [])),
-                plain(value.__cause__), plain(value.__context__))
-    return GIVEN_IDS.sub("<id>", value) if isinstance(value, str) else value
 
 
 @dataclass
@@ -326,7 +305,7 @@ def with_chaos() -> Accelerator:
     draw = random.Random(0)
 
     def before_call() -> None:
-        early_threads.add(threading.get_ident())
+        early_threads.add(threading.current_thread())
         if draw.random() < 0.3:
             time.sleep(draw.uniform(0.0, 0.001))
 

@@ -1,4 +1,4 @@
-"""Fake LangChain components that behave like real ones, and the probe that sees what reaches them.
+"""Fake LangChain components that behave like real ones.
 
 Every answer is a function of the full prompt, except where a class says otherwise. Delays are at most a millisecond and
 are the subject of the properties (they shuffle completions); nothing waits on them.
@@ -10,11 +10,10 @@ import asyncio
 import hashlib
 import json
 import random
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -31,6 +30,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 
+from compat_tests.probe import Probe
+
 TENANT: ContextVar[str] = ContextVar("tenant", default="a")
 REMOTE_URL = "https://api.example.com/v1"
 
@@ -42,83 +43,6 @@ WORDS = (
 
 class ModelError(Exception):
     """What a component raises for a prompt it can't serve."""
-
-
-@dataclass(eq=False)
-class Call:
-    """One call that reached a component's leaf method."""
-
-    component: str
-    text: str
-    early: bool
-    answer: str | None = None
-
-
-early_threads: set[int] = set()
-"""Threads of the accelerator that started an early call: filled by the hook `accel.run.threads.before_call`."""
-
-
-def is_early() -> bool:
-    if threading.get_ident() in early_threads:
-        return True
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return False
-    code = getattr(task.get_coro(), "cr_code", None) if task else None
-    return code is not None and ("/accel/" in code.co_filename or "/accel_langgraph/" in code.co_filename)
-
-
-@dataclass(eq=False)
-class Probe:
-    """What reached the components of one arm, in order; and their source of tiny delays and of samples."""
-
-    seed: int
-    delay_share: float = 0.2
-    calls: list[Call] = field(default_factory=list)
-    violations: list[str] = field(default_factory=list)
-    samples: list[str] = field(default_factory=list)
-    replay: dict[str, list[int]] | None = None
-
-    def __post_init__(self) -> None:
-        self.lock = threading.Lock()
-        self.random = random.Random(self.seed)
-        self.inside: dict[str, list[Call]] = {}
-
-    def delay_s(self) -> float:
-        with self.lock:
-            return self.random.uniform(0.0, 0.001) if self.random.random() < self.delay_share else 0.0
-
-    def enter(self, component: str, text: str, *, exclusive: bool = True, orderly: bool = False) -> Call:
-        call = Call(component, text, is_early())
-        with self.lock:
-            self.calls.append(call)
-            inside = self.inside.setdefault(component, [])
-            if exclusive and inside and (call.early or any(other.early for other in inside)):
-                self.violations.append(f"{component} entered twice at once: {[c.text for c in [*inside, call]]}")
-            if orderly and call.early:
-                self.violations.append(f"{component}, whose answers depend on call order, was called early: {text}")
-            inside.append(call)
-        return call
-
-    def leave(self, call: Call, answer: str | None) -> None:
-        with self.lock:
-            call.answer = answer
-            self.inside[call.component].remove(call)
-
-    def sample(self, text: str, variants: int) -> tuple[int, str]:
-        """A variant nobody can predict (in the plain arm: the one the accelerated program was given), and its id."""
-        with self.lock:
-            chosen = self.random.randrange(variants)
-            if self.replay is not None:
-                waiting = self.replay.get(text)
-                if waiting:
-                    chosen = waiting.pop(0)
-                else:
-                    self.violations.append(f"the plain program samples more often than the accelerated one: {text}")
-            sample_id = f"sample-{len(self.samples)}"
-            self.samples.append(text)
-        return chosen, sample_id
 
 
 def digest(*parts: object) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from compat_tests import differential
 from compat_tests.differential import session_counts
-from compat_tests.fakes import Call, Probe
+from compat_tests.probe import Call, Probe
 from compat_tests.programs import generate
 
 PROGRAMS = int(os.environ.get("ACCEL_PROPERTY_PROGRAMS", "2000"))
