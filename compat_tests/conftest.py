@@ -8,14 +8,26 @@ import pytest
 
 from compat_tests import plugin
 from compat_tests.differential import session_counts
-from compat_tests.plugin import accel_mode
+from compat_tests.fakes import Parts, register_fakes
+from compat_tests.plugin import accel_mode, compared
+from compat_tests.probe import Probe
 
-__all__ = ["accel_mode"]
+__all__ = ["accel_mode", "compared"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not metafunc.config.pluginmanager.has_plugin("compat_tests.plugin"):
         plugin.pytest_generate_tests(metafunc)
+
+
+@pytest.fixture
+def parts(request: pytest.FixtureRequest) -> Parts:
+    """Fake components; declared to the accelerator where the test has one."""
+    if request.getfixturevalue("accel_mode") != "plain":
+        import accel
+
+        register_fakes(accel.register)
+    return Parts(Probe(0))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -19,7 +19,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -86,6 +86,9 @@ class Session:
             total.update(demanded=report.demanded, issued=report.issued, retired=report.retired, wasted=report.wasted)
         if self.mode == "accelerated":
             learnt[self.test] = [(sorted(graph.nodes), graph.plan) for graph in self.graphs]
+
+
+current = pytest.StashKey[Session]()
 
 
 @contextmanager
@@ -241,6 +244,7 @@ def accel_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     mode: str = request.param
     test = request.node.nodeid.replace(f"-{mode}", "").replace(f"{mode}-", "").replace(f"[{mode}]", "")
     session = Session(mode, test)
+    request.node.stash[current] = session
     compile_plain = StateGraph.compile
     monkeypatch.setattr(StateGraph, "compile", lambda *args, **options: session.adopt(compile_plain(*args, **options)))
     if mode == "forced":
@@ -263,6 +267,13 @@ def accel_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
             counts[mode]["mismatches"] += bool(differences)
             if differences:
                 pytest.fail("not as the plain graph:\n" + "\n".join(differences), pytrace=False)
+
+
+@pytest.fixture
+def compared(accel_mode: str, request: pytest.FixtureRequest) -> Callable[..., None]:
+    """For tests written for this plugin: whatever else must be equal in all modes."""
+    log = request.node.stash[current].log
+    return lambda *values: log.append([-1, "compared", plain(values), [], None])
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
