@@ -84,7 +84,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to decode. Temperature 0 is greedy; a stop string ends the text and is not part of it."""
+    """How to decode. Temperature 0 is greedy; a stop string ends the text and is not part of it.
+
+    `ignore_end` decodes on past the model's own end of answer, for measuring.
+    """
 
     max_tokens: int = 256
     temperature: float = 0.0
@@ -92,6 +95,7 @@ class Sampling:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     constraint: Constraint | None = None
+    ignore_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

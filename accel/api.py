@@ -1,0 +1,91 @@
+"""What users call: `accelerate`, `pure`, `uninstall`, `settle`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, TypeVar
+
+from . import intercept
+from .errors import ConfigurationError, MissingExtra
+from .learn.plan import Plan
+from .run.run import Budget, Settings
+from .run.threads import issuer, learner
+
+T = TypeVar("T")
+
+_SPECULATE = ("certain", "likely", "off")
+_EGRESS = ("known", "inputs")
+_scopes: dict[tuple[str, str], Plan] = {}
+
+
+def accelerate(
+    obj: T,
+    *,
+    speculate: str = "certain",
+    egress: str = "known",
+    pure_nodes: Iterable[str] = (),
+    plan: Plan | str | None = None,
+    plan_scope: str | None = None,
+    budget: Budget | None = None,
+) -> T:
+    """The same kind of object, with the same results, sooner.
+
+    `obj`: a compiled LangGraph graph; it is not changed. `speculate`: "certain" issues only what every run so far
+    demanded and the graph's shape makes sure of, "likely" also what usually happens, "off" only records. `egress`:
+    "known" sends a value early to a remote endpoint only if that endpoint has it already, "inputs" lifts that.
+    `plan`: a plan of an earlier object, or the path of a saved one. `plan_scope`: objects of one scope share what they
+    learn (for tenants: one scope each).
+
+    Raises TypeError for anything else, naming what is accepted; ConfigurationError for unknown options.
+    """
+    if speculate not in _SPECULATE:
+        raise ConfigurationError(f"speculate={speculate!r} is not known.", f"Use one of {', '.join(_SPECULATE)}.")
+    if egress not in _EGRESS:
+        raise ConfigurationError(f"egress={egress!r} is not known.", f"Use one of {', '.join(_EGRESS)}.")
+    if not _is_langgraph(obj):
+        raise TypeError(
+            f"accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), not {type(obj).__name__}: "
+            f"{_short(obj)}. For LangGraph support: pip install 'accelgraph[langgraph]'"
+        )
+    try:
+        adapter = import_module("accel_langgraph.graph")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("accelerate() for LangGraph", "langgraph", error.name or "") from error
+    if isinstance(plan, str):
+        from .learn.saved import load
+
+        plan = load(plan)
+    if plan is None and plan_scope is not None:
+        plan = _scopes.setdefault((plan_scope, _program(obj)), Plan())
+    settings = Settings(speculate, egress, budget or Budget())
+    return adapter.accelerate_graph(obj, settings, plan, tuple(pure_nodes))  # type: ignore[no-any-return]
+
+
+def _is_langgraph(obj: object) -> bool:
+    pregel = sys.modules.get("langgraph.pregel")
+    return pregel is not None and isinstance(obj, pregel.Pregel)
+
+
+def _program(obj: Any) -> str:
+    """Which program an object is: its type and nodes. Objects of one scope share a plan only for the same program."""
+    return f"{type(obj).__qualname__}:{','.join(sorted(obj.nodes))}"
+
+
+def _short(obj: object) -> str:
+    text = repr(obj)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def settle(timeout_s: float = 30.0) -> bool:
+    """Wait until everything that happened so far has been followed and learnt; False if that takes longer."""
+    return issuer.settle(timeout_s) and learner.settle(timeout_s)
+
+
+def uninstall() -> None:
+    """Restore every class Accel has patched. Accelerated objects go on working, without acceleration."""
+    intercept.uninstall()
+    components = sys.modules.get("accel_langgraph.components")
+    if components is not None:
+        components.forget_classes()

@@ -1,0 +1,266 @@
+"""Evaluate a template against what a run knows: the value, a known prefix, or unknown.
+
+That answer is all the runtime needs to issue a call early or to prefill the beginning of its prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from .extract import Open, Partial, extract
+from .ir import Clip, Counter, Each, Extract, Join, Leaf, Node, Ref, Star, Step, Strip, Template, Whole
+from .values import Opaque, Tree, freeze, leaves
+
+Index = tuple[int, ...]
+
+
+class _Unknown:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN = _Unknown()
+"""Not known yet, or never (a path that the value doesn't have)."""
+
+
+class Env(Protocol):
+    """What is known: for every node its output; for a node with many outputs a list of them, `Open` while more may
+    come, with `UNKNOWN` in the gaps."""
+
+    def value(self, node: str) -> Tree: ...
+
+
+def step_into(value: Tree, step: Step) -> Tree:
+    """One step of a path; `UNKNOWN` where the value has no such step."""
+    if isinstance(step, str):
+        return value.get(step, UNKNOWN) if isinstance(value, dict) else UNKNOWN
+    if isinstance(step, int):
+        return value[step] if isinstance(value, list) and -len(value) <= step < len(value) else UNKNOWN
+    if not isinstance(value, str):
+        return UNKNOWN
+    done = not isinstance(value, Partial)
+    if isinstance(step, Extract):
+        return extract(step.name, value, done)
+    if isinstance(step, Strip):
+        return value.strip() if done else Partial(value.lstrip().rstrip())
+    if isinstance(step, Clip):
+        return str(value[: step.n]) if done or len(value) >= step.n else value
+    raise TypeError(f"a star must be bound before it is followed: {step}")
+
+
+def follow(value: Tree, path: tuple[Step, ...], binding: Index = ()) -> Tree:
+    """`value` followed along `path`, its stars bound in order by `binding`."""
+    bound = iter(binding)
+    for step in path:
+        if value is UNKNOWN:
+            return UNKNOWN
+        value = step_into(value, next(bound) if isinstance(step, Star) else step)
+    return value
+
+
+def enumerate_stars(value: Tree, path: tuple[Step, ...], binding: Index = ()) -> tuple[list[Index], bool]:
+    """All index tuples of the path's stars that are known so far, in order, and whether that is all of them.
+
+    `binding` fixes the leading stars. The values behind the tuples may still be unknown.
+    """
+    found: list[Index] = []
+    complete = True
+
+    def visit(value: Tree, at: int, index: Index) -> None:
+        nonlocal complete
+        while at < len(path) and not isinstance(path[at], Star):
+            value = step_into(value, path[at])
+            at += 1
+        if at == len(path):
+            found.append(index)
+            return
+        if len(index) < len(binding):
+            visit(step_into(value, binding[len(index)]), at + 1, (*index, binding[len(index)]))
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                if not complete:
+                    return  # keep the order: nothing after a gap is enumerated
+                visit(item, at + 1, (*index, i))
+            if isinstance(value, Open):
+                complete = False
+        else:
+            complete = False
+
+    visit(value, 0, ())
+    return found, complete
+
+
+def as_text(value: Tree) -> str | None:
+    """How a hole shows the value in a text; None for what Accel doesn't paste."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool | int | float):
+        return str(value)
+    return None
+
+
+def _items(join: Join, binding: Index, env: Env) -> Iterator[str | None]:
+    """The elements of a join in order, a `Partial` where one is still growing; None at the first gap."""
+    value = env.value(join.ref.node)
+    if value is UNKNOWN:
+        yield None
+        return
+    tuples, complete = enumerate_stars(value, join.ref.path, binding[: join.bound])
+    if join.limit is not None and len(tuples) >= join.limit:
+        tuples, complete = tuples[: join.limit], True
+    for index in tuples:
+        text = as_text(follow(value, join.ref.path, index))
+        yield text
+        if text is None or isinstance(text, Partial):
+            return
+    if not complete:
+        yield None
+
+
+def _join(join: Join, binding: Index, env: Env) -> str:
+    """The joined text; a `Partial` up to the first gap."""
+    out: list[str] = []
+    for i, item in enumerate(_items(join, binding, env)):
+        if i and not (item is None):
+            out.extend(part if isinstance(part, str) else str(i + part.offset) for part in join.sep)
+        if item is not None:
+            out.append(item)
+        if item is None or isinstance(item, Partial):
+            return Partial("".join(out))
+    return "".join(out)
+
+
+def text_of(template: Template, binding: Index, position: int, env: Env) -> str:
+    """The text; a `Partial` of what is known up to the first gap."""
+    out: list[str] = []
+    for part in template.parts:
+        if isinstance(part, str):
+            out.append(part)
+        elif isinstance(part, Counter):
+            out.append(str(position + part.offset))
+        elif isinstance(part, Join):
+            joined = _join(part, binding, env)
+            out.append(joined)
+            if isinstance(joined, Partial):
+                return Partial("".join(out))
+        else:
+            value = follow(env.value(part.node), part.path, binding[: part.stars])
+            text = as_text(value)
+            if text is None:
+                return Partial("".join(out))
+            out.append(text)
+            if isinstance(text, Partial):
+                return Partial("".join(out))
+    return "".join(out)
+
+
+def has_gap(tree: Tree) -> bool:
+    """Whether anything in the tree is still unknown, open or partial."""
+    if tree is UNKNOWN or isinstance(tree, Open | Partial):
+        return True
+    if isinstance(tree, dict):
+        return any(map(has_gap, tree.values()))
+    return isinstance(tree, list) and any(map(has_gap, tree))
+
+
+def _leaf(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:
+    if isinstance(leaf, Template):
+        return text_of(leaf, binding, position, env)
+    value = env.value(leaf.ref.node)
+    if isinstance(leaf, Whole):
+        return follow(value, leaf.ref.path, binding[: leaf.ref.stars])
+    if value is UNKNOWN:
+        return UNKNOWN
+    tuples, complete = enumerate_stars(value, leaf.ref.path)
+    items = [text_of(leaf.body, index, i, env) for i, index in enumerate(tuples)]
+    return items if complete else Open(items)
+
+
+def evaluate(tree: Tree, binding: Index, position: int, env: Env) -> Tree:
+    """A node's input for the element with this binding at this position; see `has_gap` for what is missing."""
+    if isinstance(tree, Template | Whole | Each):
+        return _leaf(tree, binding, position, env)
+    if isinstance(tree, dict):
+        return {key: evaluate(value, binding, position, env) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [evaluate(value, binding, position, env) for value in tree]
+    return tree
+
+
+class Prediction:
+    """The elements of one node as far as they are known: inputs in order, gaps included."""
+
+    __slots__ = ("bindings", "complete", "inputs")
+
+    def __init__(self, inputs: list[Tree], bindings: list[Index], complete: bool) -> None:
+        self.inputs = inputs
+        self.bindings = bindings
+        self.complete = complete
+        """Whether the number of elements is final."""
+
+
+def predict(node: Node, env: Env) -> Prediction:
+    """The inputs of all elements of `node` in program order, equal ones dropped where the program drops them."""
+    level = node.level
+    if level is None:
+        return Prediction([evaluate(node.input, (), 0, env)], [()], True)
+    if level.domain is None:
+        one = evaluate(node.input, (), 0, env)
+        return Prediction([one] * level.repeat, [()] * level.repeat, True)
+    value = env.value(level.domain.node)
+    tuples, complete = enumerate_stars(value, level.domain.path) if value is not UNKNOWN else ([], False)
+    inputs: list[Tree] = []
+    bindings: list[Index] = []
+    seen: set[Any] = set()
+    cap = level.cap
+    for index in tuples:
+        if cap is not None and len(inputs) >= cap:
+            break
+        item = evaluate(node.input, index, len(inputs), env)
+        if level.distinct:
+            if has_gap(item):
+                return Prediction(inputs, bindings, False)  # an equal one may still drop out: positions aren't final
+            key = freeze(item)
+            if key in seen:
+                continue
+            seen.add(key)
+        inputs.append(item)
+        bindings.append(index)
+    return Prediction(inputs, bindings, level.exact and (complete or (cap is not None and len(inputs) >= cap)))
+
+
+def is_opaque(tree: Tree) -> bool:
+    """Whether a tree holds something that can't be saved or sent."""
+    if isinstance(tree, Opaque):
+        return True
+    if isinstance(tree, dict):
+        return any(map(is_opaque, tree.values()))
+    return isinstance(tree, list) and any(map(is_opaque, tree))
+
+
+def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
+    """Every value that holes put into the input of an element: what would leave with the call, beside the template."""
+    found: list[str] = []
+    for leaf in _leaf_nodes(tree):
+        if isinstance(leaf, Template):
+            holes: tuple[Any, ...] = leaf.holes
+            for hole in holes:
+                if isinstance(hole, Join):
+                    found.extend(item for item in _items(hole, binding, env) if item is not None)
+                elif isinstance(hole, Ref):
+                    found.append(str(text_of(Template((hole,)), binding, position, env)))
+        else:
+            value = _leaf(leaf, binding, position, env)
+            found.extend(str(v) for _, v in leaves(value) if v is not None and not isinstance(v, Opaque | _Unknown))
+    return found
+
+
+def _leaf_nodes(tree: Tree) -> Iterator[Leaf]:
+    if isinstance(tree, Template | Whole | Each):
+        yield tree
+    elif isinstance(tree, dict | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from _leaf_nodes(value)

@@ -1,0 +1,161 @@
+"""Leaf methods of component classes, patched once on the concrete class that defines them.
+
+Outside an accelerated run a patched method costs one context look-up. `uninstall` restores every class.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import wrapt
+
+from .values import Tree
+
+if TYPE_CHECKING:
+    from .run.call import Call
+    from .run.run import Run
+
+Kind = Literal["sync", "async", "stream", "astream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How one leaf method of a component family is seen. Adapters write these; the core calls them."""
+
+    name: str
+    family: str
+    """Methods of one family answer the same question: a call of one may be answered by another."""
+    op: str
+    kind: Kind
+    read: Callable[[Any, tuple[Any, ...], dict[str, Any]], Tree]
+    """The full input of a call as a tree, without what the framework passes for itself."""
+    build: Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]
+    """Live arguments for an early call with this input."""
+    view: Callable[[Any], Tree]
+    """The output as a tree; of chunks merged for streams."""
+    merge: Callable[[list[Any]], Any] | None = None
+    """One result out of a stream's chunks."""
+    delta: Callable[[Any], str] | None = None
+    """The text a chunk adds to the output's ``content``."""
+    copy: Callable[[Any], Any] | None = None
+    """How a result is handed out again; None where a result may retire only once."""
+    streamed: str = ""
+    """The streaming method of the same family and colour."""
+    sync_name: str = ""
+    """For coroutines: the same method without a loop."""
+    tokens: Callable[[Any], tuple[int, int]] | None = None
+    """Prompt and output tokens of a result."""
+    prefill: str = ""
+    """The component's method that warms its cache with a prompt whose last text is only a prefix, if it has one."""
+    by_object: bool = False
+    """Components of this family are themselves only (stores, retrievers, tools)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the current code runs: in which run, inside which call, early or as the program's own."""
+
+    run: Run
+    within: str = ""
+    """The framework node that is running."""
+    call: Call | None = None
+    early: bool = False
+
+
+scope: ContextVar[Scope | None] = ContextVar("accel_scope", default=None)
+
+METHODS: dict[tuple[str, str], Method] = {}
+"""All methods that adapters have declared, by family and name."""
+
+_installed: dict[tuple[type, str], Any] = {}
+_lock = threading.Lock()
+_epochs: defaultdict[object, int] = defaultdict(int)
+
+
+def resource_of(component: Any) -> object:
+    """What a read reads and a write changes: the store's own name where it has one, else the object."""
+    name = getattr(component, "accel_resource", None)
+    return name() if callable(name) else id(component)
+
+
+def epoch(resource: object) -> int:
+    """How many writes to this resource passed through this process, in or outside runs."""
+    return _epochs[resource]
+
+
+def bump(resource: object) -> None:
+    with _lock:
+        _epochs[resource] += 1
+
+
+def _wrapper(method: Method) -> Callable[..., Any]:
+    writes = method.op == "ingestion"
+
+    def intercept(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        here = scope.get()
+        if here is None:
+            return _write_outside(instance, wrapped, args, kwargs) if writes else wrapped(*args, **kwargs)
+        return here.run.demand(here, method, instance, wrapped, args, kwargs)
+
+    return intercept
+
+
+def _write_outside(instance: Any, wrapped: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A write outside any run still moves the epoch; before and after, so that no read spans it."""
+    resource = resource_of(instance)
+    bump(resource)
+    result = wrapped(*args, **kwargs)
+    if hasattr(result, "__await__"):
+        return _bump_after(resource, result)
+    bump(resource)
+    return result
+
+
+async def _bump_after(resource: object, result: Any) -> Any:
+    try:
+        return await result
+    finally:
+        bump(resource)
+
+
+def install(cls: type, method: Method) -> None:
+    """Patch `cls.name` if the class itself defines it. Idempotent."""
+    key = (cls, method.name)
+    METHODS.setdefault((method.family, method.name), method)
+    original = cls.__dict__.get(method.name)
+    if original is None or key in _installed or not callable(original):
+        return
+    with _lock:
+        if key not in _installed:
+            _installed[key] = original
+            setattr(cls, method.name, wrapt.FunctionWrapper(original, _wrapper(method)))
+
+
+def is_installed(cls: type, name: str) -> bool:
+    return (cls, name) in _installed
+
+
+def has_leaf(component: Any, name: str) -> bool:
+    """Whether a concrete class of the component defines this leaf (a framework's default does not count)."""
+    return any((base, name) in _installed for base in type(component).__mro__)
+
+
+def original(component: Any, name: str) -> Any:
+    """The component's bound method below Accel's wrapper."""
+    for base in type(component).__mro__:
+        if name in base.__dict__:
+            return (_installed.get((base, name)) or base.__dict__[name]).__get__(component, type(component))
+    raise AttributeError(name)
+
+
+def uninstall() -> None:
+    """Restore every patched class."""
+    with _lock:
+        for (cls, name), function in _installed.items():
+            setattr(cls, name, function)
+        _installed.clear()

@@ -1,0 +1,402 @@
+"""The graph of primitives: learnt as p-graph, rewritten by passes into the e-graph.
+
+Everything here is frozen and says nothing about a run: no values, no measurements, no components. Data edges are
+stored once, as the `Ref`s inside a node's input; consumers are derived. ``str(graph)`` is stable and readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from .errors import AccelError
+from .values import Opaque, Tree
+
+# --- references -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """``[*]``: every element of a list; the k-th star of a path is bound by the k-th level of the node."""
+
+    def __str__(self) -> str:
+        return "[*]"
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """An extractor (`accel.extract`): a text seen as the list or object it contains."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"|{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """``[:n]``: the first n characters of a text."""
+
+    n: int
+
+    def __str__(self) -> str:
+        return f"[:{self.n}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Text without surrounding white space."""
+
+    def __str__(self) -> str:
+        return "|strip"
+
+
+STAR = Star()
+STRIP = Strip()
+Step = str | int | Star | Extract | Clip | Strip
+"""One step of a path: a field, a position, all positions, or a total function of the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value of a run: what `node` puts out, followed along `path`."""
+
+    node: str
+    path: tuple[Step, ...] = ()
+
+    @property
+    def stars(self) -> int:
+        return sum(1 for step in self.path if step is STAR or isinstance(step, Star))
+
+    def __str__(self) -> str:
+        return "{" + self.node + path_text(self.path) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """The position of an element plus `offset`, as text: the number in ``[1] …  [2] …``."""
+
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{{#{self.offset:+d}}}" if self.offset else "{#}"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """All elements of `ref` (its stars beyond those the node binds), with `sep` between them.
+
+    `sep` may count: a `Counter` in it gives the position of the element that follows.
+    """
+
+    ref: Ref
+    sep: tuple[str | Counter, ...]
+    limit: int | None = None
+    bound: int = 0
+    """How many leading stars are the node's own; the others run over all elements."""
+
+    def __str__(self) -> str:
+        limit = f"[:{self.limit}]" if self.limit is not None else ""
+        sep = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.sep)
+        return f"{{join{limit} {str(self.ref)[1:-1]} by '{sep}'}}"
+
+
+Part = str | Ref | Join | Counter
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with holes."""
+
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        return "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.parts)
+
+    @property
+    def holes(self) -> tuple[Ref | Join | Counter, ...]:
+        return tuple(part for part in self.parts if not isinstance(part, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A leaf that is a value of the run as it stands, of any type (a text, a number, a list of messages)."""
+
+    ref: Ref
+
+    def __str__(self) -> str:
+        return str(self.ref)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A list with one `body` for every element of `ref`."""
+
+    ref: Ref
+    body: Template
+
+    def __str__(self) -> str:
+        return f"[{self.body} for each {self.ref}]"
+
+
+Leaf = Template | Whole | Each
+"""The leaves of a node's input that are not literals."""
+
+
+def path_text(path: tuple[Step, ...]) -> str:
+    out: list[str] = []
+    for step in path:
+        if isinstance(step, str):
+            out.append(f".{step}" if step.isidentifier() else f"[{json.dumps(step)}]")
+        elif isinstance(step, int):
+            out.append(f"[{step}]")
+        else:
+            out.append(str(step))
+    return "".join(out)
+
+
+# --- primitives -----------------------------------------------------------------------------------------------------
+
+Effect = Literal["pure", "sampled", "reads", "writes", "unknown"]
+EngineKind = Literal["llm", "embedding", "search", "store", "rerank", "tool", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A kind of primitive (Ayo, table 2). Passes ask these properties; no pass lists names."""
+
+    name: str
+    engine: EngineKind
+    effect: Effect
+    batchable: bool = False
+    splittable: bool = False
+    """A known prefix of its input can be worked on before the rest is known."""
+    streams: bool = False
+    """Its output becomes known piece by piece."""
+
+    @property
+    def issuable(self) -> bool:
+        """May run before its demand (invariant 2)."""
+        return self.effect in ("pure", "sampled", "reads")
+
+
+OPS = {
+    op.name: op
+    for op in (
+        Op("input", "none", "unknown"),
+        Op("enter", "none", "unknown"),
+        Op("exit", "none", "unknown"),
+        Op("decode", "llm", "sampled", batchable=True, splittable=True, streams=True),
+        Op("prefill", "llm", "pure", batchable=True),
+        Op("embedding", "embedding", "pure", batchable=True),
+        Op("searching", "search", "reads"),
+        Op("reranking", "rerank", "pure", batchable=True),
+        Op("ingestion", "store", "writes"),
+        Op("tool", "tool", "pure"),
+    )
+}
+
+
+# --- nodes and graphs -----------------------------------------------------------------------------------------------
+
+Confidence = Literal["opaque", "seen", "looped", "verified"]
+"""opaque: no template. seen: agrees with one trace. looped: two iterations of one loop agree. verified: two traces
+with different inputs agree (or provenance is exact)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of pmap: an element for every value of `domain`, or `repeat` equal elements.
+
+    `cap` bounds how many are predicted (the counts seen); `distinct`: the program drops equal elements.
+    """
+
+    domain: Ref | None
+    repeat: int = 0
+    cap: int | None = None
+    exact: bool = True
+    """The capped count was the same in every trace, so the number of elements is known ahead."""
+    distinct: bool = False
+
+    def __str__(self) -> str:
+        what = str(self.domain) if self.domain is not None else f"{self.repeat} times"
+        return (
+            what
+            + (f" first {self.cap}" if self.cap is not None else "")
+            + ("" if self.exact else " at most")
+            + (" distinct" if self.distinct else "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One primitive, or with a `level` one for every element of it."""
+
+    name: str
+    op: Op
+    input: Tree = None
+    """JSON tree whose leaves are literals or `Leaf`s; unused when `confidence` is opaque."""
+    site: str = ""
+    """Call site: node path, method family and user frames."""
+    within: str = ""
+    """The framework node the call is made in."""
+    method: str = ""
+    level: Level | None = None
+    many: bool = False
+    """Addressed by position: it has a level, or happened more than once in a trace."""
+    confidence: Confidence = "opaque"
+    always: bool = False
+    """Demanded in every trace in which its framework node ran."""
+    reason: str = ""
+    # what passes add
+    after: tuple[str, ...] = ()
+    """Nodes that must be finished first although no data flows (hazards)."""
+    needs_partial: bool = False
+    """A consumer can start on a part of this output: decode it as a stream."""
+    prefills: tuple[int, ...] = ()
+    """Hole boundaries (index of the part) up to which a known prefix of the last text is prefilled early."""
+    depth: int = 0
+
+    @property
+    def predictable(self) -> bool:
+        return self.confidence != "opaque"
+
+    def leaves(self) -> Iterator[Leaf]:
+        stack = [self.input]
+        while stack:
+            value = stack.pop()
+            if isinstance(value, Template | Whole | Each):
+                yield value
+            elif isinstance(value, dict):
+                stack.extend(reversed(value.values()))
+            elif isinstance(value, list):
+                stack.extend(reversed(value))
+
+    def refs(self) -> Iterator[Ref]:
+        """Every reference in the input and the level, in order; equal ones may repeat."""
+        if not self.predictable:
+            return
+        for leaf in self.leaves():
+            if isinstance(leaf, Whole):
+                yield leaf.ref
+                continue
+            if isinstance(leaf, Each):
+                yield leaf.ref
+            for hole in (leaf.body if isinstance(leaf, Each) else leaf).holes:
+                if isinstance(hole, Ref):
+                    yield hole
+                elif isinstance(hole, Join):
+                    yield hole.ref
+        if self.level is not None and self.level.domain is not None:
+            yield self.level.domain
+
+    def __str__(self) -> str:
+        head = f"{self.name}{'[*]' if self.many else ''} = {self.op.name}"
+        notes = [self.confidence if self.always else f"{self.confidence}, sometimes"]
+        if self.level is not None:
+            notes.append(f"for {self.level}")
+        if self.after:
+            notes.append("after " + ", ".join(self.after))
+        if self.needs_partial:
+            notes.append("partial decodes")
+        if self.prefills:
+            notes.append(f"{len(self.prefills)} partial prefills")
+        if self.depth:
+            notes.append(f"depth {self.depth}")
+        lines = [f"{head}  # {'; '.join(notes)}"]
+        if self.predictable:
+            lines += [f"    {line}" for line in input_text(self.input)]
+        elif self.reason:
+            lines.append(f"    ? {self.reason}")
+        return "\n".join(lines)
+
+
+def input_text(tree: Tree, key: str = "") -> list[str]:
+    """An input, a line per leaf; empty containers and nulls are left out."""
+    if isinstance(tree, Template | Whole | Each):
+        return [f"{key}: {tree}"]
+    if isinstance(tree, dict):
+        return [line for k, v in tree.items() for line in input_text(v, f"{key}.{k}" if key else k)]
+    if isinstance(tree, list):
+        return [line for i, v in enumerate(tree) for line in input_text(v, f"{key}[{i}]")]
+    if tree is None:
+        return []
+    return [f"{key}: {tree!r}" if isinstance(tree, Opaque) else f"{key}: {json.dumps(tree)}"]
+
+
+class GraphError(AccelError):
+    """A graph that breaks its own rules; a defect in Accel, never in user code."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in the order in which they were first demanded; a node refers to earlier nodes only."""
+
+    nodes: tuple[Node, ...] = ()
+    runs: int = field(default=0, compare=False)
+    """How many traces it was learnt from."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """Who refers to a node's output, in graph order."""
+        found: dict[str, dict[str, None]] = {node.name: {} for node in self.nodes}
+        for node in self.nodes:
+            for ref in node.refs():
+                found[ref.node][node.name] = None
+            for name in node.after:
+                found[name][node.name] = None
+        return {name: tuple(names) for name, names in found.items()}
+
+    @cached_property
+    def by_site(self) -> dict[str, tuple[Node, ...]]:
+        sites: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if node.site:
+                sites.setdefault(node.site, []).append(node)
+        return {site: tuple(nodes) for site, nodes in sites.items()}
+
+    def map(self, change: Any) -> Graph:
+        """Every node through `change(node)`; the same object if none changed."""
+        nodes = tuple(change(node) for node in self.nodes)
+        if all(new is old for new, old in zip(nodes, self.nodes, strict=True)):
+            return self
+        return replace(self, nodes=nodes)
+
+    def __str__(self) -> str:
+        return "\n".join(str(node) for node in self.nodes) or "(nothing learnt yet)"
+
+
+def verify(graph: Graph) -> None:
+    """Raise `GraphError` unless names are unique, references point backwards and stars fit the node's level."""
+    seen: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.name in seen:
+            raise GraphError(f"two nodes are named {node.name}")
+        for ref in node.refs():
+            if ref.node not in seen:
+                raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
+            if seen[ref.node].many and not (ref.path and isinstance(ref.path[0], int | Star)):
+                raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
+        for name in node.after:
+            if name not in seen:
+                raise GraphError(f"{node.name} comes after {name}, which is not an earlier node")
+        if node.predictable and not node.op.issuable:
+            raise GraphError(f"{node.name} is a {node.op.name} and can't be predicted")
+        if node.level is not None and not node.many:
+            raise GraphError(f"{node.name} has a level but only one output")
+        levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
+        for leaf in node.leaves() if node.predictable else ():
+            holes: tuple[Any, ...] = (
+                (leaf.ref,) if isinstance(leaf, Whole) else () if isinstance(leaf, Each) else leaf.holes
+            )
+            for hole in holes:
+                if isinstance(hole, Ref) and hole.stars > levels:
+                    raise GraphError(f"{node.name}: {hole} has more levels than the node")
+        seen[node.name] = node

@@ -1,0 +1,268 @@
+"""Traces in, p-graph out: a pure function, run off the hot path after runs that were not fully predicted.
+
+Site by site in program order, calls are covered by known values, folded into nodes, and every candidate is checked by
+evaluating it on all traces: a node is what predicts exactly the calls that were made. What no template explains becomes
+an opaque node, whose output can still be a source for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..evaluate import UNKNOWN, has_gap, predict
+from ..ir import OPS, Confidence, Graph, Level, Node, verify
+from ..record import CallRecord, Trace
+from ..values import Opaque, Tree, freeze
+from .fold import Covered, cover, mates, templates
+from .provenance import Values
+
+SHORTEST = (12, 4, 1)
+"""Shortest value that counts as pasted: long ones first; short ones only if long ones don't explain all traces."""
+MAX_NODES_PER_SITE = 24
+
+
+@dataclass(slots=True, eq=False)
+class _View:
+    """One trace while the graph is built: its values so far and the calls not explained yet."""
+
+    number: int
+    trace: Trace
+    complete: bool
+    values: Values = field(default_factory=Values)
+    open: dict[str, list[CallRecord]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Fit:
+    """How a candidate explains one trace."""
+
+    calls: list[CallRecord]
+    """By position."""
+    predicted: int
+    distinct: bool
+
+    @property
+    def partial(self) -> bool:
+        return self.predicted > len(self.calls)
+
+
+def learn(traces: Sequence[Trace], running: Trace | None = None) -> Graph:
+    """The p-graph of finished `traces`; `running`, a trace still going on, may confirm templates or add loops."""
+    views = [_View(i, trace, True) for i, trace in enumerate(traces)]
+    if running is not None:
+        views.append(_View(len(views), running, False))
+    builder = _Builder(views)
+    for site in _sites(views):
+        builder.explain(site)
+    graph = Graph(tuple(builder.nodes), runs=len(traces))
+    verify(graph)
+    return graph
+
+
+def _sites(views: list[_View]) -> list[str]:
+    """All call sites in the order of their first demand; calls that are composites stay, as sources."""
+    order: dict[str, None] = {}
+    for view in views:
+        composites = {id(call.parent) for call in view.trace.calls if call.parent is not None and call.op != "embedding"}
+        for call in view.trace.calls:
+            if call.parent is not None and id(call.parent) not in composites:
+                continue  # embedding the query is part of the search
+            if call.ok or (call.end is None and not view.complete):
+                view.open.setdefault(call.site, []).append(call)
+                order.setdefault(call.site)
+    return list(order)
+
+
+class _Builder:
+    def __init__(self, views: list[_View]) -> None:
+        self.views = views
+        self.nodes: list[Node] = []
+        self._names: dict[str, int] = {}
+        self._add_sources()
+
+    def _add_sources(self) -> None:
+        """Run input and everything that entered or left framework nodes."""
+        self.nodes.append(Node("input", OPS["input"]))
+        many: dict[str, bool] = {}
+        for view in self.views:
+            counts: dict[str, int] = {}
+            for visit in view.trace.visits:
+                counts[visit.node] = counts.get(visit.node, 0) + 1
+            for name, count in counts.items():
+                many[name] = many.get(name, False) or count > 1
+        for name, repeated in many.items():
+            self.nodes.append(Node(f"{name}.in", OPS["enter"], many=repeated))
+            self.nodes.append(Node(f"{name}.out", OPS["exit"], many=repeated))
+        for view in self.views:
+            view.values.outputs["input"] = view.trace.input
+            view.values.add("input", (), view.trace.input, 0, early=True, texts=True)
+            for name, repeated in many.items():
+                visits = [visit for visit in view.trace.visits if visit.node == name]
+                for suffix, values in (("in", [(v.start, v.entered) for v in visits]), ("out", [(v.end, v.left) for v in visits])):
+                    outputs = [value for _, value in values]
+                    view.values.outputs[f"{name}.{suffix}"] = outputs if repeated else outputs[0] if outputs else None
+                    for position, (known, value) in enumerate(values):
+                        if known is not None:
+                            path = (position,) if repeated else ()
+                            view.values.add(f"{name}.{suffix}", path, value, known, early=False, texts=False)
+
+    # --- one site
+
+    def explain(self, site: str) -> None:
+        """Turn all calls of a site into nodes."""
+        for _ in range(MAX_NODES_PER_SITE):
+            if not self._explain_some(site):
+                break
+        self._leave_opaque(site)
+
+    def _explain_some(self, site: str) -> bool:
+        skipped: set[int] = set()
+        for view in self.views:
+            for call in view.open.get(site, ()):
+                if not OPS[call.op].issuable or id(call) in skipped:
+                    continue
+                node, fits = self._best(site, view, call, skipped)
+                if node is not None:
+                    self._accept(node, fits)
+                    return True
+                skipped.add(id(call))
+                if len(skipped) > MAX_NODES_PER_SITE:
+                    return False
+        return False
+
+    def _best(self, site: str, view: _View, call: CallRecord, skipped: set[int]) -> tuple[Node | None, list[_Fit]]:
+        """The candidate that explains this call and most of the site's others in every trace."""
+        best: tuple[tuple[int, int], Node | None, list[_Fit]] = ((0, 0), None, [])
+        wanted = sum(1 for v in self.views if v.open.get(site))
+        for shortest in SHORTEST:
+            group = self._group(site, view, call, shortest)
+            for tree, level in templates(group):
+                node = Node(self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None)
+                fits = [self._fit(node, v) for v in self.views]
+                if not any(call in fit.calls for fit in fits):
+                    continue
+                agreeing = sum(1 for fit in fits if fit.calls)
+                explained = sum(len(fit.calls) for fit in fits)
+                if (agreeing, explained) > best[0]:
+                    best = ((agreeing, explained), self._judge(node, fits), fits)
+                if agreeing == wanted and not any(fit.partial for fit in fits):
+                    return best[1], best[2]
+            if best[0][0] == wanted:
+                break
+        return best[1], best[2]
+
+    def _group(self, site: str, view: _View, call: CallRecord, shortest: int) -> list[Covered]:
+        first = cover(view.number, call, view.values, shortest)
+        others = [
+            cover(v.number, other, v.values, shortest)
+            for v in self.views
+            for other in v.open.get(site, ())[:64]
+            if other is not call and other.family == call.family and other.identity == call.identity
+        ]
+        group = mates(first, others)
+        return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
+
+    def _fit(self, node: Node, view: _View) -> _Fit:
+        """Which of the view's open calls the node predicts, in its order; empty unless they are a beginning of it."""
+        prediction = predict(node, view.values)
+        inputs = [freeze(tree) for tree in prediction.inputs if not has_gap(tree)]
+        calls = [c for c in view.open.get(node.site, ()) if c.family == node.method]
+        assigned = _assign(inputs, calls)
+        if assigned is not None:
+            return _Fit(assigned, len(inputs), False)
+        unique = list(dict.fromkeys(inputs))
+        if len(unique) < len(inputs):
+            assigned = _assign(unique, calls)
+            if assigned is not None:
+                return _Fit(assigned, len(unique), True)
+        return _Fit([], len(inputs), False)
+
+    def _judge(self, node: Node, fits: list[_Fit]) -> Node:
+        """Level bounds, confidence and whether it is always demanded."""
+        level = node.level
+        counts = [len(fit.calls) for fit in fits if fit.calls]
+        complete = [(fit, view) for fit, view in zip(fits, self.views, strict=True) if view.complete and fit.calls]
+        if level is not None and level.domain is not None:
+            partial = [len(fit.calls) for fit, _ in complete if fit.partial]
+            cap = min(partial) if partial else max((len(fit.calls) for fit, _ in complete), default=None)
+            fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
+            level = replace(level, cap=cap, exact=fixed, distinct=any(fit.distinct for fit in fits))
+        elif level is not None:
+            level = Level(None, repeat=min(counts))
+        inputs = {freeze(view.trace.input) for fit, view in zip(fits, self.views, strict=True) if fit.calls}
+        confidence: Confidence = "seen"
+        if len(inputs) > 1:
+            confidence = "verified"
+        elif any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
+            confidence = "looped"
+        ran = [
+            bool(fit.calls) or bool(fit.predicted == 0 and level is not None)
+            for fit, view in zip(fits, self.views, strict=True)
+            if view.complete and (not node.within or any(v.node == node.within for v in view.trace.visits))
+        ]
+        reason = "" if confidence == "verified" else "seen in one input only"
+        return replace(node, level=level, confidence=confidence, always=all(ran), reason=reason)
+
+    def _accept(self, node: Node, fits: list[_Fit]) -> None:
+        self._take_name(node.name)
+        self.nodes.append(node)
+        for view, fit in zip(self.views, fits, strict=True):
+            self._publish(view, node, fit.calls)
+
+    def _leave_opaque(self, site: str) -> None:
+        """What no template explains: never issued, but its outputs feed others."""
+        rest = [view.open.get(site, []) for view in self.views]
+        if not any(rest):
+            return
+        call = next(calls[0] for calls in rest if calls)
+        reason = "its input holds text that no known value explains" if OPS[call.op].issuable else f"{call.op} is left to the program"
+        node = Node(
+            self._name(call), OPS[call.op], None, site, call.within, call.family, many=max(map(len, rest)) > 1, reason=reason
+        )  # fmt: skip
+        self._take_name(node.name)
+        self.nodes.append(node)
+        for view, calls in zip(self.views, rest, strict=True):
+            self._publish(view, node, list(calls))
+
+    def _publish(self, view: _View, node: Node, calls: list[CallRecord]) -> None:
+        """Make the outputs of explained calls sources for later sites."""
+        outputs = [call.output if call.end is not None else UNKNOWN for call in calls]
+        view.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else None
+        taken = set(map(id, calls))
+        held = view.open.get(node.site)
+        if held is not None:
+            view.open[node.site] = [call for call in held if id(call) not in taken]
+        for position, call in enumerate(calls):
+            if call.end is not None and not isinstance(call.output, Opaque):
+                path = (position,) if node.many else ()
+                view.values.add(node.name, path, call.output, call.end, early=True, texts=node.op.streams)
+
+    # --- names
+
+    def _name(self, call: CallRecord) -> str:
+        base = f"{call.within or 'main'}.{call.op}"
+        count = self._names.get(base, 0)
+        return base if not count else f"{base}.{count + 1}"
+
+    def _take_name(self, name: str) -> None:
+        base = name.rstrip("0123456789").rstrip(".") if name.rsplit(".", 1)[-1].isdigit() else name
+        self._names[base] = self._names.get(base, 0) + 1
+
+
+def _assign(inputs: list[Tree], calls: list[CallRecord]) -> list[CallRecord] | None:
+    """A call for each of the first predicted inputs; None unless the calls made are a beginning of the prediction."""
+    by_input: dict[Tree, list[CallRecord]] = {}
+    for call in calls:
+        by_input.setdefault(freeze(call.input), []).append(call)
+    assigned: list[CallRecord] = []
+    missing = False
+    for key in inputs:
+        found = by_input.get(key)
+        if found:
+            if missing:
+                return None  # a gap in the middle: the program skips elements by a rule we don't know
+            assigned.append(found.pop(0))
+        else:
+            missing = True
+    return assigned

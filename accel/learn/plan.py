@@ -1,0 +1,154 @@
+"""What Accel knows about one program: the last traces, the graph learnt from them, live components by site.
+
+A plan lives with an accelerated object (or a `plan_scope`). Saved plans hold the graph alone: templates and literals
+that are equal across runs with different inputs; no component, no secret, no one's data (invariant 10).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..intercept import Method
+from ..ir import Graph, Node
+from ..passes import rewrite
+from ..record import Trace
+from ..run.threads import learner
+from ..values import freeze
+from .learner import learn
+
+if TYPE_CHECKING:
+    from ..run.run import Counts, Run
+
+MAX_TRACES = 4
+MAX_CALLS = 600
+"""A run with more calls is not learnt from: the learner stays bounded."""
+QUIET_AFTER = 2
+"""A node that misses this often in a row is no longer predicted until it is relearnt."""
+
+
+class Plan:
+    """Thread-safe; concurrent runs share it."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        """The e-graph runs follow."""
+        self.learnt = Graph()
+        """The p-graph it was rewritten from."""
+        self.bindings: dict[str, tuple[Any, Method]] = {}
+        self.barriers: set[str] = set()
+        """Framework nodes that ever raised or interrupted."""
+        self.disqualified: dict[type, str] = {}
+        self.history: list[Counts] = []
+        self.last: Trace | None = None
+        self.reasons: dict[str, str] = {}
+        self._traces: deque[Trace] = deque(maxlen=MAX_TRACES)
+        self._composites: set[str] = set()
+        self._revisited: set[str] = set()
+        self._misses: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._runs = 0
+
+    # --- what runs ask and tell
+
+    def repeats(self, framework_node: str) -> bool:
+        """Whether a framework node was ever run more than once in a run."""
+        return framework_node in self._revisited
+
+    def is_composite(self, site: str) -> bool:
+        return site in self._composites
+
+    def note_barrier(self, framework_node: str) -> None:
+        self.barriers.add(framework_node)
+
+    def note_miss(self, name: str) -> None:
+        with self._lock:
+            self._misses[name] += 1
+
+    def learn_from(self, run: Run) -> None:
+        """A run is over: count it and, off the program's path, learn what it showed."""
+        with self._lock:
+            self.history.append(run.counts)
+        learner.post(lambda: self._learn_from(run))
+
+    def learn_within(self, run: Run) -> None:
+        """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
+        learner.post(lambda: self._learn_within(run))
+
+    # --- on the learner thread
+
+    def _learn_from(self, run: Run) -> None:
+        trace = run.trace
+        self._note_facts(trace)
+        self.last = trace
+        if run.forecast is not None:
+            self.reasons = dict(run.forecast.reasons)
+        if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
+            return
+        if run.graph is not None and run.graph is self.graph and self._explained(run):
+            return
+        known = [freeze(t.input) for t in self._traces]
+        if freeze(trace.input) in known and len(self._traces) > 1:
+            del self._traces[known.index(freeze(trace.input))]
+        self._traces.append(trace)
+        self._adopt(learn(list(self._traces)))
+
+    def _explained(self, run: Run) -> bool:
+        """Whether every call of the run was predicted by a verified node: there is nothing to learn."""
+        assert run.graph is not None
+        nodes = [node for node in run.graph.nodes if node.site]
+        return (
+            run.counts.missed == 0
+            and run.counts.wasted == 0
+            and all(node.confidence == "verified" or not node.op.issuable for node in nodes)
+            and len({call.site for call in run.trace.calls} - {node.site for node in nodes}) == 0
+            and run.counts.demanded <= run.counts.retired + run.counts.fed
+        )
+
+    def _note_facts(self, trace: Trace) -> None:
+        from ..intercept import METHODS
+
+        counts = Counter(visit.node for visit in trace.visits)
+        self._revisited |= {node for node, count in counts.items() if count > 1}
+        for call in trace.calls:
+            if call.composite:
+                self._composites.add(call.site)
+            self.bindings[call.site] = (call.component, METHODS[(call.family, call.method)])
+
+    def _learn_within(self, run: Run) -> None:
+        if run.closed or len(run.trace.calls) > MAX_CALLS:
+            return
+        self._note_facts(run.trace)
+        graph = self._rewritten(learn(list(self._traces), running=_so_far(run.trace)))
+        if any(node.confidence in ("looped", "verified") for node in graph.nodes):
+            run.adopt(graph, learnt_here=True)
+
+    def _rewritten(self, learnt: Graph) -> Graph:
+        return rewrite(learnt)
+
+    def _adopt(self, learnt: Graph) -> None:
+        """Follow a new graph; nodes that kept missing are not predicted until a later trace explains them."""
+        quiet = {name for name, count in self._misses.items() if count >= QUIET_AFTER}
+        old = self.learnt.by_name
+
+        def hush(node: Node) -> Node:
+            before = old.get(node.name)
+            if node.name in quiet and before is not None and before.input == node.input and node.predictable:
+                return replace(node, confidence="seen", reason="kept missing")
+            return node
+
+        learnt = learnt.map(hush)
+        with self._lock:
+            for name in list(self._misses):
+                if name in quiet:
+                    del self._misses[name]
+            self.learnt = learnt
+            self.graph = self._rewritten(learnt)
+
+
+def _so_far(trace: Trace) -> Trace:
+    """A copy of a running trace that won't grow under the learner's hands."""
+    copy = Trace(trace.input, list(trace.calls), list(trace.visits), trace.started_s)
+    return copy

@@ -1,0 +1,304 @@
+"""Where the text of an input comes from: covered by the longest values the run knew when the call was made.
+
+Prompts are built by pasting values into text, and those values were seen where they crossed a component boundary. So
+almost every input is a template over earlier values, whatever code did the pasting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..evaluate import enumerate_stars, follow
+from ..extract import EXTRACTORS, extract
+from ..ir import STAR, STRIP, Clip, Counter, Extract, Star, Step
+from ..values import Tree, freeze, leaves
+
+Path = tuple[Step, ...]
+Skeleton = tuple[str, Path]
+"""A node and a path whose positions are left open: `ANY` where a coordinate has an int."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Any:
+    def __repr__(self) -> str:
+        return "#"
+
+
+ANY = _Any()
+
+MAX_VALUES = 6_000
+MAX_CANDIDATES = 24
+_SEED = 40
+"""A clipped value is recognised by its first characters, this many at least."""
+
+
+@dataclass(slots=True)
+class Source:
+    """One place where a value was seen."""
+
+    node: str
+    path: Path
+    known: int
+    """Position in the trace from which on it was known."""
+    rank: tuple[int, int]
+    """Earlier is better: what can be known before its program order first."""
+
+
+@dataclass(slots=True)
+class Hole:
+    """A covered part of a text with every place it may come from."""
+
+    sources: dict[Skeleton, list[tuple[int, ...]]]
+    rank: dict[Skeleton, tuple[int, int]]
+    sep: tuple[str | Counter, ...] | None = None
+    limits: dict[Skeleton, int | None] = field(default_factory=dict)
+    """For joins: how many elements, where it isn't all of them."""
+    joined: bool = False
+
+
+Parts = list[str | Hole]
+
+
+class Values:
+    """All values one trace has seen, by text, growing as nodes are learnt."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[str, Tree] = {}
+        """What each node put out: a list for a node with many outputs."""
+        self._texts: dict[str, list[Source]] = {}
+        self._lists: dict[object, list[Source]] = {}
+        self._count = 0
+
+    def value(self, node: str) -> Tree:
+        """`Env`: the recorded outputs."""
+        return self.outputs[node]
+
+    def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
+        """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""
+        rank = (0 if early else 1, known)
+        stack: list[tuple[Path, Tree]] = [(prefix, tree)]
+        while stack and self._count < MAX_VALUES:
+            path, value = stack.pop()
+            if isinstance(value, dict):
+                stack.extend(((*path, key), item) for key, item in reversed(value.items()))
+            elif isinstance(value, list):
+                if value:
+                    self._lists.setdefault(freeze(value), []).append(Source(node, path, known, rank))
+                stack.extend(((*path, i), value[i]) for i in range(len(value) - 1, -1, -1))
+            elif isinstance(value, str):
+                self._add_text(value, Source(node, path, known, rank))
+                if value != value.strip():
+                    self._add_text(value.strip(), Source(node, (*path, STRIP), known, rank))
+                if texts and len(value) > 2:
+                    self._add_extracted(node, path, value, known, rank)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                self._add_text(str(value), Source(node, path, known, rank))
+
+    def _add_extracted(self, node: str, path: Path, text: str, known: int, rank: tuple[int, int]) -> None:
+        for name in EXTRACTORS:
+            found = extract(name, text)
+            if not isinstance(found, list | dict) or not found or (name != "json" and len(found) > 200):
+                continue
+            base = (*path, Extract(name))
+            if isinstance(found, list):
+                self._lists.setdefault(freeze(found), []).append(Source(node, base, known, rank))
+            for steps, leaf in leaves(found):
+                if isinstance(leaf, str) or (isinstance(leaf, int | float) and not isinstance(leaf, bool)):
+                    self._add_text(str(leaf), Source(node, (*base, *steps), known, rank))
+
+    def _add_text(self, text: str, source: Source) -> None:
+        if text:
+            self._count += 1
+            sources = self._texts.setdefault(text, [])
+            if len(sources) < MAX_CANDIDATES:
+                sources.append(source)
+
+    # --- covering
+
+    def whole(self, value: Tree, before: int) -> Hole | None:
+        """A list that is a known list as it stands."""
+        sources = [s for s in self._lists.get(freeze(value), ()) if s.known < before]
+        return self._hole(sources) if sources else None
+
+    def cover(self, text: str, before: int, shortest: int) -> Parts:
+        """`text` as literals and holes; only values known before position `before`, at least `shortest` long."""
+        if not text:
+            return [text]
+        exact = [s for s in self._texts.get(text, ()) if s.known < before]
+        if exact:
+            return [self._hole(exact)]
+        found: list[tuple[int, int, list[Source]]] = []
+        taken = bytearray(len(text))
+        longest_first = sorted(self._texts, key=len, reverse=True)
+        for value in longest_first:
+            if len(value) < shortest:
+                break
+            at = text.find(value)
+            if at < 0:
+                continue
+            sources = [s for s in self._texts[value] if s.known < before]
+            while at >= 0 and sources:
+                end = at + len(value)
+                if not any(taken[at:end]) and (len(value) >= 6 or _stands_alone(text, at, end)):
+                    taken[at:end] = b"\1" * len(value)
+                    found.append((at, end, sources))
+                at = text.find(value, end)
+        for value in longest_first:
+            if len(value) <= _SEED:
+                break
+            self._cover_clipped(text, value, before, taken, found)
+        parts: Parts = []
+        position = 0
+        for at, end, sources in sorted(found, key=lambda item: item[0]):
+            parts.extend((text[position:at], self._hole(sources)))
+            position = end
+        parts.append(text[position:])
+        return self._fold_joins(parts)
+
+    def _cover_clipped(self, text: str, value: str, before: int, taken: bytearray, found: list[tuple[int, int, list[Source]]]) -> None:
+        at = text.find(value[:_SEED])
+        if at < 0 or any(taken[at : at + _SEED]):
+            return
+        end = at + _SEED
+        while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
+            end += 1
+        if end - at == len(value):
+            return
+        n = end - at
+        if any(taken[at:end]):
+            return
+        sources = [Source(s.node, (*s.path, Clip(n)), s.known, s.rank) for s in self._texts[value] if s.known < before]
+        if sources:
+            taken[at:end] = b"\1" * n
+            found.append((at, end, sources))
+
+    def _hole(self, sources: list[Source]) -> Hole:
+        hole = Hole({}, {})
+        for source in sources:
+            skeleton = (source.node, tuple(ANY if isinstance(s, int) else s for s in source.path))
+            index = tuple(s for s in source.path if isinstance(s, int))
+            rows = hole.sources.setdefault(skeleton, [])  # type: ignore[arg-type]
+            if index not in rows:
+                rows.append(index)
+            hole.rank[skeleton] = min(hole.rank.get(skeleton, source.rank), source.rank)  # type: ignore[index,arg-type]
+        self._add_single_joins(hole)
+        return hole
+
+    def _add_single_joins(self, hole: Hole) -> None:
+        """A list of one, joined, looks like its element: keep that reading open."""
+        for (node, path), rows in list(hole.sources.items()):
+            places = [i for i, step in enumerate(path) if step is ANY]
+            if not places or STAR in path:
+                continue
+            at = places[-1]
+            for row in rows:
+                items = follow(self.outputs[node], _filled(path[:at], row[:-1]))
+                if isinstance(items, list) and len(items) == 1:
+                    skeleton = (node, (*path[:at], STAR, *path[at + 1 :]))
+                    hole.sources.setdefault(skeleton, []).append(row[:-1])
+                    hole.rank[skeleton] = hole.rank[(node, path)]
+                    hole.limits[skeleton] = None
+
+    # --- joins
+
+    def _fold_joins(self, parts: Parts) -> Parts:
+        """Replace runs of holes over consecutive elements with equal separators by one join."""
+        i = 1
+        while i < len(parts) - 1:
+            end, join = self._longest_join(parts, i)
+            if join is not None:
+                parts = [*parts[:i], join, *parts[end + 1 :]]
+            i += 2
+        return parts
+
+    def _longest_join(self, parts: Parts, start: int) -> tuple[int, Hole | None]:
+        first = parts[start]
+        assert isinstance(first, Hole)
+        best: tuple[int, Hole | None] = (start, None)
+        for skeleton in first.sources:
+            if STAR in skeleton[1] or ANY not in skeleton[1]:
+                continue
+            found = self._join_over(parts, start, skeleton)
+            if found is None:
+                continue
+            end, sep, joins = found
+            if end > best[0]:
+                best = (end, Hole({}, {}, sep, {}, joined=True))
+            if best[1] is not None and end == best[0]:
+                for joined, (row, limit) in joins.items():
+                    best[1].sources[joined] = [row]
+                    best[1].rank[joined] = first.rank[skeleton]
+                    best[1].limits[joined] = limit
+        return best
+
+    def _join_over(
+        self, parts: Parts, start: int, skeleton: Skeleton
+    ) -> tuple[int, tuple[str | Counter, ...], dict[Skeleton, tuple[tuple[int, ...], int | None]]] | None:
+        rows: list[tuple[int, ...]] = []
+        sep: tuple[str | Counter, ...] | None = None
+        end = start
+        at = start
+        while at < len(parts):
+            hole = parts[at]
+            options = hole.sources.get(skeleton, []) if isinstance(hole, Hole) and not hole.joined else []
+            row = next((r for r in options if not rows or r > rows[-1]), None)
+            if row is None:
+                break
+            if rows:
+                between = parts[at - 1]
+                assert isinstance(between, str)
+                here = _counted(between, len(rows))
+                if sep is not None and here != sep:
+                    if sep is not None and _plain(sep) == between:
+                        here = sep
+                    else:
+                        break
+                sep = here
+            rows.append(row)
+            end = at
+            at += 2
+        if len(rows) < 2 or sep is None:
+            return None
+        node, path = skeleton
+        places = [i for i, step in enumerate(path) if step is ANY]
+        joins: dict[Skeleton, tuple[tuple[int, ...], int | None]] = {}
+        for fixed in range(len(places)):
+            if any(row[:fixed] != rows[0][:fixed] for row in rows):
+                break
+            starred = tuple(STAR if i in places[fixed:] else step for i, step in enumerate(path))
+            tuples, _ = enumerate_stars(self.outputs[node], _filled(starred, rows[0][:fixed]))
+            free = [row[fixed:] for row in rows]
+            if tuples[: len(free)] == free:
+                limit = len(free) if len(tuples) > len(free) else None
+                joins[(node, starred)] = (rows[0][:fixed], limit)
+        return (end, sep, joins) if joins else None
+
+
+def _filled(path: Path, row: tuple[int, ...]) -> Path:
+    """The path with its open positions set, in order; stars stay."""
+    values = iter(row)
+    return tuple(next(values, step) if step is ANY else step for step in path)
+
+
+def _counted(text: str, position: int) -> tuple[str | Counter, ...]:
+    """A separator before the element at `position`: a number that follows the count becomes a `Counter`."""
+    for offset in (1, 0):
+        number = str(position + offset)
+        at = text.find(number)
+        if at >= 0 and _stands_alone(text, at, at + len(number)):
+            return tuple(p for p in (text[:at], Counter(offset), text[at + len(number) :]) if p != "")
+    return (text,)
+
+
+def _plain(sep: tuple[str | Counter, ...]) -> str | None:
+    return sep[0] if len(sep) == 1 and isinstance(sep[0], str) else None
+
+
+def _stands_alone(text: str, at: int, end: int) -> bool:
+    """Not part of a longer word or number."""
+    return (at == 0 or not text[at - 1].isalnum() or not text[at].isalnum()) and (
+        end == len(text) or not text[end].isalnum() or not text[end - 1].isalnum()
+    )
+
+
+__all__ = ["ANY", "Hole", "Parts", "Path", "Skeleton", "Star", "Values"]

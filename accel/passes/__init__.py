@@ -1,0 +1,34 @@
+"""Rewrites of the learnt graph: each a short file with one function ``Graph -> Graph``.
+
+A pass that changes nothing returns the same object. The runner verifies before and after every pass; a failure carries
+the graph before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import Graph, GraphError, verify
+from .decode import decode
+from .depth import depth
+from .pmap import pmap
+from .prefill import prefill
+from .prune import prune
+
+Pass = Callable[[Graph], Graph]
+
+PASSES: tuple[Pass, ...] = (pmap, prune, prefill, decode, depth)
+"""In this order."""
+
+
+def rewrite(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> Graph:
+    """The e-graph of a p-graph."""
+    verify(graph)
+    for step in passes:
+        before = graph
+        try:
+            graph = step(graph)
+            verify(graph)
+        except GraphError as error:
+            raise GraphError(f"pass {step.__name__}: {error.what}\nThe graph before it:\n{before}") from error
+    return graph

@@ -1,0 +1,19 @@
+"""Depth (Ayo, algorithm 2): how many primitives still depend on this one; the deepest is the most urgent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir import Graph, Node
+
+
+def depth(graph: Graph) -> Graph:
+    depths: dict[str, int] = {}
+    for node in reversed(graph.nodes):
+        below = [depths[name] for name in graph.consumers[node.name]]
+        depths[node.name] = max(below) + 1 if below else 0
+
+    def place(node: Node) -> Node:
+        return node if node.depth == depths[node.name] else replace(node, depth=depths[node.name])
+
+    return graph.map(place)

@@ -1,0 +1,27 @@
+"""Dependency pruning (Ayo, pass 1): program order falls unless data, hazard or control needs it.
+
+Data edges are the references themselves and control is decided while running (`run.topology`). What is left to say is
+the hazard: a read comes after every earlier write to what may be the same resource.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir import Graph, Node
+
+
+def prune(graph: Graph) -> Graph:
+    writes: list[str] = []
+    after: dict[str, tuple[str, ...]] = {}
+    for node in graph.nodes:
+        if node.op.effect == "reads":
+            after[node.name] = tuple(writes)
+        if node.op.effect == "writes":
+            writes.append(node.name)
+
+    def order(node: Node) -> Node:
+        wanted = after.get(node.name, ())
+        return node if node.after == wanted else replace(node, after=wanted)
+
+    return graph.map(order)

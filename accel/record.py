@@ -1,0 +1,127 @@
+"""The ordered record of one run: which calls it made, with what, and the values that entered and left its nodes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import sysconfig
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from .values import Tree
+
+
+@dataclass(slots=True, eq=False)
+class CallRecord:
+    """One demand. Positions count the events of the run: what ended before a call started was known to it."""
+
+    site: str
+    within: str
+    method: str
+    family: str
+    op: str
+    component: Any
+    """The live component; traces stay in memory, plans never hold it."""
+    identity: Hashable
+    input: Tree
+    key: Hashable
+    start: int
+    started_s: float
+    parent: CallRecord | None = None
+    end: int | None = None
+    ended_s: float | None = None
+    output: Tree = None
+    failed: bool = False
+    composite: bool = False
+    """It made calls of its own that are primitives themselves."""
+    tokens: tuple[int, int] = (0, 0)
+    """Prompt and output tokens, where the component tells."""
+    retired: bool = False
+    issued_s: float | None = None
+    """When the early call that answered it started."""
+
+    @property
+    def ok(self) -> bool:
+        return self.end is not None and not self.failed
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """One run of a framework node."""
+
+    node: str
+    start: int
+    entered: Tree
+    started_s: float
+    end: int | None = None
+    left: Tree = None
+    ended_s: float | None = None
+    failed: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Trace:
+    """What happened in one run, in program order."""
+
+    input: Tree = None
+    calls: list[CallRecord] = field(default_factory=list)
+    visits: list[Visit] = field(default_factory=list)
+    started_s: float = field(default_factory=time.perf_counter)
+    ended_s: float | None = None
+    completed: bool = False
+    """Ran to its end: not raised, interrupted or abandoned."""
+    clock: itertools.count[int] = field(default_factory=itertools.count)
+
+    def tick(self) -> int:
+        """The position of the next event; `next` on a count is atomic."""
+        return next(self.clock)
+
+
+# --- call sites -----------------------------------------------------------------------------------------------------
+
+_LIBRARIES = tuple(
+    {str(Path(path).resolve()) + "/" for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {str(Path(path)) + "/" for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+_ROOT = Path(__file__).resolve().parent.parent
+_OURS = (str(_ROOT / "accel") + "/", str(_ROOT / "adapters") + "/", str(_ROOT / "backends") + "/")
+_user_code: dict[CodeType, str | None] = {}
+_FRAMES = 6
+
+
+def _user_name(code: CodeType) -> str | None:
+    """``file:function`` of user code, None for libraries."""
+    file = code.co_filename
+    if file.startswith("<frozen") or file.startswith(_LIBRARIES) or file == "<string>":
+        return None
+    if file.startswith(_OURS) and "/tests/" not in file:
+        return None
+    return f"{file.rsplit('/', 1)[-1]}:{code.co_qualname}"
+
+
+def call_site(frame: FrameType | None = None) -> str:
+    """The nearest user frames, innermost first: ``file:function:line<file:function:line``.
+
+    Several frames, so that calls through one helper function are told apart by who called the helper.
+    """
+    at = frame or sys._getframe(1)
+    found: list[str] = []
+    here: FrameType | None = at
+    while here is not None:
+        code = here.f_code
+        if code in _user_code:
+            name = _user_code[code]
+        else:
+            name = _user_code[code] = _user_name(code)
+        if name is not None:
+            found.append(f"{name}:{here.f_lineno}")
+            if len(found) == _FRAMES:
+                break
+        elif found and code.co_name == "invoke" and "/langgraph/" in code.co_filename:
+            break  # beyond the node: the caller of the graph is not part of the site
+        here = here.f_back
+    return "<".join(found)

@@ -1,0 +1,33 @@
+"""The ambient context of a call: ContextVars the user set, and configuration values components may read.
+
+An early call runs in a copy of the run's entry context and retires only where the program sees the same (invariant 3).
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+FRAMEWORK_VARS = {"accel_scope", "accel_priority", "accel_cancel_token", "decimal_context", "current_async_library_cvar"}
+"""Names of ContextVars that frameworks set for themselves; adapters add theirs."""
+
+Ambient = tuple[dict[contextvars.ContextVar[Any], Any], Hashable]
+
+
+def user_vars(context: Mapping[contextvars.ContextVar[Any], Any]) -> dict[contextvars.ContextVar[Any], Any]:
+    return {var: value for var, value in context.items() if var.name not in FRAMEWORK_VARS}
+
+
+def unchanged(issued: Ambient, demanded: Ambient) -> bool:
+    """Whether nothing a component could read differs. Mutable values count by identity."""
+    (left, config), (right, other) = issued, demanded
+    if config != other or left.keys() != right.keys():
+        return False
+    return all(_alike(left[var], right[var]) for var in left)
+
+
+def _alike(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    return type(left) is type(right) and isinstance(left, str | int | float | bool | bytes) and bool(left == right)

@@ -1,0 +1,95 @@
+"""One primitive of a run: issued early, demanded by the program, or both."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any, Literal
+
+from ..engine import CancelToken
+from ..intercept import Method
+from ..record import CallRecord
+from ..values import Tree
+from .ambient import Ambient
+
+State = Literal["queued", "running", "done", "failed", "dropped"]
+
+
+class Call:
+    """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
+
+    def __init__(
+        self, method: Method, component: Any, identity: Hashable, input: Tree, key: Hashable, ambient: Ambient, early: bool
+    ) -> None:
+        self.method = method
+        """The method that runs; the demand may come through another one of the same family."""
+        self.component = component
+        self.identity = identity
+        self.input = input
+        self.key = key
+        self.ambient = ambient
+        self.early = early
+        self.state: State = "queued"
+        self.demanded = False
+        self.joined = False
+        """The demand was answered by this early call."""
+        self.fed = False
+        """Its value fed predictions although the program made its own call (invariant 5)."""
+        self.future: Future[Any] = Future()
+        self.left: Future[None] = Future()
+        """Resolved when an early call is no longer inside its component."""
+        self.chunks: list[Any] = []
+        self.grew = threading.Condition()
+        self.wake: list[Callable[[], None]] = []
+        """Called once when the next chunk or the end comes."""
+        self.delta = method.delta
+        self.token = CancelToken()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.task: asyncio.Task[Any] | None = None
+        self.epoch = -1
+        self.resource: object = None
+        self.output: Tree = None
+        self.record: CallRecord | None = None
+        self.bound: tuple[str, int] | None = None
+        """Node and position in the e-graph."""
+        self.partial_posted = False
+        self.nested = False
+        """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
+        self.issued_s: float | None = None
+        self.ended_s: float | None = None
+        self.tokens = (0, 0)
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("done", "failed", "dropped")
+
+    @property
+    def text(self) -> str:
+        """What a stream has produced so far."""
+        return "".join(map(self.delta, list(self.chunks))) if self.delta is not None else ""
+
+    def feed(self, chunk: Any) -> None:
+        with self.grew:
+            self.chunks.append(chunk)
+            self._notify()
+
+    def close(self) -> None:
+        """Wake whoever replays the chunks: there are no more."""
+        with self.grew:
+            self._notify()
+
+    def _notify(self) -> None:
+        self.grew.notify_all()
+        waiting, self.wake = self.wake, []
+        for wake in waiting:
+            wake()
+
+    def again(self, record: CallRecord) -> Call:
+        """A further demand answered by this shared result."""
+        other = Call(self.method, self.component, self.identity, self.input, self.key, self.ambient, early=False)
+        other.state, other.future, other.output = self.state, self.future, self.output
+        other.demanded = other.joined = True
+        other.record, other.issued_s, other.tokens = record, self.issued_s, self.tokens
+        return other

@@ -1,0 +1,253 @@
+"""Running calls early: on Accel's daemon threads, or on the run's own loop where the leaf is a coroutine.
+
+An early call sees a copy of the run's entry context, a cancel token and a priority behind every demand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from typing import TYPE_CHECKING, Any
+
+from .. import engine
+from ..errors import CallCancelled
+from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
+from ..ir import Node
+from ..values import Tree, freeze
+from . import threads
+from .call import Call
+from .gates import gate_of
+
+if TYPE_CHECKING:
+    from .run import Bound, Run
+
+EARLY_PRIORITY = 100
+"""Engine priority of early work at depth 0; deeper nodes come first. Demands have 0, lower runs first."""
+
+
+def streaming_twin(method: Method, component: Any) -> Method | None:
+    """The streaming method of the same family and colour, if the component has it and merged chunks are equal."""
+    from ..components import facts_of
+
+    twin = METHODS.get((method.family, method.streamed))
+    if twin is None or not has_leaf(component, twin.name) or not facts_of(component).streams_equal:
+        return None
+    return twin
+
+
+def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
+    """The leaf to run early: the one the program is going to call, or one whose result may stand for it."""
+    method = bound.method
+    if run.host.loop is None and method.kind in ("async", "astream"):
+        sync = METHODS.get((method.family, method.sync_name))
+        if sync is None or not has_leaf(bound.component, sync.name):
+            return None
+        method = sync
+    if node.needs_partial or run.host.streaming:
+        return streaming_twin(method, bound.component) or method
+    return method
+
+
+def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call | str:
+    """Start an early call for a complete, allowed input; or say why it can't be."""
+    method = choose_method(run, bound, node)
+    if method is None:
+        return "its component has no synchronous method for this run"
+    args, kwargs = method.build(bound.component, tree)
+    if freeze(method.read(bound.component, args, kwargs)) != freeze(tree):
+        return "its input can't be rebuilt exactly"
+    call = Call(method, bound.component, bound.identity, tree, key, run.ambient, early=True)
+    if method.op == "searching":
+        call.resource = resource_of(bound.component)
+        call.epoch = epoch(call.resource)
+    gate = gate_of(bound.component)
+    if not gate.try_enter_early(call, bound.facts.concurrency or 1):
+        return "its component is busy"
+    if not run.hold(call):
+        gate.leave_early(call)
+        return "the run is over"
+    rank = EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1)
+    if method.kind in ("sync", "stream"):
+        threads.spawn(lambda: _on_thread(run, call, args, kwargs, rank))
+    else:
+        loop = run.host.loop
+        assert loop is not None
+        call.loop = loop
+        loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs, rank))
+    return call
+
+
+def _leave(run: Run, call: Call) -> None:
+    gate_of(call.component).leave_early(call)
+    if not call.left.done():
+        call.left.set_result(None)
+    run.stopped()
+
+
+def _enter_context(run: Run, call: Call, rank: int) -> None:
+    scope.set(Scope(run, call=call, early=True))
+    engine.cancel_token.set(call.token)
+    engine.priority.set(rank)
+
+
+def _on_thread(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
+    try:
+        if threads.before_call is not None:
+            threads.before_call()
+        if run.begin(call):
+            run.entry.copy().run(_body, run, call, args, kwargs, rank)
+    finally:
+        _leave(run, call)
+
+
+def _body(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
+    _enter_context(run, call, rank)
+    leaf_method = original(call.component, call.method.name)
+    try:
+        if call.method.kind == "stream":
+            for chunk in leaf_method(*args, **kwargs):
+                if call.state == "dropped":
+                    return
+                run.feed(call, chunk)
+            assert call.method.merge is not None
+            result = call.method.merge(call.chunks)
+        else:
+            result = leaf_method(*args, **kwargs)
+    except BaseException as error:  # noqa: BLE001 - a failure is the demand's, if one has joined; else it is dropped
+        _early_failed(run, call, args, kwargs, error)
+    else:
+        _early_done(run, call, args, kwargs, result)
+
+
+def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
+    if not run.begin(call):
+        _leave(run, call)
+        return
+
+    async def body() -> None:
+        _enter_context(run, call, rank)
+        leaf_method = original(call.component, call.method.name)
+        try:
+            if call.method.kind == "astream":
+                async for chunk in leaf_method(*args, **kwargs):
+                    run.feed(call, chunk)
+                assert call.method.merge is not None
+                result = call.method.merge(call.chunks)
+            else:
+                result = await leaf_method(*args, **kwargs)
+        except BaseException as error:
+            _early_failed(run, call, args, kwargs, error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        else:
+            _early_done(run, call, args, kwargs, result)
+        finally:
+            _leave(run, call)
+
+    assert call.loop is not None
+    call.task = call.loop.create_task(body(), context=run.entry.copy())
+    run.keep(call.task)
+
+
+def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> None:
+    manager = kwargs.get("run_manager")
+    if getattr(manager, "looked_at", False):
+        run.disqualify(call, "it reads its callback manager")
+    run.done(call, result)
+
+
+def _early_failed(run: Run, call: Call, args: Any, kwargs: Any, error: BaseException) -> None:
+    if isinstance(error, CallCancelled | asyncio.CancelledError):
+        run.drop(call)
+        if not call.future.done():
+            call.future.cancel()
+        call.close()
+    elif getattr(kwargs.get("run_manager"), "looked_at", False):
+        run.disqualify(call, "it reads its callback manager")
+    else:
+        run.failed(call, error)
+
+
+# --- joining a stream -----------------------------------------------------------------------------------------------
+
+
+def replay(call: Call) -> Generator[Any, None, None]:
+    """The chunks of a running or finished stream, as they come."""
+    position = 0
+    while True:
+        with call.grew:
+            call.grew.wait_for(lambda: len(call.chunks) > position or call.over)  # noqa: B023 - evaluated here
+            if len(call.chunks) <= position:
+                return
+            chunk = call.chunks[position]
+        position += 1
+        yield chunk
+
+
+async def areplay(call: Call) -> AsyncGenerator[Any, None]:
+    """As `replay`; a stream on the same loop wakes us through its own future of the next chunk."""
+    position = 0
+    loop = asyncio.get_running_loop()
+    while True:
+        event = asyncio.Event()
+        with call.grew:
+            if len(call.chunks) == position and not call.over:
+                call.wake.append(lambda event=event: loop.call_soon_threadsafe(event.set))  # type: ignore[misc]
+            else:
+                event.set()
+        await event.wait()
+        if len(call.chunks) <= position:
+            if call.over:
+                return
+            continue
+        chunk = call.chunks[position]
+        position += 1
+        yield chunk
+
+
+# --- calls inside early calls ---------------------------------------------------------------------------------------
+
+
+def nested(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A component called by an early call: shared where sharing is allowed, otherwise just made."""
+    if method.copy is None or method.kind != "sync":
+        return wrapped(*args, **kwargs)
+    tree = method.read(component, args, kwargs)
+    call, mine = run.share(method, component, tree)
+    if not mine:
+        return method.copy(call.future.result())
+    try:
+        result = wrapped(*args, **kwargs)
+    except BaseException as error:
+        run.failed(call, error)
+        raise
+    run.done(call, result)
+    return method.copy(result)
+
+
+# --- prefill --------------------------------------------------------------------------------------------------------
+
+
+def prefill(run: Run, bound: Bound, tree: Tree) -> bool:
+    """Warm the cache of an engine of ours with the known beginning of a prompt (Ayo, pass 3)."""
+    warm = getattr(bound.component, bound.method.prefill, None) if bound.method.prefill else None
+    if warm is None:
+        return False
+    args, kwargs = bound.method.build(bound.component, tree)
+    kwargs.pop("run_manager", None)
+
+    def body() -> None:
+        engine.cancel_token.set(run.token)
+        engine.priority.set(EARLY_PRIORITY)
+        warm(*args, **kwargs)
+
+    def work() -> None:
+        try:
+            run.entry.copy().run(body)
+        except Exception:  # noqa: BLE001 - a prefill is only a hint; the demand meets the engine's error itself
+            run.counts.failed_prefills += 1
+        finally:
+            run.prefill_over()
+
+    threads.spawn(work)
+    return True

@@ -1,0 +1,35 @@
+"""Which values each remote endpoint has seen in this run (invariant 6)."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from ..components import endpoint_of
+from ..values import Opaque, Tree, leaves
+
+
+def endpoint_key(component: Any) -> Hashable:
+    """Where data of this component goes: its address, else the instance."""
+    return endpoint_of(component) or id(component)
+
+
+class Ledger:
+    """Texts sent to and received from each endpoint."""
+
+    def __init__(self) -> None:
+        self._seen: defaultdict[Hashable, list[str]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def add(self, endpoint: Hashable, tree: Tree) -> None:
+        texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool)]
+        with self._lock:
+            self._seen[endpoint].extend(texts)
+
+    def knows(self, endpoint: Hashable, values: Iterable[str]) -> bool:
+        """Whether every value is part of something the endpoint already has."""
+        with self._lock:
+            seen = self._seen.get(endpoint, ())
+            return all(not value.strip() or any(value in text for text in seen) for value in values)

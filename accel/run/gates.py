@@ -1,0 +1,64 @@
+"""Who is inside a component right now, so that early calls never add concurrency it has not agreed to (invariant 7)."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .call import Call
+
+
+class Gate:
+    """One live component. The program's own calls are counted but never limited among themselves."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._early: set[Call] = set()
+
+    def try_enter_early(self, call: Call, limit: int) -> bool:
+        with self._lock:
+            if self._inside + len(self._early) >= limit:
+                return False
+            self._early.add(call)
+            return True
+
+    def leave_early(self, call: Call) -> None:
+        with self._lock:
+            self._early.discard(call)
+
+    def enter(self, limit: int) -> Future[Any] | None:
+        """Enter, or get the future of an early call that must end first: try again when it has."""
+        with self._lock:
+            if self._early and self._inside + len(self._early) >= limit:
+                return next(iter(self._early)).left
+            self._inside += 1
+            return None
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+
+
+_gates: dict[int, tuple[Any, Gate]] = {}
+_gates_lock = threading.Lock()
+
+
+def gate_of(component: Any) -> Gate:
+    """The gate of a live component, shared by all runs of the process."""
+    key = id(component)
+    held = _gates.get(key)
+    if held is not None and held[0]() is component:
+        return held[1]
+    with _gates_lock:
+        held = _gates.get(key)
+        if held is None or held[0]() is not component:
+            try:
+                alive: Any = weakref.ref(component, lambda _: _gates.pop(key, None))
+            except TypeError:
+                alive = lambda: component  # noqa: E731 - not weakly referable: kept alive, so the id stays its own
+            held = _gates[key] = (alive, Gate())
+        return held[1]

@@ -1,0 +1,791 @@
+"""One run of an accelerated program: demands come in program order, early calls retire into them.
+
+A demand is recorded, then answered: by the early call with the same key if there is one that may (it is taken over,
+joined or already done), else by the component itself. Everything about predictions happens elsewhere, on the issuer
+thread (`forecast`); the program's threads only look keys up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import engine
+from ..components import Facts, facts_of, identity_of
+from ..errors import CallCancelled
+from ..intercept import Method, Scope, bump, epoch, original, resource_of, scope
+from ..ir import Graph, Node
+from ..record import CallRecord, Trace, Visit, call_site
+from ..values import Tree, freeze, snapshot
+from . import early
+from .ambient import Ambient, unchanged, user_vars
+from .call import Call
+from .egress import Ledger, endpoint_key
+from .forecast import Forecast
+from .gates import gate_of
+from .threads import issuer
+from .topology import Control
+
+if TYPE_CHECKING:
+    from ..learn.plan import Plan
+
+log = logging.getLogger("accel")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of early work per run (invariant 9)."""
+
+    max_outstanding: int = 32
+    """Early calls running at a time."""
+    max_issued: int = 10_000
+    """Early calls in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user asked of `accelerate`."""
+
+    speculate: str = "certain"
+    egress: str = "known"
+    budget: Budget = Budget()
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run did, for the report."""
+
+    demanded: int = 0
+    issued: int = 0
+    retired: int = 0
+    wasted: int = 0
+    fed: int = 0
+    missed: int = 0
+    prefills: int = 0
+    failed_prefills: int = 0
+    wasted_tokens: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(slots=True)
+class Host:
+    """What the framework adapter tells about a run."""
+
+    control: Control
+    config: Callable[[], Hashable]
+    """User configuration a component may read, at this moment."""
+    streaming: bool = False
+    """Somebody listens to tokens, so models will be asked to stream."""
+    max_concurrency: int | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    references: Callable[[Any], bool] = lambda component: False
+    """Whether the program itself refers to this live component."""
+
+
+@dataclass(slots=True)
+class Bound:
+    """The live component that a node's calls go to in this run."""
+
+    component: Any
+    method: Method
+    identity: Hashable
+    facts: Facts
+
+    def key(self, tree: Tree) -> Hashable:
+        return (self.method.family, self.identity, freeze(tree))
+
+
+class Run:
+    """See the module. Thread-safe; `finish` must be called exactly once."""
+
+    min_prefill_chars = 200
+    """A known prefix is prefilled when it has grown by this much (about two KV blocks of 32 tokens)."""
+
+    def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.host = host
+        self.trace = Trace(snapshot(value))
+        self.trace.tick()
+        self.counts = Counts()
+        self.closed = False
+        self.quiet = settings.speculate == "off"
+        """No more early calls in this run: something raised or was retried."""
+        self.entry = contextvars.copy_context()
+        self.ambient: Ambient = (user_vars(self.entry), host.config())
+        self.ledger = Ledger()
+        self.graph: Graph | None = None
+        self.learnt_here = False
+        self.forecast: Forecast | None = None
+        self._lock = threading.RLock()
+        self._calls: dict[Hashable, list[Call]] = {}
+        self._visits: dict[str, int] = {}
+        self._used: dict[tuple[str, str], Bound] = {}
+        self._inside = 0
+        self._site_counts: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._prefilling = 0
+        self.token = engine.CancelToken()
+        """Cancelled when the run is over: ends prefills."""
+        if not self.quiet and plan.graph.nodes:
+            self.adopt(plan.graph, learnt_here=False)
+
+    # --- following the program
+
+    def adopt(self, graph: Graph, learnt_here: bool) -> None:
+        """Predict with this graph from now on."""
+        issuer.post(lambda: self._adopt(graph, learnt_here))
+
+    def _adopt(self, graph: Graph, learnt_here: bool) -> None:
+        if self.closed:
+            return
+        with self._lock:
+            self.graph, self.learnt_here = graph, learnt_here
+            forecast = Forecast(self, graph)
+            calls = [call for calls in self._calls.values() for call in calls if call.record is not None]
+            for held in self._calls.values():
+                for call in held:
+                    call.bound = None
+            visits = list(self.trace.visits)
+        forecast.publish("input", 0, self.trace.input)
+        seen: dict[str, int] = {}
+        for visit in visits:
+            position = seen[visit.node] = seen.get(visit.node, -1) + 1
+            forecast.publish(f"{visit.node}.in", position, visit.entered)
+            if visit.end is not None:
+                forecast.publish(f"{visit.node}.out", position, visit.left)
+        for call in sorted(calls, key=lambda c: c.record.start if c.record else 0):
+            forecast.demanded(call)
+        self.forecast = forecast
+        forecast.start()
+
+    def _tell(self, event: Callable[[Forecast], None]) -> None:
+        """Let the forecast know, on its own thread."""
+        if self.graph is not None or self.forecast is not None or self.plan.graph.nodes:
+            issuer.post(lambda: self._heard(event))
+
+    def _heard(self, event: Callable[[Forecast], None]) -> None:
+        if self.forecast is not None and not self.closed:
+            event(self.forecast)
+
+    def enter(self, node: str, value: Any) -> Visit:
+        """A framework node starts with this input."""
+        visit = Visit(node, self.trace.tick(), snapshot(value), time.perf_counter())
+        with self._lock:
+            position = self._visits[node] = self._visits.get(node, -1) + 1
+            self.trace.visits.append(visit)
+            self.host.control.enter(node)
+        self._tell(lambda forecast: forecast.publish(f"{node}.in", position, visit.entered))
+        return visit
+
+    def leave(self, visit: Visit, value: Any) -> None:
+        """A framework node returned this value."""
+        visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), time.perf_counter()
+        with self._lock:
+            self.host.control.leave(visit.node)
+            position = sum(1 for other in self.trace.visits[: self.trace.visits.index(visit)] if other.node == visit.node)
+            again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
+
+        def tell(forecast: Forecast) -> None:
+            forecast.publish(f"{visit.node}.out", position, visit.left)
+            forecast.left(visit.node, again)
+
+        self._tell(tell)
+
+    def fail(self, visit: Visit) -> None:
+        """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
+        visit.failed = True
+        with self._lock:
+            self.host.control.running[visit.node] = self.host.control.running.get(visit.node, 1) - 1
+        self.plan.note_barrier(visit.node)
+        self.silence()
+
+    def silence(self) -> None:
+        """Drop everything early and issue nothing more in this run."""
+        self.quiet = True
+        with self._lock:
+            for calls in self._calls.values():
+                for call in calls:
+                    if call.early and not call.demanded:
+                        self.drop(call)
+            self._calls.clear()
+
+    def finish(self, completed: bool) -> None:
+        """The run ended, raised, was interrupted or abandoned: nothing early is left running."""
+        self.trace.ended_s = time.perf_counter()
+        self.trace.completed = completed
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self.token.cancel()
+            for calls in self._calls.values():
+                for call in calls:
+                    if call.early and not call.demanded:
+                        self.drop(call)
+        self.plan.learn_from(self)
+
+    # --- demands
+
+    def demand(
+        self, here: Scope, method: Method, component: Any, wrapped: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A patched leaf was called inside this run."""
+        outer = here.call
+        if self.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
+            return wrapped(*args, **kwargs)
+        if here.early:
+            return early.nested(self, method, component, wrapped, args, kwargs)
+        if method.kind == "sync":
+            return self._sync(here, method, component, wrapped, args, kwargs)
+        if method.kind == "async":
+            return self._async(here, method, component, wrapped, args, kwargs)
+        if method.kind == "stream":
+            return self._stream(here, method, component, wrapped, args, kwargs)
+        return self._astream(here, method, component, wrapped, args, kwargs)
+
+    def _sync(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
+        call = self._open(here, method, component, args, kwargs)
+        if call.joined:
+            try:
+                result = call.future.result()
+            except CancelledError:
+                call = self._instead(call, here, method, component)
+            except BaseException as error:
+                self._failed_join(call, error)
+                raise
+            else:
+                return self._retire(call, method, result)
+        with self._inside_component(call), _within(Scope(self, here.within, call)):
+            try:
+                twin = self._partial_twin(call)
+                if twin is None:
+                    result = wrapped(*args, **kwargs)
+                else:
+                    result = self._drain(call, twin, args, kwargs)
+            except BaseException as error:
+                self.failed(call, error)
+                raise
+        self.done(call, result)
+        return result
+
+    async def _async(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
+        call = self._open(here, method, component, args, kwargs)
+        if call.joined:
+            try:
+                result = await asyncio.wrap_future(call.future)
+            except asyncio.CancelledError:
+                if call.state != "dropped":
+                    self.drop(call)  # the program cancelled its demand: the work ends with it
+                    raise
+                call = self._instead(call, here, method, component)
+            except BaseException as error:
+                self._failed_join(call, error)
+                raise
+            else:
+                return self._retire(call, method, result)
+        while (wait := self._enter(call)) is not None:
+            await asyncio.wrap_future(wait)
+        try:
+            with _within(Scope(self, here.within, call)):
+                twin = self._partial_twin(call)
+                if twin is None:
+                    result = await wrapped(*args, **kwargs)
+                else:
+                    result = await self._adrain(call, twin, args, kwargs)
+        except BaseException as error:
+            self.failed(call, error)
+            raise
+        finally:
+            self._exit(call)
+        self.done(call, result)
+        return result
+
+    def _stream(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Generator[Any, None, None]:
+        call = self._open(here, method, component, args, kwargs)
+        if call.joined:
+            yield from early.replay(call)
+            try:
+                result = call.future.result()
+            except CancelledError:
+                raise CallCancelled("the stream was cancelled while it was being read") from None
+            except BaseException as error:
+                self._failed_join(call, error)
+                raise
+            self._retire(call, method, result)
+            return
+        with self._inside_component(call):
+            inner = Scope(self, here.within, call)
+            stream = None
+            try:
+                with _within(inner):
+                    stream = iter(wrapped(*args, **kwargs))
+                while True:
+                    with _within(inner):
+                        chunk = next(stream, _END)
+                    if chunk is _END:
+                        break
+                    self.feed(call, chunk)
+                    yield chunk
+            except GeneratorExit:
+                close = getattr(stream, "close", None)
+                if close is not None:
+                    close()
+                self.failed(call, GeneratorExit())
+                raise
+            except BaseException as error:
+                self.failed(call, error)
+                raise
+            self.done(call, method.merge(call.chunks) if method.merge else None)
+
+    async def _astream(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, None]:
+        call = self._open(here, method, component, args, kwargs)
+        if call.joined:
+            async for chunk in early.areplay(call):
+                yield chunk
+            try:
+                result = await asyncio.wrap_future(call.future)
+            except BaseException as error:
+                self._failed_join(call, error)
+                raise
+            self._retire(call, method, result)
+            return
+        while (wait := self._enter(call)) is not None:
+            await asyncio.wrap_future(wait)
+        stream: Any = None
+        try:
+            inner = Scope(self, here.within, call)
+            with _within(inner):
+                stream = wrapped(*args, **kwargs)
+            while True:
+                with _within(inner):
+                    chunk = await anext(stream, _END)
+                if chunk is _END:
+                    break
+                self.feed(call, chunk)
+                yield chunk
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and stream is not None:
+                await stream.aclose()
+            self.failed(call, error)
+            raise
+        finally:
+            self._exit(call)
+        self.done(call, method.merge(call.chunks) if method.merge else None)
+
+    # --- opening a demand
+
+    def _open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any) -> Call:
+        """Record the demand and find what answers it: a call to join, or one for the program to run itself."""
+        now = time.perf_counter()
+        tree = method.read(component, args, kwargs)
+        identity = identity_of(component, method.by_object)
+        key = (method.family, identity, freeze(tree))
+        site = f"{here.within}|{method.family}|{type(component).__qualname__}|{call_site()}"
+        ambient: Ambient = (user_vars(contextvars.copy_context()), self.host.config())
+        parent = here.call.record if here.call is not None else None
+        if parent is not None:
+            parent.composite = True
+        record = CallRecord(
+            site, here.within, method.name, method.family, method.op, component, identity, tree, key,
+            self.trace.tick(), now, parent,
+        )  # fmt: skip
+        facts = facts_of(component)
+        writes = method.op == "ingestion"
+        with self._lock:
+            self.trace.calls.append(record)
+            self.counts.demanded += 1
+            bound = Bound(component, method, identity, facts)
+            self._used[(method.family, site)] = bound
+            call = None if writes else self._claim(method, key, ambient, facts)
+            if call is None:
+                call = Call(method, component, identity, tree, key, ambient, early=False)
+                call.state = "running"
+                call.demanded = True
+                if not writes:
+                    self._calls.setdefault(key, []).append(call)
+                call.record = record
+            elif call.record is None:
+                call.record = record
+            else:
+                call = call.again(record)
+            count = self._site_counts[site] = self._site_counts.get(site, 0) + 1
+        if not facts.local:
+            self.ledger.add(endpoint_key(component), tree)
+        if writes:
+            call.resource = resource_of(component)
+            bump(call.resource)
+        elif method.op == "searching":
+            call.resource = resource_of(component)
+            call.epoch = epoch(call.resource) if call.epoch < 0 else call.epoch
+        opened = call
+        self._tell(lambda forecast: forecast.demanded(opened))
+        if not self.quiet and not writes and count in (2, 4, 8, 16) and not call.joined and call.bound is None:
+            self.plan.learn_within(self)
+        return call
+
+    def _claim(self, method: Method, key: Hashable, ambient: Ambient, facts: Facts) -> Call | None:
+        """The call that answers a demand with this key, marked as joined or taken over. Under the lock."""
+        for call in self._calls.get(key, ()):
+            if call.over and call.state != "done":
+                continue
+            if call.demanded and (method.copy is None or call.state != "done"):
+                continue
+            if call.early and not self._may_retire(call, method, ambient, facts):
+                continue
+            if call.state == "queued":
+                call.state = "running"  # taken over: the program runs it itself, now
+                call.demanded, call.early = True, False
+                call.method = method
+                self.counts.issued -= 1
+                return call
+            call.demanded = call.joined = True
+            return call
+        return None
+
+    def _may_retire(self, call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
+        if not unchanged(call.ambient, ambient):
+            return False
+        if method.op == "searching":
+            same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch
+            if not (same_epoch or facts.readonly):
+                call.fed = True
+                return False
+        streams = method.kind in ("stream", "astream")
+        if streams != (call.method.kind in ("stream", "astream")) and (streams or not facts.streams_equal):
+            return False
+        if call.loop is not None and call.state != "done":
+            try:
+                return asyncio.get_running_loop() is call.loop and method.kind in ("async", "astream")
+            except RuntimeError:
+                return False
+        return True
+
+    def _instead(self, gone: Call, here: Scope, method: Method, component: Any) -> Call:
+        """The joined call was dropped before it gave a result: the program runs its own."""
+        with self._lock:
+            call = Call(method, component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
+            call.state, call.demanded, call.record = "running", True, gone.record
+            self._calls.setdefault(call.key, []).append(call)
+        self._tell(lambda forecast: forecast.demanded(call))
+        return call
+
+    def _enter(self, call: Call) -> Future[Any] | None:
+        facts = facts_of(call.component)
+        wait = gate_of(call.component).enter(facts.concurrency or 1)
+        if wait is None:
+            with self._lock:
+                self._inside += 1
+        return wait
+
+    def _exit(self, call: Call) -> None:
+        gate_of(call.component).leave()
+        with self._lock:
+            self._inside -= 1
+
+    @contextmanager
+    def _inside_component(self, call: Call) -> Generator[None, None, None]:
+        while (wait := self._enter(call)) is not None:
+            wait.result()
+        try:
+            yield
+        finally:
+            self._exit(call)
+
+    # --- partial decodes of demanded calls
+
+    def _partial_twin(self, call: Call) -> Method | None:
+        """The streaming method to serve this demand with, where somebody waits for parts of the answer."""
+        graph, record = self.graph, call.record
+        if self.quiet or graph is None or record is None or call.method.kind not in ("sync", "async"):
+            return None
+        if not any(node.needs_partial for node in graph.by_site.get(record.site, ())):
+            return None
+        return early.streaming_twin(call.method, call.component)
+
+    def _drain(self, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
+        stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
+        for chunk in stream:
+            self.feed(call, chunk, twin)
+        assert twin.merge is not None
+        return twin.merge(call.chunks)
+
+    async def _adrain(self, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
+        stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
+        async for chunk in stream:
+            self.feed(call, chunk, twin)
+        assert twin.merge is not None
+        return twin.merge(call.chunks)
+
+    def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
+        call.feed(chunk)
+        if method is not None:
+            call.delta = method.delta
+        if self.forecast is not None and not call.partial_posted:
+            call.partial_posted = True
+            issuer.post(lambda: self._grown(call))
+
+    def _grown(self, call: Call) -> None:
+        call.partial_posted = False
+        if self.forecast is not None:
+            self.forecast.grown(call)
+
+    # --- closing a demand
+
+    def done(self, call: Call, result: Any) -> None:
+        """A call of the program, or an early one, has its result."""
+        output = call.method.view(result) if result is not None else None
+        call.output = snapshot(output)
+        call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
+        call.ended_s = time.perf_counter()
+        with self._lock:
+            if call.state == "dropped":
+                return
+            call.state = "done"
+            if call.record is not None and not call.joined:
+                self._close(call, call.record)
+        if call.resource is not None and call.method.op == "ingestion":
+            bump(call.resource)
+        if not facts_of(call.component).local:
+            self.ledger.add(endpoint_key(call.component), call.output)
+        call.close()
+        if not call.future.done():
+            call.future.set_result(result)
+        self._tell(lambda forecast: forecast.finished(call))
+
+    def _close(self, call: Call, record: CallRecord) -> None:
+        record.output, record.tokens = call.output, call.tokens
+        record.end, record.ended_s = self.trace.tick(), time.perf_counter()
+        record.issued_s = call.issued_s
+
+    def failed(self, call: Call, error: BaseException) -> None:
+        """A call raised. A demand that fails silences the run: a retry must get calls of its own."""
+        with self._lock:
+            if call.state == "dropped":
+                return
+            call.state = "failed"
+            call.ended_s = time.perf_counter()
+            if call.record is not None:
+                call.record.failed = True
+                call.record.end, call.record.ended_s = self.trace.tick(), time.perf_counter()
+        if call.resource is not None and call.method.op == "ingestion":
+            bump(call.resource)
+        call.close()
+        if not call.future.done():
+            call.future.set_exception(error)
+        if call.demanded and not isinstance(error, GeneratorExit):
+            self.silence()
+        self._tell(lambda forecast: forecast.finished(call))
+
+    def _failed_join(self, call: Call, error: BaseException) -> None:
+        """A joined call failed: the failure is the demand's, as the first attempt."""
+        with self._lock:
+            if call.record is not None:
+                call.record.failed = True
+                call.record.end, call.record.ended_s = self.trace.tick(), time.perf_counter()
+        self.silence()
+
+    def _retire(self, call: Call, method: Method, result: Any) -> Any:
+        with self._lock:
+            if call.record is not None:
+                call.record.retired = True
+                self._close(call, call.record)
+            self.counts.retired += 1
+        if method.copy is not None:
+            return method.copy(result)
+        return result
+
+    # --- issuing (called by the forecast)
+
+    def binding(self, node: Node) -> Bound | None:
+        """The live component for a node: used in this run, or known to the plan and referenced by the program."""
+        family = node.method
+        used = self._used.get((family, node.site))
+        if used is not None:
+            return used
+        known = self.plan.bindings.get(node.site)
+        if known is None:
+            return None
+        component, method = known
+        identity = identity_of(component, method.by_object)
+        if self.host.references(component):
+            return Bound(component, method, identity, facts_of(component))
+        for other in list(self._used.values()):
+            if other.identity == identity:
+                return Bound(component, method, identity, facts_of(component))
+        return None
+
+    def unbound(self, key: Hashable) -> Call | None:
+        """A call with this key that has no place in the graph yet."""
+        with self._lock:
+            for call in self._calls.get(key, ()):
+                if call.bound is None and not (call.over and call.state != "done"):
+                    return call
+        return None
+
+    def refuses(self, node: Node, values: Callable[[], list[str]]) -> str:
+        """Why nothing may be issued for this node now; empty if it may."""
+        if self.quiet or self.closed:
+            return "the run is over, or something in it raised"
+        certain = self.settings.speculate == "certain"
+        if node.confidence != "verified" and not (node.confidence == "looped" and self.learnt_here):
+            return "not verified yet: needs two runs with different inputs"
+        if certain and not node.always:
+            return "not demanded in every run so far"
+        held = self.host.control.refuses(node.within, certain)
+        if held:
+            return held
+        bound = self.binding(node)
+        if bound is None:
+            return "its component was not used in this run and the graph doesn't refer to it"
+        facts = bound.facts
+        if not facts.pure:
+            return f"not pure: {facts.reason}"
+        if type(bound.component) in self.plan.disqualified:
+            return self.plan.disqualified[type(bound.component)]
+        if self.plan.is_composite(node.site) and not facts.owned and bound.method.op != "searching":
+            return "a composite: its inner calls are issued instead"
+        for name in ("rate_limiter", "cache"):
+            if getattr(bound.component, name, None) not in (None, False):
+                return f"has a {name.replace('_', ' ')}: left to the program"
+        if not facts.local and self.settings.egress == "known":
+            if not self.ledger.knows(endpoint_key(bound.component), values()):
+                return 'its endpoint has not seen all values yet; accelerate(..., egress="inputs") would allow it'
+        with self._lock:
+            outstanding = sum(
+                1 for calls in self._calls.values() for c in calls if c.early and c.state in ("queued", "running")
+            )
+            if outstanding >= self.settings.budget.max_outstanding or self.counts.issued >= self.settings.budget.max_issued:
+                return "the budget of early calls is used up"
+            limit = self.host.max_concurrency
+            if limit is not None and outstanding + self._inside >= limit:
+                return "max_concurrency is used up"
+        return ""
+
+    def issue(self, node: Node, tree: Tree, key: Hashable) -> Call | str:
+        """Start an early call, or say why not."""
+        bound = self.binding(node)
+        if bound is None or bound.key(tree) != key:
+            return "its component changed"
+        return early.issue(self, node, bound, tree, key)
+
+    def hold(self, call: Call) -> bool:
+        """Make an early call known to demands; False if the run is over."""
+        with self._lock:
+            if self.closed or self.quiet:
+                return False
+            self._calls.setdefault(call.key, []).append(call)
+            self.counts.issued += 1
+            return True
+
+    def begin(self, call: Call) -> bool:
+        """An early call is about to run: False if it was dropped or taken over meanwhile."""
+        with self._lock:
+            if call.state != "queued":
+                return False
+            call.state = "running"
+            call.issued_s = time.perf_counter()
+            return True
+
+    def prefill(self, node: Node, tree: Tree) -> bool:
+        """Warm the engine's cache with what is known of a prompt; False if the component can't."""
+        bound = self.binding(node)
+        with self._lock:
+            if bound is None or self._prefilling:
+                return False
+            self._prefilling += 1
+        started = early.prefill(self, bound, tree)
+        self.counts.prefills += started
+        if not started:
+            self._prefilling = 0
+        return started
+
+    def prefill_over(self) -> None:
+        with self._lock:
+            self._prefilling -= 1
+        self.stopped()
+
+    def share(self, method: Method, component: Any, tree: Tree) -> tuple[Call, bool]:
+        """A shareable call made inside an early one: the call, and whether the caller has to run it."""
+        identity = identity_of(component, method.by_object)
+        key = (method.family, identity, freeze(tree))
+        with self._lock:
+            for call in self._calls.get(key, ()):
+                if not (call.over and call.state != "done") and call.loop is None and call.state != "queued":
+                    return call, False
+            call = Call(method, component, identity, tree, key, self.ambient, early=True)
+            call.state = "running"
+            call.nested = True
+            self._calls.setdefault(key, []).append(call)
+        return call, True
+
+    def disqualify(self, call: Call, reason: str) -> None:
+        """This component turned out not to be fit for early calls."""
+        self.plan.disqualified[type(call.component)] = reason
+        self.drop(call)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Hold a reference to an early task until it is done: loops only hold weak ones."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def drop(self, call: Call) -> None:
+        """Give up an early call that nobody demanded."""
+        with self._lock:
+            if call.demanded and not call.joined:
+                return
+            if not call.early or (call.over and call.state == "dropped"):
+                return
+            wasted = call.state in ("running", "done") and not call.fed and not call.nested
+            started = call.state != "queued"
+            was_over = call.over
+            call.state = "dropped"
+            held = self._calls.get(call.key)
+            if held is not None and call in held:
+                held.remove(call)
+            if wasted:
+                self.counts.wasted += 1
+                self.counts.wasted_tokens += sum(call.tokens)
+            elif call.fed:
+                self.counts.fed += 1
+        if was_over:
+            return
+        if not started:
+            call.left.set_result(None)
+        call.token.cancel()
+        if call.loop is not None and call.task is not None:
+            call.loop.call_soon_threadsafe(call.task.cancel)
+        call.future.cancel()
+        call.close()
+
+    def note_miss(self, name: str) -> None:
+        self.counts.missed += 1
+        self.plan.note_miss(name)
+
+    def stopped(self) -> None:
+        """Something finished: whatever waited for a slot may go now."""
+        self._tell(lambda forecast: forecast.advance(set()))
+
+
+_END = object()
+
+
+@contextmanager
+def _within(inner: Scope) -> Generator[None, None, None]:
+    token = scope.set(inner)
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+

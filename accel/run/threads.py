@@ -1,0 +1,87 @@
+"""Accel's own threads: daemons, so that an early call that hangs delays neither a return nor interpreter exit."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+log = logging.getLogger("accel")
+
+before_call: Callable[[], None] | None = None
+"""Runs on the thread just before each early call: tests shuffle completions here."""
+
+_IDLE_S = 30.0
+_idle: list[queue.SimpleQueue[Callable[[], None]]] = []
+_lock = threading.Lock()
+
+
+def spawn(work: Callable[[], None]) -> None:
+    """Run `work` at once on a thread of ours; never waits for a free one."""
+    with _lock:
+        inbox = _idle.pop() if _idle else None
+    if inbox is not None:
+        inbox.put(work)
+        return
+    inbox = queue.SimpleQueue()
+    inbox.put(work)
+    threading.Thread(target=_serve, args=(inbox,), name="accel-early", daemon=True).start()
+
+
+def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        try:
+            work = inbox.get(timeout=_IDLE_S)
+        except queue.Empty:
+            with _lock:
+                if inbox not in _idle:
+                    continue  # taken in this moment: its work is about to arrive
+                _idle.remove(inbox)
+            return
+        work()
+        del work
+        with _lock:
+            _idle.append(inbox)
+
+
+class Worker:
+    """One daemon thread that does posted work in order: off the program's path, never concurrent with itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._start = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.faults = 0
+        """Defects of Accel's own: counted, logged, and never the program's problem (invariant 9)."""
+
+    def post(self, work: Callable[[], None]) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            with self._start:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                    self._thread.start()
+        self._inbox.put(work)
+
+    def _serve(self) -> None:
+        while True:
+            work = self._inbox.get()
+            try:
+                work()
+            except Exception:  # noqa: BLE001 - see `faults`
+                self.faults += 1
+                log.exception("%s: a defect in Accel; the program is not affected", self._name)
+            del work
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""
+        done = threading.Event()
+        self.post(done.set)
+        return done.wait(timeout_s)
+
+
+issuer = Worker("accel-issuer")
+"""Follows what runs publish and issues what has become ready."""
+learner = Worker("accel-learner")
+"""Learns from traces, off the hot path."""

@@ -1,0 +1,79 @@
+"""Which framework nodes are certain to run, and what stands in the way: the control edges of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+START, END = "__start__", "__end__"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Framework nodes and where control may go next; `START` is the beginning, `END` the end of a run."""
+
+    successors: Mapping[str, frozenset[str]]
+    guards: frozenset[str] = frozenset()
+    """Nodes declared to be guards: nothing past them is issued until they have let the run pass."""
+    pauses_before: frozenset[str] = frozenset()
+    pauses_after: frozenset[str] = frozenset()
+
+    def reachable(self, start: str, avoiding: str = "") -> frozenset[str]:
+        """Nodes that control may reach after `start`, without passing `avoiding`."""
+        seen: set[str] = set()
+        stack = [start]
+        while stack:
+            for node in self.successors.get(stack.pop(), frozenset()):
+                if node not in seen and node != avoiding:
+                    seen.add(node)
+                    stack.append(node)
+        return frozenset(seen)
+
+    def inevitable(self, start: str) -> frozenset[str]:
+        """Nodes on every path from `start` to `END`: its post-dominators."""
+        after = self.reachable(start)
+        return frozenset(node for node in after if node != END and END not in self.reachable(start, avoiding=node))
+
+
+class Control:
+    """What a run has done so far, against the topology."""
+
+    def __init__(self, topology: Topology, barriers: Collection[str], pauses_before: Iterable[str], pauses_after: Iterable[str]) -> None:
+        self._topology = topology
+        self._barriers = set(barriers) | topology.guards
+        self._before = set(topology.pauses_before) | set(pauses_before)
+        self._after = set(topology.pauses_after) | set(pauses_after)
+        self._certain = set(topology.inevitable(START))
+        self._reach = {node: topology.reachable(node) for node in self._barriers | self._before | self._after}
+        self.running: dict[str, int] = {}
+        self.passed: set[str] = set()
+
+    def enter(self, node: str) -> None:
+        self.running[node] = self.running.get(node, 0) + 1
+        self._certain |= self._topology.inevitable(node)
+
+    def leave(self, node: str) -> None:
+        self.running[node] = self.running.get(node, 1) - 1
+        self.passed.add(node)
+
+    def refuses(self, node: str, certain_only: bool) -> str:
+        """Why a call inside `node` may not be issued now; empty if it may."""
+        if not node:
+            return ""
+        if node in self._barriers:
+            return f"node {node!r} raised, interrupted or is a guard"
+        if self.running.get(node, 0) > 0:
+            return ""
+        if certain_only and node not in self._certain:
+            return f"node {node!r} may not run"
+        if node not in self._topology.successors:
+            return f"node {node!r} is not part of the graph"
+        if node in self._before and node not in self.passed:
+            return f"the run pauses before node {node!r}"
+        for barrier in self._barriers | self._after:
+            if barrier not in self.passed and node in self._reach[barrier]:
+                return f"node {barrier!r} comes before and may stop the run"
+        for barrier in self._before:
+            if barrier not in self.passed and node in self._reach[barrier] and not self.running.get(barrier):
+                return f"the run pauses before node {barrier!r}"
+        return ""

@@ -1,0 +1,142 @@
+"""Values as JSON trees: what is recorded, compared and referred to.
+
+A *tree* is ``str | int | float | bool | None | dict[str, tree] | list[tree] | Opaque``. Adapters add views
+for their framework's classes (messages, documents); everything else is seen through pydantic fields,
+dataclass fields or, failing that, by identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+Tree = Any
+"""A JSON tree whose leaves may also be `Opaque`."""
+
+MAX_LEAVES = 20_000
+"""A value with more leaves than this is seen as opaque: looking into it would cost more than it gains."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """A leaf that can't be looked into: compared by identity, kept alive so that the identity stays unique."""
+
+    obj: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and other.obj is self.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+    def __repr__(self) -> str:
+        return f"<{type(self.obj).__name__}>"
+
+
+class _TooLarge(Exception):
+    pass
+
+
+View = Callable[[Any], Tree]
+_views: dict[type, View] = {}
+
+
+def add_view(cls: type, view: View) -> None:
+    """See instances of `cls` and its subclasses as `view(instance)`; the view's own values are viewed in turn."""
+    _views[cls] = view
+
+
+def snapshot(value: Any) -> Tree:
+    """A tree of `value` that later in-place mutation of `value` can't change."""
+    try:
+        return _view(value, [MAX_LEAVES], 0)
+    except (_TooLarge, RecursionError):
+        return Opaque(value)
+
+
+def _view(value: Any, budget: list[int], depth: int) -> Tree:
+    kind = type(value)
+    if value is None or kind is str or kind is int or kind is float or kind is bool:
+        return value
+    budget[0] -= 1
+    if budget[0] < 0 or depth > 40:
+        raise _TooLarge
+    if kind is list or kind is tuple:
+        budget[0] -= len(value)
+        return [_view(item, budget, depth + 1) for item in value]
+    if kind is dict:
+        budget[0] -= len(value)
+        if all(type(key) is str for key in value):
+            return {key: _view(item, budget, depth + 1) for key, item in value.items()}
+        return Opaque(value)
+    for cls in kind.__mro__:
+        view = _views.get(cls)
+        if view is not None:
+            seen = view(value)
+            return seen if isinstance(seen, Opaque) else _view(seen, budget, depth + 1)
+    if isinstance(value, type) or callable(value):
+        return Opaque(value)
+    if isinstance(value, Mapping):
+        return _view(dict(value), budget, depth + 1)
+    fields = getattr(kind, "model_fields", None)
+    if isinstance(fields, dict):
+        return {name: _view(getattr(value, name, None), budget, depth + 1) for name in fields}
+    if dataclasses.is_dataclass(value):
+        return {f.name: _view(getattr(value, f.name, None), budget, depth + 1) for f in dataclasses.fields(value)}
+    return Opaque(value)
+
+
+def freeze(tree: Tree) -> Hashable:
+    """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``)."""
+    kind = type(tree)
+    if kind is str or tree is None:
+        return tree  # type: ignore[no-any-return]
+    if kind is dict:
+        return ("{", *((key, freeze(tree[key])) for key in sorted(tree)))
+    if kind is list:
+        return ("[", *map(freeze, tree))
+    if kind is float:
+        return ("float", "nan" if math.isnan(tree) else tree.hex())
+    if isinstance(tree, Opaque):
+        return tree
+    return (kind.__name__, tree)
+
+
+def same(left: Tree, right: Tree) -> bool:
+    """Tree equality with leaf types."""
+    return left is right or freeze(left) == freeze(right)
+
+
+def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Tree]]:
+    """All leaves with their paths (dict keys and list positions), in order; empty containers count as leaves."""
+    found: list[tuple[tuple[Any, ...], Tree]] = []
+    stack: list[tuple[tuple[Any, ...], Tree]] = [(path, tree)]
+    while stack:
+        here, value = stack.pop()
+        if isinstance(value, dict) and value:
+            stack.extend(((*here, key), value[key]) for key in reversed(value))
+        elif isinstance(value, list) and value:
+            stack.extend(((*here, i), value[i]) for i in range(len(value) - 1, -1, -1))
+        else:
+            found.append((here, value))
+    return found
+
+
+def rebuild(tree: Tree, leaf: Callable[[tuple[Any, ...], Tree], Tree], path: tuple[Any, ...] = ()) -> Tree:
+    """The same shape with every leaf replaced by ``leaf(path, value)``."""
+    if isinstance(tree, dict) and tree:
+        return {key: rebuild(value, leaf, (*path, key)) for key, value in tree.items()}
+    if isinstance(tree, list) and tree:
+        return [rebuild(value, leaf, (*path, i)) for i, value in enumerate(tree)]
+    return leaf(path, tree)
+
+
+def shape(tree: Tree) -> Hashable:
+    """The skeleton of a tree: containers, keys and leaf types, without leaf values."""
+    if isinstance(tree, dict):
+        return ("{", *((key, shape(tree[key])) for key in sorted(tree)))
+    if isinstance(tree, list):
+        return ("[", *map(shape, tree))
+    return "opaque" if isinstance(tree, Opaque) else type(tree).__name__

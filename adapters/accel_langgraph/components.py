@@ -1,0 +1,262 @@
+"""LangChain's component families: which leaf methods they have, how their inputs and outputs are seen and rebuilt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from accel.intercept import Method, install
+from accel.values import Opaque, Tree, add_view, snapshot
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
+from langchain_core.language_models.llms import LLM
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+# --- messages -------------------------------------------------------------------------------------------------------
+
+_FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+_message_classes: dict[str, type[BaseMessage]] = {}
+
+
+def view_message(message: BaseMessage) -> Tree:
+    """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
+    cls = type(message)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    _message_classes[name] = cls
+    tree: dict[str, Tree] = {"message": name, "content": message.content}
+    for field in cls.model_fields:
+        value = getattr(message, field)
+        if field in ("content", "type") or value is None or value == {} or value == [] or value is False:
+            continue
+        if field == "id" and isinstance(value, str) and _FRAMEWORK_ID.match(value):
+            continue
+        tree[field] = value
+    extra = message.model_extra
+    if extra:
+        tree["extra"] = dict(extra)
+    return tree
+
+
+def build_message(tree: Tree) -> BaseMessage:
+    """The message that `view_message` saw."""
+    fields = {key: value for key, value in tree.items() if key not in ("message", "extra")}
+    return _message_classes[tree["message"]](**fields, **tree.get("extra", {}))
+
+
+add_view(BaseMessage, view_message)
+add_view(Document, lambda document: {"page_content": document.page_content, "metadata": document.metadata, "id": document.id})
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+class RecordingRunManager:
+    """Stands in for the callback manager of an early call, whose run doesn't exist yet. A leaf that looks at it can't
+    be run early: its events would be lost."""
+
+    def __init__(self) -> None:
+        self.looked_at = False
+
+    def __getattr__(self, name: str) -> Any:
+        self.looked_at = True
+        raise AttributeError(f"an early call has no callback manager yet ({name})")
+
+
+def _own_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in kwargs.items() if key != "run_manager"}
+
+
+def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    named = dict(zip(("messages", "stop", "run_manager"), args, strict=False))
+    named.update(kwargs)
+    named.pop("run_manager", None)
+    messages, stop = named.pop("messages"), named.pop("stop", None)
+    return {"messages": snapshot(messages), "stop": snapshot(stop), "kwargs": snapshot(named)}
+
+
+def _live(tree: Tree) -> Any:
+    """Trees back to values: opaque leaves are the objects themselves."""
+    if isinstance(tree, Opaque):
+        return tree.obj
+    if isinstance(tree, dict):
+        if "message" in tree and tree["message"] in _message_classes:
+            return build_message(tree)
+        return {key: _live(value) for key, value in tree.items()}
+    return [_live(item) for item in tree] if isinstance(tree, list) else tree
+
+
+def _build_messages(manager: Callable[[], Any]) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:
+    def build(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        kwargs = _live(tree["kwargs"])
+        if tree["stop"] is not None:
+            kwargs["stop"] = list(tree["stop"])
+        made = manager()
+        if made is not None:
+            kwargs["run_manager"] = made
+        return ([build_message(message) for message in tree["messages"]],), kwargs
+
+    return build
+
+
+def _read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    return {"args": snapshot(args), "kwargs": snapshot(_own_kwargs(kwargs))}
+
+
+def _build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(_live(tree["args"])), _live(tree["kwargs"])
+
+
+def _build_managed(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = _build_call(component, tree)
+    return args, {**kwargs, "run_manager": RecordingRunManager()}
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+def _view_chat(result: ChatResult) -> Tree:
+    """What programs read off an answer: text, tool calls, parsed additions; further choices beside it."""
+    if not result.generations:
+        return None
+    message = result.generations[0].message
+    tree: dict[str, Tree] = {"content": snapshot(message.content)}
+    for field in ("tool_calls", "additional_kwargs"):
+        value = getattr(message, field, None)
+        if value:
+            tree[field] = snapshot(value)
+    if len(result.generations) > 1:
+        tree["choices"] = [snapshot(generation.message.content) for generation in result.generations[1:]]
+    return tree
+
+
+def _merge_chat(chunks: Iterable[ChatGenerationChunk]) -> ChatResult | None:
+    held = list(chunks)
+    return generate_from_stream(iter(held)) if held else None
+
+
+def _chat_delta(chunk: ChatGenerationChunk) -> str:
+    content = chunk.message.content
+    return content if isinstance(content, str) else ""
+
+
+def _chat_tokens(result: ChatResult) -> tuple[int, int]:
+    usage = getattr(result.generations[0].message, "usage_metadata", None) if result.generations else None
+    return (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
+
+
+def _nothing(result: Any) -> Tree:
+    """Vectors are of no use to templates."""
+    return None
+
+
+def _copy_vectors(result: Any) -> Any:
+    return [list(item) if isinstance(item, list) else item for item in result]
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def _twins(name: str, asynchronous: str, **same: Any) -> Iterator[Method]:
+    yield Method(name=name, kind="sync", **same)
+    yield Method(name=asynchronous, kind="async", sync_name=name, **same)
+
+
+def _chat() -> Iterator[Method]:
+    same: dict[str, Any] = {
+        "family": "chat",
+        "op": "decode",
+        "read": _read_messages,
+        "view": _view_chat,
+        "merge": _merge_chat,
+        "delta": _chat_delta,
+        "tokens": _chat_tokens,
+        "prefill": "accel_prefill",
+    }
+    whole = _build_messages(RecordingRunManager)
+    streamed = _build_messages(lambda: None)
+    yield Method(name="_generate", kind="sync", build=whole, streamed="_stream", **same)
+    yield Method(name="_agenerate", kind="async", build=whole, streamed="_astream", sync_name="_generate", **same)
+    yield Method(name="_stream", kind="stream", build=streamed, streamed="_stream", **same)
+    yield Method(name="_astream", kind="astream", build=streamed, streamed="_astream", sync_name="_stream", **same)
+
+
+CHAT = tuple(_chat())
+COMPLETION = tuple(
+    _twins("_call", "_acall", family="completion", op="decode", read=_read_call, build=_build_managed, view=snapshot)
+)
+EMBEDDINGS = tuple(
+    method
+    for name in ("embed_query", "embed_documents")
+    for method in _twins(
+        name, f"a{name}", family=name, op="embedding", read=_read_call, build=_build_call, view=_nothing, copy=_copy_vectors
+    )
+)
+SEARCHES = tuple(
+    method
+    for name in ("similarity_search", "similarity_search_with_score", "max_marginal_relevance_search")
+    for method in _twins(
+        name, f"a{name}", family=name, op="searching", read=_read_call, build=_build_call, view=snapshot, by_object=True
+    )
+)
+WRITES = tuple(
+    method
+    for name in ("add_texts", "add_documents", "delete")
+    for method in _twins(
+        name, f"a{name}", family="write", op="ingestion", read=_read_call, build=_build_call, view=snapshot, by_object=True
+    )
+)
+RETRIEVER = tuple(
+    _twins(
+        "_get_relevant_documents", "_aget_relevant_documents", family="retriever", op="searching", read=_read_call,
+        build=_build_managed, view=snapshot, by_object=True,
+    )
+)  # fmt: skip
+
+FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
+    (BaseChatModel, CHAT),
+    (LLM, COMPLETION),
+    (Embeddings, EMBEDDINGS),
+    (VectorStore, (*SEARCHES, *WRITES)),
+    (BaseRetriever, RETRIEVER),
+)
+LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore})
+"""Concrete classes inside langchain_core that are components themselves; its other classes are bases and composites."""
+
+_seen: set[type] = set()
+
+
+def install_all() -> None:
+    """Patch every component class that exists now; classes defined later are found at the next run."""
+    for base, methods in FAMILIES:
+        for cls in _subclasses(base):
+            if cls in _seen:
+                continue
+            _seen.add(cls)
+            if cls.__module__.startswith("langchain_core.") and not _is_component(cls):
+                continue
+            for method in methods:
+                install(cls, method)
+
+
+def _is_component(cls: type) -> bool:
+    return cls in LISTED_FRAMEWORK_CLASSES or cls.__module__.startswith(("langchain_core.language_models.fake", "langchain_core.embeddings.fake"))
+
+
+def _subclasses(cls: type) -> Iterator[type]:
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)
+
+
+def forget_classes() -> None:
+    """After `accel.uninstall`: every class counts as new."""
+    _seen.clear()
+
+
+def is_component(value: Any) -> bool:
+    return isinstance(value, tuple(base for base, _ in FAMILIES))

@@ -1,0 +1,359 @@
+"""`accelerate` for compiled LangGraph graphs: a shallow copy of a subclass of the same name.
+
+The copy runs the same nodes in the same loop. Each run gets a handle (a ContextVar), each node tells when it starts and
+ends, and everything else happens at the component boundary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from accel.errors import AccelError, ConfigurationError
+from accel.intercept import Scope, scope
+from accel.learn.plan import Plan
+from accel.report import Report, explain
+from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.run import Host, Run, Settings
+from accel.run.threads import learner
+from accel.run.topology import END, START, Control, Topology
+from accel.values import freeze, snapshot
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+from langgraph.types import Command
+
+from .components import install_all
+from .references import referenced
+
+FRAMEWORK_VARS.update(
+    {
+        "child_runnable_config",
+        "tracing_callback_v2",
+        "run_collector",
+        "langsmith_tracing_context",
+        "_parent_run_tree",
+        "_tracing_context",
+        "tool_call_writer",
+    }
+)
+_COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
+_OWN = frozenset({"_accel"})
+Compiled = Pregel[Any, Any, Any, Any]
+
+
+def _user_config(config: Mapping[str, Any] | None) -> Hashable:
+    """The configurable values that belong to the user and may be read by components."""
+    values = (config or {}).get("configurable") or {}
+    return freeze({k: snapshot(v) for k, v in values.items() if not k.startswith("__") and k not in _COORDINATES})
+
+
+class Acceleration:
+    """What an accelerated graph carries: the graph it was made from, its plan and settings."""
+
+    def __init__(self, graph: Compiled, settings: Settings, plan: Plan) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.plan = plan
+        self.topology = topology_of(graph)
+
+    def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
+        """The handle of a new run."""
+        install_all()
+        given: Mapping[str, Any] = {**(fast.config or {}), **(config or {})}
+        configurable = {**((fast.config or {}).get("configurable") or {}), **((config or {}).get("configurable") or {})}
+        first = _user_config({"configurable": configurable})
+        modes = options.get("stream_mode")
+        fresh = value is not None and not isinstance(value, Command)
+        control = Control(
+            self.topology if fresh else Topology({**self.topology.successors, START: frozenset()}, self.topology.guards),
+            self.plan.barriers,
+            _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
+            _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
+        )
+        references: dict[int, Any] = {}
+
+        def refers(component: Any) -> bool:
+            if not references:
+                references.update(referenced(self.graph))
+            return references.get(id(component)) is component
+
+        def config_now() -> Hashable:
+            current = var_child_runnable_config.get()
+            return first if current is None or scope.get() is None else _user_config(current)
+
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        host = Host(
+            control=control,
+            config=config_now,
+            streaming="messages" in ([modes] if isinstance(modes, str) else modes or ()),
+            max_concurrency=given.get("max_concurrency"),
+            loop=loop,
+            references=refers,
+        )
+        host_entry = host.config
+        host.config = lambda: first
+        run = Run(self.plan, self.settings, host, value)
+        host.config = host_entry
+        return run
+
+
+def _names(given: Any, topology: Topology) -> Iterable[str]:
+    return topology.successors if given == "*" else given
+
+
+class Accelerated:
+    """Mixed in front of the graph's own class."""
+
+    __slots__ = ()
+    _accel: Acceleration
+    config: RunnableConfig | None
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        inner: Callable[..., Any] = super().stream  # type: ignore[misc]
+        if scope.get() is not None or options.get("version") == "v3":
+            return inner(input, config, **options)  # type: ignore[no-any-return]
+        return self._stream(inner, input, config, options)
+
+    def _stream(self, inner: Callable[..., Any], input: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Iterator[Any]:
+        run = self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
+        handle = Scope(run)
+        parts = iter(inner(input, config, **options))
+        completed = False
+        try:
+            while True:
+                token = scope.set(handle)
+                try:
+                    part = next(parts)
+                except StopIteration:
+                    completed = True
+                    return
+                finally:
+                    scope.reset(token)
+                yield part
+        finally:
+            try:
+                parts.close()  # type: ignore[attr-defined]
+            finally:
+                run.finish(completed)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+        inner: Callable[..., Any] = super().astream  # type: ignore[misc]
+        if scope.get() is not None or options.get("version") == "v3":
+            return inner(input, config, **options)  # type: ignore[no-any-return]
+        return self._astream(inner, input, config, options)
+
+    async def _astream(
+        self, inner: Callable[..., Any], input: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        run = self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
+        handle = Scope(run)
+        parts = inner(input, config, **options)
+        completed = False
+        try:
+            while True:
+                token = scope.set(handle)
+                try:
+                    part = await anext(parts)
+                except StopAsyncIteration:
+                    completed = True
+                    return
+                finally:
+                    scope.reset(token)
+                yield part
+        finally:
+            try:
+                await parts.aclose()
+            finally:
+                run.finish(completed)
+
+    def copy(self, update: dict[str, Any] | None = None) -> Any:
+        """As the graph's own `copy`, and accelerated with the same plan."""
+        mine = {key: value for key, value in self.__dict__.items() if key not in _OWN and key != "nodes"}
+        plain = self._accel.graph.copy({**{k: v for k, v in mine.items() if k in _constructor_names(self)}, **(update or {})})
+        return _wrap(plain, self._accel.settings, self._accel.plan)
+
+    @property
+    def plan(self) -> Plan:
+        """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`."""
+        return self._accel.plan
+
+    def report(self) -> Report:
+        """What was demanded, issued, retired and wasted so far, and what a declaration would gain."""
+        return Report(self._accel.plan)
+
+    def explain(self) -> str:
+        """The learnt graph, the rewritten graph, and for every call site why it is predicted or not."""
+        return explain(self._accel.plan)
+
+    def warmup(self, inputs: Iterable[Any], config: RunnableConfig | None = None) -> None:
+        """Run the program on these inputs, effects included, and wait until Accel has learnt from them."""
+        for value in inputs:
+            self.invoke(value, config)  # type: ignore[attr-defined]
+        learner.settle(60.0)
+
+    def save_plan(self, path: str) -> None:
+        """Write the learnt templates as JSON: no components, no secrets, no one's data."""
+        from accel.learn.saved import save
+
+        learner.settle(60.0)
+        save(self._accel.plan, path)
+
+
+def _constructor_names(graph: Any) -> frozenset[str]:
+    names = {"builder", "schema_to_mapper"}
+    names.update(k for k in graph.__dict__ if not k.startswith("_"))
+    return frozenset(names - {"nodes", "__orig_class__"})
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------
+
+
+def _observed(name: str, node: Any) -> Any:
+    """A copy of a node whose runnable tells the run when it starts and ends.
+
+    `PregelNode.node` is what the loop runs; `bound` stays the same object, so drawing, subgraph discovery and cache
+    identity don't change.
+    """
+    runnable = node.node
+    if runnable is None or name == START:
+        return node
+    if "node" not in vars(type(node)):
+        raise AccelError(
+            "This version of LangGraph has no PregelNode.node; Accel can't see its nodes.", "Install langgraph>=1.2,<1.3."
+        )
+    seen = copy.copy(node)
+    shadow = object.__new__(_watching(type(runnable)))
+    shadow.__dict__.update(runnable.__dict__)
+    shadow._accel_node = name
+    seen.__dict__["node"] = shadow
+    return seen
+
+
+_watchers: dict[type, type] = {}
+
+
+def _watching(cls: type) -> type:
+    """A subclass of a node's runnable class that reports entry and exit to the current run."""
+    if cls in _watchers:
+        return _watchers[cls]
+
+    def invoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        here = scope.get()
+        if here is None or here.early or here.within:
+            return cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
+        visit = here.run.enter(self._accel_node, input)
+        token = scope.set(Scope(here.run, self._accel_node))
+        try:
+            output = cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
+        except BaseException:
+            here.run.fail(visit)
+            raise
+        finally:
+            scope.reset(token)
+        here.run.leave(visit, output)
+        return output
+
+    async def ainvoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        here = scope.get()
+        if here is None or here.early or here.within:
+            return await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
+        visit = here.run.enter(self._accel_node, input)
+        token = scope.set(Scope(here.run, self._accel_node))
+        try:
+            output = await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
+        except BaseException:
+            here.run.fail(visit)
+            raise
+        finally:
+            scope.reset(token)
+        here.run.leave(visit, output)
+        return output
+
+    async def astream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        here = scope.get()
+        parts = cls.astream(self, input, config, **kwargs)  # type: ignore[attr-defined]
+        if here is None or here.early or here.within:
+            async for part in parts:
+                yield part
+            return
+        visit = here.run.enter(self._accel_node, input)
+        output: Any = None
+        try:
+            while True:
+                token = scope.set(Scope(here.run, self._accel_node))
+                try:
+                    output = await anext(parts)
+                except StopAsyncIteration:
+                    break
+                finally:
+                    scope.reset(token)
+                yield output
+        except BaseException:
+            here.run.fail(visit)
+            raise
+        here.run.leave(visit, output)
+
+    members = {"invoke": invoke, "ainvoke": ainvoke, "astream": astream, "__module__": cls.__module__}
+    _watchers[cls] = type(cls.__name__, (cls,), members)
+    return _watchers[cls]
+
+
+# --- topology -------------------------------------------------------------------------------------------------------
+
+
+def topology_of(graph: Compiled) -> Topology:
+    """Static edges and possible branches of a graph; unknown destinations count as anywhere."""
+    builder = getattr(graph, "builder", None)
+    if builder is None:
+        return Topology({})
+    names = frozenset(builder.nodes)
+    anywhere = names | {END}
+    successors: dict[str, set[str]] = {name: set() for name in (START, *names)}
+    for start, end in builder._all_edges:
+        successors[start].add(end)
+    for start, branches in builder.branches.items():
+        for branch in branches.values():
+            successors[start] |= set(branch.ends.values()) if branch.ends else anywhere
+    for name, spec in builder.nodes.items():
+        if spec.ends:
+            successors[name] |= set(spec.ends)
+        if not successors[name]:
+            successors[name].add(END)
+    guards = frozenset(name for name, spec in builder.nodes.items() if (spec.metadata or {}).get("guard"))
+    return Topology({name: frozenset(ends) for name, ends in successors.items()}, guards)
+
+
+# --- accelerate -----------------------------------------------------------------------------------------------------
+
+
+def _wrap(graph: Compiled, settings: Settings, plan: Plan) -> Any:
+    cls = type(graph)
+    same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    fast: Compiled = object.__new__(type(cls.__name__, (Accelerated, cls), same))
+    fast.__dict__.update(graph.__dict__)  # a shallow copy: LangGraph's own copy() loses mappers and allow-lists
+    fast.nodes = {name: _observed(name, node) for name, node in graph.nodes.items()}
+    fast._accel = Acceleration(graph, settings, plan)  # type: ignore[attr-defined]
+    install_all()
+    return fast
+
+
+def accelerate_graph(graph: Compiled, settings: Settings, plan: Plan | None, pure_nodes: Iterable[str]) -> Any:
+    """An accelerated copy of a compiled graph; the graph itself if it is accelerated already."""
+    if isinstance(graph, Accelerated):
+        return graph
+    if not isinstance(graph, CompiledStateGraph):
+        raise TypeError(f"accelerate() takes a compiled StateGraph; {type(graph).__name__} is not supported yet")
+    unknown = [name for name in pure_nodes if name not in graph.builder.nodes]
+    if unknown:
+        raise ConfigurationError(
+            f"pure_nodes names {unknown[0]!r}, which is not a node of this graph.",
+            f"Its nodes are: {', '.join(sorted(graph.builder.nodes))}.",
+        )
+    return _wrap(graph, settings, plan or Plan())

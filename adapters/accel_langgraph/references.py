@@ -1,0 +1,88 @@
+"""Which live components a program refers to: what its node functions and runnables can reach without a call."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_core.runnables import Runnable
+from langgraph.pregel import Pregel
+
+from .components import is_component
+
+MAX_OBJECTS = 4_000
+MAX_DEPTH = 12
+
+
+def referenced(graph: Pregel[Any, Any, Any, Any]) -> dict[int, Any]:
+    """Live components by id, found through closures, globals, defaults, attributes and nested runnables."""
+    found: dict[int, Any] = {}
+    seen: dict[int, Any] = {}
+    stack: list[tuple[Any, int]] = [(node.bound, 0) for node in graph.nodes.values()]
+    while stack and len(seen) < MAX_OBJECTS:
+        value, depth = stack.pop()
+        if id(value) in seen or depth > MAX_DEPTH:
+            continue
+        seen[id(value)] = value
+        if is_component(value):
+            found[id(value)] = value
+        stack.extend((inner, depth + 1) for inner in _inner(value))
+    return found
+
+
+def _inner(value: Any) -> Iterator[Any]:
+    if isinstance(value, str | bytes | int | float | bool | type(None) | type):
+        return
+    if isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, types.MethodType):
+        yield from (value.__self__, value.__func__)
+    elif isinstance(value, types.FunctionType):
+        yield from _of_function(value)
+    elif isinstance(value, dict):
+        yield from list(value.values())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from list(value)
+    elif isinstance(value, Pregel):
+        yield from (node.bound for node in value.nodes.values())
+    elif isinstance(value, Runnable) or is_component(value) or _is_plain(value):
+        yield from list(getattr(value, "__dict__", {}).values())
+
+
+def _of_function(function: types.FunctionType) -> Iterator[Any]:
+    wrapped = getattr(function, "__wrapped__", None)
+    if wrapped is not None:
+        yield wrapped
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue  # not bound yet
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    names = _names(function.__code__)
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, types.ModuleType):
+            for inner in names:
+                attribute = vars(value).get(inner)
+                if is_component(attribute) or isinstance(attribute, types.FunctionType):
+                    yield attribute
+        elif value is not None:
+            yield value
+
+
+def _names(code: types.CodeType) -> set[str]:
+    names = set(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            names |= _names(const)
+    return names
+
+
+def _is_plain(value: Any) -> bool:
+    """An object of a user's class: looked into. Library objects aren't, beyond runnables."""
+    module = type(value).__module__.split(".")[0]
+    return hasattr(value, "__dict__") and module not in ("builtins", "langgraph", "langchain_core", "pydantic", "threading", "logging")
