@@ -62,6 +62,7 @@ class _Host:
         log.info("starting %s", config.label)
         engine: Engine = config.create()
         await engine.start()
+        _close_first_at_exit()
         log.info("%s is ready after %.1f s", config.label, time.monotonic() - began)
         self.ready[config] = engine
         return engine
@@ -95,8 +96,7 @@ def _get_host() -> _Host:
     with _host_lock:
         if _host is None or _host.loop.is_closed():
             _host = _Host()
-            atexit.unregister(shutdown)  # after a shutdown: our hook must be the youngest again
-            atexit.register(shutdown)
+            _close_first_at_exit()
             _show_progress()
         return _host
 
@@ -240,6 +240,12 @@ def _cancel_rest_and_stop(loop: asyncio.AbstractEventLoop) -> None:
     stopping.add_done_callback(lambda _: loop.stop())
     if not rest:
         loop.stop()
+
+
+def _close_first_at_exit() -> None:
+    """Exit hooks run youngest first: ours must be younger than those of the libraries that an engine has imported."""
+    atexit.unregister(shutdown)
+    atexit.register(shutdown)
 
 
 def prepare() -> None:

