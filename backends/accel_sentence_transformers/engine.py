@@ -152,8 +152,7 @@ class SentenceTransformersEngine:
         try:
             vectors = await worker.do(lambda: self._encode([item.text for item in batch]))
             results: list[Vector | RequestError] = list(vectors)
-        except Exception as error:
-            # Whatever the library raises belongs to these requests, not to the engine.
+        except Exception as error:  # noqa: BLE001  a failure of these requests, not of the engine
             results = [RequestError(f"Embedding failed: {error}")] * len(batch)
             if len(batch) > 1:
                 results = [await self._alone(worker, item.text) for item in batch]  # find out whose fault it was
@@ -166,7 +165,7 @@ class SentenceTransformersEngine:
     async def _alone(self, worker: Worker, text: str) -> Vector | RequestError:
         try:
             return (await worker.do(lambda: self._encode([text])))[0]
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  as above
             return RequestError(f"Embedding failed: {error}")
 
     def _encode(self, texts: list[str]) -> list[Vector]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from accel.errors import MissingExtra
 from accel_local.models import DEFAULT_LLM
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class VLLMConfig:
         return f"vLLM with {self.model} ({self.dtype})"
 
     def create(self) -> "VLLMEngine":
-        from accel_vllm.engine import VLLMEngine
-
+        try:
+            from accel_vllm.engine import VLLMEngine
+        except ImportError as error:
+            raise MissingExtra("The vLLM engine", "vllm", error.name or "") from error
         return VLLMEngine(self)

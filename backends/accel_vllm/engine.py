@@ -36,8 +36,8 @@ from accel_vllm.profile import measure_profile
 
 log = logging.getLogger("accel.vllm")
 
-CPU_BLOCK_TOKENS = 32  # the smallest that starts on CPU; its default of 128 would waste up to 127 tokens of each prefix
-CPU_BATCHED_TOKENS = 256  # a long prefill beside decoding requests stalls them per step of this size, not of the default
+CPU_BLOCK_TOKENS = 32  # the smallest that starts on CPU; with its default of 128 short prefixes gain nothing
+CPU_BATCHED_TOKENS = 256  # a long prefill stalls the requests that decode beside it for a step of this size
 CPU_KV_CACHE_GIB = 1.0
 
 
@@ -56,7 +56,7 @@ class VLLMEngine:
 
     async def start(self) -> None:
         folder = model_path(self._config.model)
-        _set_environment(offline=Path(folder).is_dir())
+        _set_environment(offline=os.path.isabs(folder))  # else it is a hub name
         sweep()
         self._children = ChildProcesses("VLLM::")
         abandoned = threading.Event()
@@ -294,7 +294,7 @@ def _children_without_main() -> Iterator[None]:
 def _start_error(config: VLLMConfig, error: Exception) -> EngineStartError | ModelNotFound:
     text = str(error).strip()
     if re.search(r"address already in use", text, re.IGNORECASE):
-        return EngineStartError("vLLM could not start: a port it was given is in use.", "unset VLLM_PORT, or set a free port")
+        return EngineStartError("vLLM could not start: a port it was given is in use.", "unset VLLM_PORT, or free it")
     if re.search(r"(is not a local folder|find the requested files|couldn't connect|LocalEntryNotFound)", text):
         return ModelNotFound(
             f"Model {config.model!r} is not on this machine, and no model hub is reachable.",
