@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compat_tests.answers import WORDS
 from compat_tests.blocks import Lines, Writer, indent
-from compat_tests.fakes import WORDS
 
 PRELUDE = '''
 import asyncio
@@ -27,7 +27,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy, Send
 
-from compat_tests.fakes import TENANT, ModelError
+from compat_tests.answers import ModelError
+from compat_tests.fakes import TENANT
 
 parse_json = JsonOutputParser()
 

@@ -19,7 +19,8 @@ from langgraph.types import Command, RetryPolicy, Send
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from compat_tests.fakes import LocalChat, ModelError, Parts
+from compat_tests.answers import ModelError
+from compat_tests.fakes import LocalChat, Parts
 from compat_tests.graphs import TOPICS, Topic, lines, research
 from compat_tests.probe import Probe
 

@@ -22,7 +22,8 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import CachePolicy, Command, interrupt
 
-from compat_tests.fakes import TENANT, ModelError, Parts
+from compat_tests.answers import ModelError
+from compat_tests.fakes import TENANT, Parts
 from compat_tests.graphs import TOPICS, Topic, research
 
 ACCEL_DIFFERENTIAL = True
