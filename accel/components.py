@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import AccelError
-from .values import Opaque, freeze, snapshot
+from .values import Opaque, freeze
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +242,20 @@ def identity_of(component: Any, by_object: bool) -> Hashable:
 
 
 def _field(value: Any) -> Any:
+    """A field as identity sees it: plain data, secrets and nested configuration by value, everything else (clients,
+    loggers, caches) as the object it is."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, list | tuple):
+        return [_field(item) for item in value]
+    if isinstance(value, dict) and all(type(key) is str for key in value):
+        return {key: _field(item) for key, item in value.items()}
     reveal = getattr(value, "get_secret_value", None)
     if reveal is not None and not isinstance(value, type):
         return ["secret", reveal()]
-    return snapshot(value)
+    if isinstance(getattr(type(value), "model_fields", None), dict):
+        return [Opaque(type(value)), {name: _field(getattr(value, name, None)) for name in type(value).model_fields}]
+    return Opaque(value)
 
 
 def holds_credential(component: Any) -> bool:

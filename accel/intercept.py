@@ -72,6 +72,11 @@ scope: ContextVar[Scope | None] = ContextVar("accel_scope", default=None)
 METHODS: dict[tuple[str, str], Method] = {}
 """All methods that adapters have declared, by family and name."""
 
+active_runs = 0
+"""How many accelerated runs are going on in this process."""
+unscoped: Callable[..., Any]
+"""What answers calls of no run meanwhile (`run.unscoped`, set by `run.run`)."""
+
 _installed: dict[tuple[type, str], Any] = {}
 _lock = threading.Lock()
 _epochs: defaultdict[object, int] = defaultdict(int)
@@ -88,6 +93,13 @@ def epoch(resource: object) -> int:
     return _epochs[resource]
 
 
+def count_run(change: int) -> None:
+    """A run started (+1) or ended (-1)."""
+    global active_runs
+    with _lock:
+        active_runs += change
+
+
 def bump(resource: object) -> None:
     with _lock:
         _epochs[resource] += 1
@@ -99,7 +111,9 @@ def _wrapper(method: Method) -> Callable[..., Any]:
     def intercept(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         here = scope.get()
         if here is None:
-            return _write_outside(instance, wrapped, args, kwargs) if writes else wrapped(*args, **kwargs)
+            if writes:
+                return _write_outside(instance, wrapped, args, kwargs)
+            return unscoped(method, instance, wrapped, args, kwargs) if active_runs else wrapped(*args, **kwargs)
         return here.run.demand(here, method, instance, wrapped, args, kwargs)
 
     return intercept

@@ -37,7 +37,7 @@ class CallRecord:
     output: Tree = None
     failed: bool = False
     composite: bool = False
-    """It made calls of its own that are primitives themselves."""
+    """It made calls of its own that are primitives themselves (more than embedding its query)."""
     tokens: tuple[int, int] = (0, 0)
     """Prompt and output tokens, where the component tells."""
     retired: bool = False

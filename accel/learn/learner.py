@@ -64,9 +64,8 @@ def _sites(views: list[_View]) -> list[str]:
     """All call sites in the order of their first demand; calls that are composites stay, as sources."""
     order: dict[str, None] = {}
     for view in views:
-        composites = {id(call.parent) for call in view.trace.calls if call.parent is not None and call.op != "embedding"}
         for call in view.trace.calls:
-            if call.parent is not None and id(call.parent) not in composites:
+            if call.parent is not None and not call.parent.composite:
                 continue  # embedding the query is part of the search
             if call.ok or (call.end is None and not view.complete):
                 view.open.setdefault(call.site, []).append(call)
@@ -120,7 +119,7 @@ class _Builder:
         skipped: set[int] = set()
         for view in self.views:
             for call in view.open.get(site, ()):
-                if not OPS[call.op].issuable or id(call) in skipped:
+                if not OPS[call.op].issuable or call.composite or id(call) in skipped:
                     continue
                 node, fits = self._best(site, view, call, skipped)
                 if node is not None:

@@ -25,26 +25,28 @@ EARLY_PRIORITY = 100
 """Engine priority of early work at depth 0; deeper nodes come first. Demands have 0, lower runs first."""
 
 
-def streaming_twin(method: Method, component: Any) -> Method | None:
+def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
     """The streaming method of the same family and colour, if the component has it and merged chunks are equal."""
-    from ..components import facts_of
-
     twin = METHODS.get((method.family, method.streamed))
-    if twin is None or not has_leaf(component, twin.name) or not facts_of(component).streams_equal:
+    if twin is None or not has_leaf(component, twin.name) or not run.facts(component).streams_equal:
         return None
     return twin
 
 
 def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
-    """The leaf to run early: the one the program is going to call, or one whose result may stand for it."""
+    """The leaf to run early: the one the program is going to call, or one whose result may stand for it.
+
+    A component that takes one call at a time is entered on a thread of ours: a demand that blocks the loop could not
+    wait for a coroutine on it.
+    """
     method = bound.method
-    if run.host.loop is None and method.kind in ("async", "astream"):
+    if method.kind in ("async", "astream") and (run.host.loop is None or (bound.facts.concurrency or 1) == 1):
         sync = METHODS.get((method.family, method.sync_name))
         if sync is None or not has_leaf(bound.component, sync.name):
             return None
         method = sync
     if node.needs_partial or run.host.streaming:
-        return streaming_twin(method, bound.component) or method
+        return streaming_twin(run, method, bound.component) or method
     return method
 
 
@@ -52,7 +54,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     """Start an early call for a complete, allowed input; or say why it can't be."""
     method = choose_method(run, bound, node)
     if method is None:
-        return "its component has no synchronous method for this run"
+        return "its component has only coroutines; declare its concurrency with accel.register"
     args, kwargs = method.build(bound.component, tree)
     if freeze(method.read(bound.component, args, kwargs)) != freeze(tree):
         return "its input can't be rebuilt exactly"
@@ -216,11 +218,12 @@ def nested(run: Run, method: Method, component: Any, wrapped: Callable[..., Any]
     call, mine = run.share(method, component, tree)
     if not mine:
         return method.copy(call.future.result())
-    try:
-        result = wrapped(*args, **kwargs)
-    except BaseException as error:
-        run.failed(call, error)
-        raise
+    with run.inside(call):
+        try:
+            result = wrapped(*args, **kwargs)
+        except BaseException as error:
+            run.failed(call, error)
+            raise
     run.done(call, result)
     return method.copy(result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import weakref
 from concurrent.futures import Future
@@ -30,11 +31,16 @@ class Gate:
         with self._lock:
             self._early.discard(call)
 
-    def enter(self, limit: int) -> Future[Any] | None:
-        """Enter, or get the future of an early call that must end first: try again when it has."""
+    def enter(self, limit: int, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
+        """Enter, or get the future of an early call that must end first: try again when it has.
+
+        `here`: the loop this thread is blocking, if it is. Early calls of that loop stand still meanwhile, so they are
+        not waited for: that would never end.
+        """
         with self._lock:
-            if self._early and self._inside + len(self._early) >= limit:
-                return next(iter(self._early)).left
+            early = [call for call in self._early if here is None or call.loop is not here]
+            if early and self._inside + len(early) >= limit:
+                return early[0].left
             self._inside += 1
             return None
 

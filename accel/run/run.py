@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .. import engine
+from .. import engine, intercept
 from ..components import Facts, facts_of, identity_of
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, bump, epoch, original, resource_of, scope
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit, call_site
 from ..values import Tree, freeze, snapshot
-from . import early
+from . import early, unscoped
 from .ambient import Ambient, unchanged, user_vars
 from .call import Call
 from .egress import Ledger, endpoint_key
@@ -131,14 +131,23 @@ class Run:
         self._calls: dict[Hashable, list[Call]] = {}
         self._visits: dict[str, int] = {}
         self._used: dict[tuple[str, str], Bound] = {}
+        self._facts: dict[int, tuple[Any, Facts]] = {}
         self._inside = 0
         self._site_counts: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._prefilling = 0
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""
+        intercept.count_run(+1)
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
+
+    def facts(self, component: Any) -> Facts:
+        """`facts_of`, looked up once per run."""
+        held = self._facts.get(id(component))
+        if held is None or held[0] is not component:
+            held = self._facts[id(component)] = (component, facts_of(component))
+        return held[1]
 
     # --- following the program
 
@@ -222,17 +231,18 @@ class Run:
 
     def finish(self, completed: bool) -> None:
         """The run ended, raised, was interrupted or abandoned: nothing early is left running."""
-        self.trace.ended_s = time.perf_counter()
-        self.trace.completed = completed
         with self._lock:
             if self.closed:
                 return
+            self.trace.ended_s = time.perf_counter()
+            self.trace.completed = completed and not any(visit.failed for visit in self.trace.visits)
             self.closed = True
             self.token.cancel()
             for calls in self._calls.values():
                 for call in calls:
                     if call.early and not call.demanded:
                         self.drop(call)
+        intercept.count_run(-1)
         self.plan.learn_from(self)
 
     # --- demands
@@ -266,7 +276,7 @@ class Run:
                 raise
             else:
                 return self._retire(call, method, result)
-        with self._inside_component(call), _within(Scope(self, here.within, call)):
+        with self.inside(call), _within(Scope(self, here.within, call)):
             try:
                 twin = self._partial_twin(call)
                 if twin is None:
@@ -324,7 +334,7 @@ class Run:
                 raise
             self._retire(call, method, result)
             return
-        with self._inside_component(call):
+        with self.inside(call):
             inner = Scope(self, here.within, call)
             stream = None
             try:
@@ -394,13 +404,13 @@ class Run:
         site = f"{here.within}|{method.family}|{type(component).__qualname__}|{call_site()}"
         ambient: Ambient = (user_vars(contextvars.copy_context()), self.host.config())
         parent = here.call.record if here.call is not None else None
-        if parent is not None:
+        if parent is not None and method.op != "embedding":
             parent.composite = True
         record = CallRecord(
             site, here.within, method.name, method.family, method.op, component, identity, tree, key,
             self.trace.tick(), now, parent,
         )  # fmt: skip
-        facts = facts_of(component)
+        facts = self.facts(component)
         writes = method.op == "ingestion"
         with self._lock:
             self.trace.calls.append(record)
@@ -465,10 +475,7 @@ class Run:
         if streams != (call.method.kind in ("stream", "astream")) and (streams or not facts.streams_equal):
             return False
         if call.loop is not None and call.state != "done":
-            try:
-                return asyncio.get_running_loop() is call.loop and method.kind in ("async", "astream")
-            except RuntimeError:
-                return False
+            return _loop_here() is call.loop and method.kind in ("async", "astream")
         return True
 
     def _instead(self, gone: Call, here: Scope, method: Method, component: Any) -> Call:
@@ -480,9 +487,8 @@ class Run:
         self._tell(lambda forecast: forecast.demanded(call))
         return call
 
-    def _enter(self, call: Call) -> Future[Any] | None:
-        facts = facts_of(call.component)
-        wait = gate_of(call.component).enter(facts.concurrency or 1)
+    def _enter(self, call: Call, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
+        wait = gate_of(call.component).enter(self.facts(call.component).concurrency or 1, here)
         if wait is None:
             with self._lock:
                 self._inside += 1
@@ -494,8 +500,8 @@ class Run:
             self._inside -= 1
 
     @contextmanager
-    def _inside_component(self, call: Call) -> Generator[None, None, None]:
-        while (wait := self._enter(call)) is not None:
+    def inside(self, call: Call) -> Generator[None, None, None]:
+        while (wait := self._enter(call, _loop_here())) is not None:
             wait.result()
         try:
             yield
@@ -511,7 +517,7 @@ class Run:
             return None
         if not any(node.needs_partial for node in graph.by_site.get(record.site, ())):
             return None
-        return early.streaming_twin(call.method, call.component)
+        return early.streaming_twin(self, call.method, call.component)
 
     def _drain(self, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
         stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
@@ -556,11 +562,12 @@ class Run:
                 self._close(call, call.record)
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
-        if not facts_of(call.component).local:
+        if not self.facts(call.component).local:
             self.ledger.add(endpoint_key(call.component), call.output)
         call.close()
         if not call.future.done():
-            call.future.set_result(result)
+            # What is shared is a copy of its own: the program may change what it got.
+            call.future.set_result(call.method.copy(result) if call.method.copy and result is not None else result)
         self._tell(lambda forecast: forecast.finished(call))
 
     def _close(self, call: Call, record: CallRecord) -> None:
@@ -619,10 +626,10 @@ class Run:
         component, method = known
         identity = identity_of(component, method.by_object)
         if self.host.references(component):
-            return Bound(component, method, identity, facts_of(component))
+            return Bound(component, method, identity, self.facts(component))
         for other in list(self._used.values()):
             if other.identity == identity:
-                return Bound(component, method, identity, facts_of(component))
+                return Bound(component, method, identity, self.facts(component))
         return None
 
     def unbound(self, key: Hashable) -> Call | None:
@@ -653,7 +660,7 @@ class Run:
             return f"not pure: {facts.reason}"
         if type(bound.component) in self.plan.disqualified:
             return self.plan.disqualified[type(bound.component)]
-        if self.plan.is_composite(node.site) and not facts.owned and bound.method.op != "searching":
+        if self.plan.is_composite(node.site):
             return "a composite: its inner calls are issued instead"
         for name in ("rate_limiter", "cache"):
             if getattr(bound.component, name, None) not in (None, False):
@@ -778,6 +785,14 @@ class Run:
 
 
 _END = object()
+intercept.unscoped = unscoped.call
+
+
+def _loop_here() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 @contextmanager
