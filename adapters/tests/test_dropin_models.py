@@ -1,7 +1,6 @@
 """The LangChain classes on real engines, shared by configuration with the other engine tests of the session."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 import accel_local
 from accel import engine as protocols
-from accel.errors import CallCancelled, ConfigurationError, EngineClosed, InvalidRequest
+from accel.errors import CallCancelled, ConfigurationError, InvalidRequest
 from accel_langgraph.chat_model import AccelChatModel
 from accel_langgraph.embeddings import AccelEmbeddings
 from accel_langgraph.vector_store import AccelVectorStore
@@ -243,14 +242,3 @@ def test_a_resource_names_the_store_without_its_password() -> None:
     assert one == AccelVectorStore(fake, "docs", dsn="postgresql://me:other@db:5432/x").accel_resource()
     assert one != AccelVectorStore(fake, "more", dsn="postgresql://me:hidden@db:5432/x").accel_resource()
 
-
-def test_shut_down_engines_start_again(embeddings: AccelEmbeddings) -> None:
-    """On a host of its own kind: the embedding engine is cheap to start again, and nothing else runs on it here."""
-    config = embeddings.engine_config
-    before = accel_local.engine(config)
-    accel_local.run(before.close())
-    with contextlib.suppress(EngineClosed):
-        embeddings.embed_query("x")
-        raise AssertionError("a closed engine answered")
-    accel_local.shutdown()
-    assert len(embeddings.embed_query("x")) == 384

@@ -1,0 +1,71 @@
+"""Build the wheel, install it alone into an empty environment, and check what a user would meet first."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CHECK = """
+import sys, time
+began = time.perf_counter()
+import accel
+took_ms = (time.perf_counter() - began) * 1000
+print(f"import accel: {took_ms:.0f} ms (goal: under 100 ms)")
+heavy = {"langgraph", "langchain_core", "torch", "vllm", "transformers", "psycopg"} & set(sys.modules)
+assert not heavy, f"import accel imports {heavy}"
+try:
+    accel.accelerate(42)
+except TypeError as error:
+    print(f"accelerate(42): TypeError: {error}")
+else:
+    raise AssertionError("accelerate(42) must raise TypeError")
+import accel_local, accel_langgraph, accel_vllm, accel_sentence_transformers, accel_pgvector
+from accel.errors import AccelError
+try:
+    accel_local.engine(accel_vllm.VLLMConfig())
+except AccelError as error:
+    assert "pip install 'accelgraph[vllm]'" in str(error), error
+    print(f"without its extra, vLLM: {error}")
+else:
+    raise AssertionError("vLLM cannot be here")
+"""
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT))
+        (wheel,) = folder.glob("*.whl")
+        check_contents(wheel)
+        venv.EnvBuilder(with_pip=True).create(folder / "venv")
+        python = str(folder / "venv" / "bin" / "python")
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel))
+        run(python, "-c", CHECK, cwd=folder)
+    print("wheel-test passed")
+    return 0
+
+
+def check_contents(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    strange = sorted(top for top in tops if not top.startswith("accel"))
+    tests = [name for name in names if "/tests/" in name or "conftest" in name]
+    assert not strange, f"the wheel contains {strange}"
+    assert not tests, f"the wheel contains tests: {tests}"
+    missing = sorted({"accel", "accel_langgraph", "accel_local", "accel_vllm"} - tops)
+    assert not missing, f"the wheel lacks {missing}"
+    print(f"{wheel.name}: {len(names)} files in {', '.join(sorted(tops))}")
+
+
+def run(*command: str, cwd: Path = ROOT) -> None:
+    # Only the package index: what this machine has lying about must not be what makes the wheel installable.
+    subprocess.run(command, check=True, cwd=cwd, env={**os.environ, "PIP_FIND_LINKS": ""})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
