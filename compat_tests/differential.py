@@ -13,6 +13,7 @@ import faulthandler
 import gc
 import itertools
 import json
+import logging
 import random
 import re
 import sys
@@ -261,19 +262,27 @@ class Runners:
             return list(pool.map(lambda one, loop: arm.run(*one, loop), group, loops))
 
 
-class complaining:
-    """Collects what Python only mentions on stderr: exceptions in threads and destructors, coroutines never awaited."""
+class complaining(logging.Handler):
+    """Collects what is only mentioned on stderr: exceptions in threads and destructors, coroutines never awaited, and
+    errors that the accelerator logs (defects of its own, which it keeps from the program)."""
 
     def __init__(self, complaints: list[str]) -> None:
+        super().__init__(logging.ERROR)
         self.complaints = complaints
 
+    def emit(self, record: logging.LogRecord) -> None:
+        where = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+        self.complaints.append(f"log: {record.getMessage()}\n{where}")
+
     def __enter__(self) -> None:
+        logging.getLogger("accel").addHandler(self)
         self.hooks = threading.excepthook, sys.unraisablehook
         threading.excepthook = lambda args: self.complaints.append(f"thread: {args.exc_value!r}")
         sys.unraisablehook = lambda args: self.complaints.append(f"unraisable: {args.exc_value!r} {args.object!r}")
 
     def __exit__(self, *raised: object) -> None:
         gc.collect(0)
+        logging.getLogger("accel").removeHandler(self)
         threading.excepthook, sys.unraisablehook = self.hooks
 
 

@@ -176,7 +176,8 @@ class Generator:
     def node(self, *, solo: bool, tail: tuple[str, ...] = (), blocks: tuple[int, ...] = (1, 1, 2, 2, 3, 4)) -> str:
         name = f"node_{'abcdefghij'[len([n for n in self.nodes if 'node_' in n.head[0]])]}"
         is_async = self.is_async and self.rng.random() < 0.85
-        writer = Writer(self.rng, is_async, solo, self.sampling)
+        # Nodes side by side may ask for the same thing: which of them got which sample couldn't be replayed.
+        writer = Writer(self.rng, is_async, solo, self.sampling and solo)
         made = [tuple(writer.block()) for _ in range(self.rng.choice(blocks))]
         self.uses |= writer.uses
         notes = f'"notes": [{writer.texts[-1]}, *{writer.lists[-1]}]'
