@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .api import uninstall as uninstall
     from .components import register as register
     from .errors import AccelError as AccelError
-    from .run.run import Budget as Budget
+    from .run.settings import Budget as Budget
 
 _HOMES = {
     "accelerate": "api",
@@ -22,7 +22,7 @@ _HOMES = {
     "uninstall": "api",
     "register": "components",
     "AccelError": "errors",
-    "Budget": "run.run",
+    "Budget": "run.settings",
 }
 __all__ = sorted(_HOMES)
 __version__ = "0.1.0"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from . import intercept
 from .errors import ConfigurationError, MissingExtra
 from .learn.plan import Plan
-from .run.run import Budget, Settings
+from .run.settings import Budget, Settings
 from .run.threads import issuer, learner
 
 T = TypeVar("T")

@@ -115,7 +115,16 @@ def facts_of(component: Any) -> Facts:
 
 # --- endpoints ------------------------------------------------------------------------------------------------------
 
-_ENDPOINT_FIELDS = ("base_url", "openai_api_base", "endpoint", "endpoint_url", "azure_endpoint", "server_url", "url", "host")
+_ENDPOINT_FIELDS = (
+    "base_url",
+    "openai_api_base",
+    "endpoint",
+    "endpoint_url",
+    "azure_endpoint",
+    "server_url",
+    "url",
+    "host",
+)
 
 
 def endpoint_of(component: Any) -> str | None:
@@ -261,6 +270,9 @@ def _field(value: Any) -> Any:
 def holds_credential(component: Any) -> bool:
     """Whether any field is a secret or is named like one."""
     for name, value in getattr(component, "__dict__", {}).items():
-        if value and (hasattr(value, "get_secret_value") or any(word in name.lower() for word in ("api_key", "token_", "password", "secret"))):
+        if value and (
+            hasattr(value, "get_secret_value")
+            or any(word in name.lower() for word in ("api_key", "token_", "password", "secret"))
+        ):
             return True
     return False

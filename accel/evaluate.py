@@ -124,7 +124,7 @@ def _join(join: Join, binding: Index, env: Env) -> str:
     """The joined text; a `Partial` up to the first gap."""
     out: list[str] = []
     for i, item in enumerate(_items(join, binding, env)):
-        if i and not (item is None):
+        if i and item is not None:
             out.extend(part if isinstance(part, str) else str(i + part.offset) for part in join.sep)
         if item is not None:
             out.append(item)

@@ -74,8 +74,6 @@ METHODS: dict[tuple[str, str], Method] = {}
 
 active_runs = 0
 """How many accelerated runs are going on in this process."""
-unscoped: Callable[..., Any]
-"""What answers calls of no run meanwhile (`run.unscoped`, set by `run.run`)."""
 
 _installed: dict[tuple[type, str], Any] = {}
 _lock = threading.Lock()
@@ -113,10 +111,16 @@ def _wrapper(method: Method) -> Callable[..., Any]:
         if here is None:
             if writes:
                 return _write_outside(instance, wrapped, args, kwargs)
-            return unscoped(method, instance, wrapped, args, kwargs) if active_runs else wrapped(*args, **kwargs)
+            return _unscoped(method, instance, wrapped, args, kwargs) if active_runs else wrapped(*args, **kwargs)
         return here.run.demand(here, method, instance, wrapped, args, kwargs)
 
     return intercept
+
+
+def _unscoped(method: Method, instance: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    from .run import unscoped  # needs this module
+
+    return unscoped.call(method, instance, wrapped, args, kwargs)
 
 
 def _write_outside(instance: Any, wrapped: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

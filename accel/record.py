@@ -84,8 +84,16 @@ class Trace:
 # --- call sites -----------------------------------------------------------------------------------------------------
 
 _LIBRARIES = tuple(
-    {str(Path(path).resolve()) + "/" for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    | {str(Path(path)) + "/" for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    {
+        str(Path(path).resolve()) + "/"
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+    | {
+        str(Path(path)) + "/"
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
 )
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = (str(_ROOT / "accel") + "/", str(_ROOT / "adapters") + "/", str(_ROOT / "backends") + "/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .run.run import Counts
+from .run.settings import Counts
 
 if TYPE_CHECKING:
     from .learn.plan import Plan

@@ -41,22 +41,41 @@ class _TooLarge(Exception):
 
 View = Callable[[Any], Tree]
 _views: dict[type, View] = {}
+_builders: dict[str, Callable[[Tree], Any]] = {}
 
 
-def add_view(cls: type, view: View) -> None:
-    """See instances of `cls` and its subclasses as `view(instance)`; the view's own values are viewed in turn."""
+def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> None:
+    """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn.
+
+    The dict has the key `tag`, by which `thaw` knows what to `build` again.
+    """
     _views[cls] = view
+    _builders[tag] = build
 
 
-def snapshot(value: Any) -> Tree:
-    """A tree of `value` that later in-place mutation of `value` can't change."""
+def snapshot(value: Any, exact: bool = False) -> Tree:
+    """A tree of `value` that later in-place mutation of `value` can't change.
+
+    `exact`: only what `thaw` can build again is looked into; other objects stay opaque.
+    """
     try:
-        return _view(value, [MAX_LEAVES], 0)
+        return _view(value, [MAX_LEAVES], 0, exact)
     except (_TooLarge, RecursionError):
         return Opaque(value)
 
 
-def _view(value: Any, budget: list[int], depth: int) -> Tree:
+def thaw(tree: Tree) -> Any:
+    """The value of which `tree` is an exact snapshot (tuples come back as lists)."""
+    if isinstance(tree, Opaque):
+        return tree.obj
+    if isinstance(tree, dict):
+        values = {key: thaw(value) for key, value in tree.items()}
+        tag = next((key for key in tree if key in _builders), None)
+        return _builders[tag](values) if tag is not None else values
+    return [thaw(item) for item in tree] if isinstance(tree, list) else tree
+
+
+def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
     kind = type(value)
     if value is None or kind is str or kind is int or kind is float or kind is bool:
         return value
@@ -65,26 +84,28 @@ def _view(value: Any, budget: list[int], depth: int) -> Tree:
         raise _TooLarge
     if kind is list or kind is tuple:
         budget[0] -= len(value)
-        return [_view(item, budget, depth + 1) for item in value]
+        return [_view(item, budget, depth + 1, exact) for item in value]
     if kind is dict:
         budget[0] -= len(value)
         if all(type(key) is str for key in value):
-            return {key: _view(item, budget, depth + 1) for key, item in value.items()}
+            return {key: _view(item, budget, depth + 1, exact) for key, item in value.items()}
         return Opaque(value)
     for cls in kind.__mro__:
         view = _views.get(cls)
         if view is not None:
             seen = view(value)
-            return seen if isinstance(seen, Opaque) else _view(seen, budget, depth + 1)
-    if isinstance(value, type) or callable(value):
+            return _view(seen, budget, depth + 1, exact)
+    if exact or isinstance(value, type) or callable(value):
         return Opaque(value)
     if isinstance(value, Mapping):
-        return _view(dict(value), budget, depth + 1)
+        return _view(dict(value), budget, depth + 1, exact)
     fields = getattr(kind, "model_fields", None)
     if isinstance(fields, dict):
-        return {name: _view(getattr(value, name, None), budget, depth + 1) for name in fields}
+        return {name: _view(getattr(value, name, None), budget, depth + 1, exact) for name in fields}
     if dataclasses.is_dataclass(value):
-        return {f.name: _view(getattr(value, f.name, None), budget, depth + 1) for f in dataclasses.fields(value)}
+        return {
+            f.name: _view(getattr(value, f.name, None), budget, depth + 1, exact) for f in dataclasses.fields(value)
+        }
     return Opaque(value)
 
 

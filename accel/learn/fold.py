@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..ir import STAR, Clip, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..record import CallRecord
 from ..values import Opaque, Tree, freeze, leaves, rebuild
-from .provenance import ANY, Hole, Parts, Path, Skeleton, Values
+from .provenance import AnyPosition, Hole, Parts, Path, Skeleton, Values
 
 MAX_COMBINATIONS = 60
 
@@ -121,7 +121,7 @@ class _Option:
         steps: list[Step] = []
         open_at = -1
         for step in path:
-            if step is ANY:
+            if isinstance(step, AnyPosition):
                 open_at += 1
                 steps.append(STAR if open_at in self.stars else self.fixed[open_at])
             else:
@@ -154,7 +154,9 @@ def _options(group: list[Covered], number: int) -> list[_Option]:
     return sorted(found, key=lambda option: (option.rank, len(option.skeleton[1]), str(option.skeleton)))
 
 
-def _option(group: list[Covered], holes: list[Hole], skeleton: Skeleton, sep: tuple[str | Counter, ...] | None) -> _Option | None:
+def _option(
+    group: list[Covered], holes: list[Hole], skeleton: Skeleton, sep: tuple[str | Counter, ...] | None
+) -> _Option | None:
     clips: set[int] = set()
     rows_of: list[list[tuple[int, ...]]] = []
     for hole in holes:

@@ -98,7 +98,10 @@ class _Builder:
             view.values.add("input", (), view.trace.input, 0, early=True, texts=True)
             for name, repeated in many.items():
                 visits = [visit for visit in view.trace.visits if visit.node == name]
-                for suffix, values in (("in", [(v.start, v.entered) for v in visits]), ("out", [(v.end, v.left) for v in visits])):
+                for suffix, values in (
+                    ("in", [(v.start, v.entered) for v in visits]),
+                    ("out", [(v.end, v.left) for v in visits]),
+                ):
                     outputs = [value for _, value in values]
                     view.values.outputs[f"{name}.{suffix}"] = outputs if repeated else outputs[0] if outputs else None
                     for position, (known, value) in enumerate(values):
@@ -137,7 +140,9 @@ class _Builder:
         for shortest in SHORTEST:
             group = self._group(site, view, call, shortest)
             for tree, level in templates(group):
-                node = Node(self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None)
+                node = Node(
+                    self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
+                )
                 fits = [self._fit(node, v) for v in self.views]
                 if not any(call in fit.calls for fit in fits):
                     continue
@@ -215,10 +220,20 @@ class _Builder:
         if not any(rest):
             return
         call = next(calls[0] for calls in rest if calls)
-        reason = "its input holds text that no known value explains" if OPS[call.op].issuable else f"{call.op} is left to the program"
+        reason = (
+            "its input holds text that no known value explains"
+            if OPS[call.op].issuable
+            else f"{call.op} is left to the program"
+        )
         node = Node(
-            self._name(call), OPS[call.op], None, site, call.within, call.family, many=max(map(len, rest)) > 1, reason=reason
-        )  # fmt: skip
+            self._name(call),
+            OPS[call.op],
+            site=site,
+            within=call.within,
+            method=call.family,
+            many=max(map(len, rest)) > 1,
+            reason=reason,
+        )
         self._take_name(node.name)
         self.nodes.append(node)
         for view, calls in zip(self.views, rest, strict=True):

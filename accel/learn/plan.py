@@ -20,7 +20,8 @@ from ..values import freeze
 from .learner import learn
 
 if TYPE_CHECKING:
-    from ..run.run import Counts, Run
+    from ..run.run import Run
+    from ..run.settings import Counts
 
 MAX_TRACES = 4
 MAX_CALLS = 600
@@ -50,6 +51,10 @@ class Plan:
         self._misses: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._runs = 0
+
+    def follow(self, learnt: Graph) -> None:
+        """Predict with a p-graph from elsewhere (a saved plan)."""
+        self.learnt, self.graph = learnt, self._rewritten(learnt)
 
     # --- what runs ask and tell
 

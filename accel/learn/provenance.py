@@ -13,18 +13,20 @@ from ..extract import EXTRACTORS, extract
 from ..ir import STAR, STRIP, Clip, Counter, Extract, Star, Step
 from ..values import Tree, freeze, leaves
 
-Path = tuple[Step, ...]
-Skeleton = tuple[str, Path]
-"""A node and a path whose positions are left open: `ANY` where a coordinate has an int."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Any:
+class AnyPosition:
+    """In a skeleton: an open position."""
+
     def __repr__(self) -> str:
         return "#"
 
 
-ANY = _Any()
+ANY = AnyPosition()
+Path = tuple[Step, ...]
+OpenPath = tuple[Step | AnyPosition, ...]
+Skeleton = tuple[str, OpenPath]
+"""A node and a path whose positions are left open: `ANY` where a coordinate has an int."""
 
 MAX_VALUES = 6_000
 MAX_CANDIDATES = 24
@@ -155,7 +157,9 @@ class Values:
         parts.append(text[position:])
         return self._fold_joins(parts)
 
-    def _cover_clipped(self, text: str, value: str, before: int, taken: bytearray, found: list[tuple[int, int, list[Source]]]) -> None:
+    def _cover_clipped(
+        self, text: str, value: str, before: int, taken: bytearray, found: list[tuple[int, int, list[Source]]]
+    ) -> None:
         at = text.find(value[:_SEED])
         if at < 0 or any(taken[at : at + _SEED]):
             return
@@ -177,10 +181,10 @@ class Values:
         for source in sources:
             skeleton = (source.node, tuple(ANY if isinstance(s, int) else s for s in source.path))
             index = tuple(s for s in source.path if isinstance(s, int))
-            rows = hole.sources.setdefault(skeleton, [])  # type: ignore[arg-type]
+            rows = hole.sources.setdefault(skeleton, [])
             if index not in rows:
                 rows.append(index)
-            hole.rank[skeleton] = min(hole.rank.get(skeleton, source.rank), source.rank)  # type: ignore[index,arg-type]
+            hole.rank[skeleton] = min(hole.rank.get(skeleton, source.rank), source.rank)
         self._add_single_joins(hole)
         return hole
 
@@ -274,10 +278,10 @@ class Values:
         return (end, sep, joins) if joins else None
 
 
-def _filled(path: Path, row: tuple[int, ...]) -> Path:
+def _filled(path: OpenPath, row: tuple[int, ...]) -> Path:
     """The path with its open positions set, in order; stars stay."""
     values = iter(row)
-    return tuple(next(values, step) if step is ANY else step for step in path)
+    return tuple(next(values) if isinstance(step, AnyPosition) else step for step in path)
 
 
 def _counted(text: str, position: int) -> tuple[str | Counter, ...]:

@@ -9,7 +9,13 @@ import contextvars
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-FRAMEWORK_VARS = {"accel_scope", "accel_priority", "accel_cancel_token", "decimal_context", "current_async_library_cvar"}
+FRAMEWORK_VARS = {
+    "accel_scope",
+    "accel_priority",
+    "accel_cancel_token",
+    "decimal_context",
+    "current_async_library_cvar",
+}
 """Names of ContextVars that frameworks set for themselves; adapters add theirs."""
 
 Ambient = tuple[dict[contextvars.ContextVar[Any], Any], Hashable]

@@ -21,7 +21,14 @@ class Call:
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     def __init__(
-        self, method: Method, component: Any, identity: Hashable, input: Tree, key: Hashable, ambient: Ambient, early: bool
+        self,
+        method: Method,
+        component: Any,
+        identity: Hashable,
+        input: Tree,
+        key: Hashable,
+        ambient: Ambient,
+        early: bool,
     ) -> None:
         self.method = method
         """The method that runs; the demand may come through another one of the same family."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import engine
@@ -19,7 +20,8 @@ from .call import Call
 from .gates import gate_of
 
 if TYPE_CHECKING:
-    from .run import Bound, Run
+    from .run import Run
+    from .settings import Bound
 
 EARLY_PRIORITY = 100
 """Engine priority of early work at depth 0; deeper nodes come first. Demands have 0, lower runs first."""
@@ -186,6 +188,10 @@ def replay(call: Call) -> Generator[Any, None, None]:
         yield chunk
 
 
+def _set_from_thread(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    loop.call_soon_threadsafe(event.set)
+
+
 async def areplay(call: Call) -> AsyncGenerator[Any, None]:
     """As `replay`; a stream on the same loop wakes us through its own future of the next chunk."""
     position = 0
@@ -194,7 +200,7 @@ async def areplay(call: Call) -> AsyncGenerator[Any, None]:
         event = asyncio.Event()
         with call.grew:
             if len(call.chunks) == position and not call.over:
-                call.wake.append(lambda event=event: loop.call_soon_threadsafe(event.set))  # type: ignore[misc]
+                call.wake.append(partial(_set_from_thread, loop, event))
             else:
                 event.set()
         await event.wait()

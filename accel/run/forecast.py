@@ -82,7 +82,7 @@ class Forecast:
     # --- events
 
     def demanded(self, call: Call) -> None:
-        """The program made a call: find its place, the predicted one if the input matches, else the next at its site."""
+        """The program made a call: find its place, the predicted one if the input matches, else the site's next."""
         if call.bound is None:
             place = self._matching(call) or self._next_at_site(call)
             if place is not None:

@@ -9,100 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
-import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable, Generator, Hashable
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from .. import engine, intercept
 from ..components import Facts, facts_of, identity_of
-from ..errors import CallCancelled
-from ..intercept import Method, Scope, bump, epoch, original, resource_of, scope
+from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit, call_site
 from ..values import Tree, freeze, snapshot
-from . import early, unscoped
-from .ambient import Ambient, unchanged, user_vars
+from . import demands, early, permits
+from .ambient import Ambient, user_vars
+from .answers import claim, loop_here
 from .call import Call
 from .egress import Ledger, endpoint_key
 from .forecast import Forecast
 from .gates import gate_of
+from .settings import Bound, Counts, Host, Settings
 from .threads import issuer
-from .topology import Control
 
 if TYPE_CHECKING:
     from ..learn.plan import Plan
-
-log = logging.getLogger("accel")
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Bounds of early work per run (invariant 9)."""
-
-    max_outstanding: int = 32
-    """Early calls running at a time."""
-    max_issued: int = 10_000
-    """Early calls in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the user asked of `accelerate`."""
-
-    speculate: str = "certain"
-    egress: str = "known"
-    budget: Budget = Budget()
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a run did, for the report."""
-
-    demanded: int = 0
-    issued: int = 0
-    retired: int = 0
-    wasted: int = 0
-    fed: int = 0
-    missed: int = 0
-    prefills: int = 0
-    failed_prefills: int = 0
-    wasted_tokens: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
-
-
-@dataclass(slots=True)
-class Host:
-    """What the framework adapter tells about a run."""
-
-    control: Control
-    config: Callable[[], Hashable]
-    """User configuration a component may read, at this moment."""
-    streaming: bool = False
-    """Somebody listens to tokens, so models will be asked to stream."""
-    max_concurrency: int | None = None
-    loop: asyncio.AbstractEventLoop | None = None
-    references: Callable[[Any], bool] = lambda component: False
-    """Whether the program itself refers to this live component."""
-
-
-@dataclass(slots=True)
-class Bound:
-    """The live component that a node's calls go to in this run."""
-
-    component: Any
-    method: Method
-    identity: Hashable
-    facts: Facts
-
-    def key(self, tree: Tree) -> Hashable:
-        return (self.method.family, self.identity, freeze(tree))
 
 
 class Run:
@@ -127,10 +58,11 @@ class Run:
         self.graph: Graph | None = None
         self.learnt_here = False
         self.forecast: Forecast | None = None
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._calls: dict[Hashable, list[Call]] = {}
         self._visits: dict[str, int] = {}
-        self._used: dict[tuple[str, str], Bound] = {}
+        self.used: dict[str, tuple[Any, Method]] = {}
+        """By call site, the component and method of its last demand in this run."""
         self._facts: dict[int, tuple[Any, Facts]] = {}
         self._inside = 0
         self._site_counts: dict[str, int] = {}
@@ -202,7 +134,9 @@ class Run:
         visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), time.perf_counter()
         with self._lock:
             self.host.control.leave(visit.node)
-            position = sum(1 for other in self.trace.visits[: self.trace.visits.index(visit)] if other.node == visit.node)
+            position = sum(
+                1 for other in self.trace.visits[: self.trace.visits.index(visit)] if other.node == visit.node
+            )
             again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
 
         def tell(forecast: Forecast) -> None:
@@ -223,10 +157,9 @@ class Run:
         """Drop everything early and issue nothing more in this run."""
         self.quiet = True
         with self._lock:
-            for calls in self._calls.values():
-                for call in calls:
-                    if call.early and not call.demanded:
-                        self.drop(call)
+            for call in [call for calls in self._calls.values() for call in calls]:
+                if call.early and not call.demanded:
+                    self.drop(call)
             self._calls.clear()
 
     def finish(self, completed: bool) -> None:
@@ -238,164 +171,21 @@ class Run:
             self.trace.completed = completed and not any(visit.failed for visit in self.trace.visits)
             self.closed = True
             self.token.cancel()
-            for calls in self._calls.values():
-                for call in calls:
-                    if call.early and not call.demanded:
-                        self.drop(call)
+            for call in [call for calls in self._calls.values() for call in calls]:
+                if call.early and not call.demanded:
+                    self.drop(call)
         intercept.count_run(-1)
         self.plan.learn_from(self)
 
     # --- demands
 
-    def demand(
-        self, here: Scope, method: Method, component: Any, wrapped: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """A patched leaf was called inside this run."""
-        outer = here.call
-        if self.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
-            return wrapped(*args, **kwargs)
-        if here.early:
-            return early.nested(self, method, component, wrapped, args, kwargs)
-        if method.kind == "sync":
-            return self._sync(here, method, component, wrapped, args, kwargs)
-        if method.kind == "async":
-            return self._async(here, method, component, wrapped, args, kwargs)
-        if method.kind == "stream":
-            return self._stream(here, method, component, wrapped, args, kwargs)
-        return self._astream(here, method, component, wrapped, args, kwargs)
-
-    def _sync(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
-        call = self._open(here, method, component, args, kwargs)
-        if call.joined:
-            try:
-                result = call.future.result()
-            except CancelledError:
-                call = self._instead(call, here, method, component)
-            except BaseException as error:
-                self._failed_join(call, error)
-                raise
-            else:
-                return self._retire(call, method, result)
-        with self.inside(call), _within(Scope(self, here.within, call)):
-            try:
-                twin = self._partial_twin(call)
-                if twin is None:
-                    result = wrapped(*args, **kwargs)
-                else:
-                    result = self._drain(call, twin, args, kwargs)
-            except BaseException as error:
-                self.failed(call, error)
-                raise
-        self.done(call, result)
-        return result
-
-    async def _async(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
-        call = self._open(here, method, component, args, kwargs)
-        if call.joined:
-            try:
-                result = await asyncio.wrap_future(call.future)
-            except asyncio.CancelledError:
-                if call.state != "dropped":
-                    self.drop(call)  # the program cancelled its demand: the work ends with it
-                    raise
-                call = self._instead(call, here, method, component)
-            except BaseException as error:
-                self._failed_join(call, error)
-                raise
-            else:
-                return self._retire(call, method, result)
-        while (wait := self._enter(call)) is not None:
-            await asyncio.wrap_future(wait)
-        try:
-            with _within(Scope(self, here.within, call)):
-                twin = self._partial_twin(call)
-                if twin is None:
-                    result = await wrapped(*args, **kwargs)
-                else:
-                    result = await self._adrain(call, twin, args, kwargs)
-        except BaseException as error:
-            self.failed(call, error)
-            raise
-        finally:
-            self._exit(call)
-        self.done(call, result)
-        return result
-
-    def _stream(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Generator[Any, None, None]:
-        call = self._open(here, method, component, args, kwargs)
-        if call.joined:
-            yield from early.replay(call)
-            try:
-                result = call.future.result()
-            except CancelledError:
-                raise CallCancelled("the stream was cancelled while it was being read") from None
-            except BaseException as error:
-                self._failed_join(call, error)
-                raise
-            self._retire(call, method, result)
-            return
-        with self.inside(call):
-            inner = Scope(self, here.within, call)
-            stream = None
-            try:
-                with _within(inner):
-                    stream = iter(wrapped(*args, **kwargs))
-                while True:
-                    with _within(inner):
-                        chunk = next(stream, _END)
-                    if chunk is _END:
-                        break
-                    self.feed(call, chunk)
-                    yield chunk
-            except GeneratorExit:
-                close = getattr(stream, "close", None)
-                if close is not None:
-                    close()
-                self.failed(call, GeneratorExit())
-                raise
-            except BaseException as error:
-                self.failed(call, error)
-                raise
-            self.done(call, method.merge(call.chunks) if method.merge else None)
-
-    async def _astream(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, None]:
-        call = self._open(here, method, component, args, kwargs)
-        if call.joined:
-            async for chunk in early.areplay(call):
-                yield chunk
-            try:
-                result = await asyncio.wrap_future(call.future)
-            except BaseException as error:
-                self._failed_join(call, error)
-                raise
-            self._retire(call, method, result)
-            return
-        while (wait := self._enter(call)) is not None:
-            await asyncio.wrap_future(wait)
-        stream: Any = None
-        try:
-            inner = Scope(self, here.within, call)
-            with _within(inner):
-                stream = wrapped(*args, **kwargs)
-            while True:
-                with _within(inner):
-                    chunk = await anext(stream, _END)
-                if chunk is _END:
-                    break
-                self.feed(call, chunk)
-                yield chunk
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) and stream is not None:
-                await stream.aclose()
-            self.failed(call, error)
-            raise
-        finally:
-            self._exit(call)
-        self.done(call, method.merge(call.chunks) if method.merge else None)
-
     # --- opening a demand
 
-    def _open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any) -> Call:
+    def demand(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
+        """A patched leaf was called inside this run."""
+        return demands.demand(self, here, method, component, wrapped, args, kwargs)
+
+    def open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any) -> Call:
         """Record the demand and find what answers it: a call to join, or one for the program to run itself."""
         now = time.perf_counter()
         tree = method.read(component, args, kwargs)
@@ -415,9 +205,10 @@ class Run:
         with self._lock:
             self.trace.calls.append(record)
             self.counts.demanded += 1
-            bound = Bound(component, method, identity, facts)
-            self._used[(method.family, site)] = bound
-            call = None if writes else self._claim(method, key, ambient, facts)
+            self.used[site] = (component, method)
+            call = None if writes else claim(self._calls.get(key, ()), method, ambient, facts)
+            if call is not None and not call.joined:
+                self.counts.issued -= 1  # taken over before it started
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
                 call.state = "running"
@@ -444,107 +235,35 @@ class Run:
             self.plan.learn_within(self)
         return call
 
-    def _claim(self, method: Method, key: Hashable, ambient: Ambient, facts: Facts) -> Call | None:
-        """The call that answers a demand with this key, marked as joined or taken over. Under the lock."""
-        for call in self._calls.get(key, ()):
-            if call.over and call.state != "done":
-                continue
-            if call.demanded and (method.copy is None or call.state != "done"):
-                continue
-            if call.early and not self._may_retire(call, method, ambient, facts):
-                continue
-            if call.state == "queued":
-                call.state = "running"  # taken over: the program runs it itself, now
-                call.demanded, call.early = True, False
-                call.method = method
-                self.counts.issued -= 1
-                return call
-            call.demanded = call.joined = True
-            return call
-        return None
-
-    def _may_retire(self, call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
-        if not unchanged(call.ambient, ambient):
-            return False
-        if method.op == "searching":
-            same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch
-            if not (same_epoch or facts.readonly):
-                call.fed = True
-                return False
-        streams = method.kind in ("stream", "astream")
-        if streams != (call.method.kind in ("stream", "astream")) and (streams or not facts.streams_equal):
-            return False
-        if call.loop is not None and call.state != "done":
-            return _loop_here() is call.loop and method.kind in ("async", "astream")
-        return True
-
-    def _instead(self, gone: Call, here: Scope, method: Method, component: Any) -> Call:
+    def instead(self, gone: Call) -> Call:
         """The joined call was dropped before it gave a result: the program runs its own."""
         with self._lock:
-            call = Call(method, component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
+            call = Call(gone.method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
             call.state, call.demanded, call.record = "running", True, gone.record
             self._calls.setdefault(call.key, []).append(call)
         self._tell(lambda forecast: forecast.demanded(call))
         return call
 
-    def _enter(self, call: Call, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
+    def enter_component(self, call: Call, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
         wait = gate_of(call.component).enter(self.facts(call.component).concurrency or 1, here)
         if wait is None:
             with self._lock:
                 self._inside += 1
         return wait
 
-    def _exit(self, call: Call) -> None:
+    def leave_component(self, call: Call) -> None:
         gate_of(call.component).leave()
         with self._lock:
             self._inside -= 1
 
     @contextmanager
     def inside(self, call: Call) -> Generator[None, None, None]:
-        while (wait := self._enter(call, _loop_here())) is not None:
+        while (wait := self.enter_component(call, loop_here())) is not None:
             wait.result()
         try:
             yield
         finally:
-            self._exit(call)
-
-    # --- partial decodes of demanded calls
-
-    def _partial_twin(self, call: Call) -> Method | None:
-        """The streaming method to serve this demand with, where somebody waits for parts of the answer."""
-        graph, record = self.graph, call.record
-        if self.quiet or graph is None or record is None or call.method.kind not in ("sync", "async"):
-            return None
-        if not any(node.needs_partial for node in graph.by_site.get(record.site, ())):
-            return None
-        return early.streaming_twin(self, call.method, call.component)
-
-    def _drain(self, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-        stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
-        for chunk in stream:
-            self.feed(call, chunk, twin)
-        assert twin.merge is not None
-        return twin.merge(call.chunks)
-
-    async def _adrain(self, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-        stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
-        async for chunk in stream:
-            self.feed(call, chunk, twin)
-        assert twin.merge is not None
-        return twin.merge(call.chunks)
-
-    def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
-        call.feed(chunk)
-        if method is not None:
-            call.delta = method.delta
-        if self.forecast is not None and not call.partial_posted:
-            call.partial_posted = True
-            issuer.post(lambda: self._grown(call))
-
-    def _grown(self, call: Call) -> None:
-        call.partial_posted = False
-        if self.forecast is not None:
-            self.forecast.grown(call)
+            self.leave_component(call)
 
     # --- closing a demand
 
@@ -594,7 +313,7 @@ class Run:
             self.silence()
         self._tell(lambda forecast: forecast.finished(call))
 
-    def _failed_join(self, call: Call, error: BaseException) -> None:
+    def failed_join(self, call: Call) -> None:
         """A joined call failed: the failure is the demand's, as the first attempt."""
         with self._lock:
             if call.record is not None:
@@ -602,35 +321,55 @@ class Run:
                 call.record.end, call.record.ended_s = self.trace.tick(), time.perf_counter()
         self.silence()
 
-    def _retire(self, call: Call, method: Method, result: Any) -> Any:
+    def retire(self, call: Call, method: Method, result: Any) -> Any:
         with self._lock:
             if call.record is not None:
                 call.record.retired = True
                 self._close(call, call.record)
-            self.counts.retired += 1
+            if call.early:
+                self.counts.retired += 1
+            else:
+                self.counts.shared += 1
         if method.copy is not None:
             return method.copy(result)
         return result
 
+    def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
+        call.feed(chunk)
+        if method is not None:
+            call.delta = method.delta
+        if self.forecast is not None and not call.partial_posted:
+            call.partial_posted = True
+            issuer.post(lambda: self._grown(call))
+
+    def _grown(self, call: Call) -> None:
+        call.partial_posted = False
+        if self.forecast is not None:
+            self.forecast.grown(call)
+
     # --- issuing (called by the forecast)
 
     def binding(self, node: Node) -> Bound | None:
-        """The live component for a node: used in this run, or known to the plan and referenced by the program."""
-        family = node.method
-        used = self._used.get((family, node.site))
-        if used is not None:
-            return used
-        known = self.plan.bindings.get(node.site)
-        if known is None:
-            return None
-        component, method = known
-        identity = identity_of(component, method.by_object)
-        if self.host.references(component):
-            return Bound(component, method, identity, self.facts(component))
-        for other in list(self._used.values()):
-            if other.identity == identity:
-                return Bound(component, method, identity, self.facts(component))
-        return None
+        """The live component a node's calls go to in this run."""
+        return permits.binding(self, node)
+
+    def refuses(self, node: Node, values: Callable[[], list[str]]) -> str:
+        """Why nothing may be issued for this node now; empty if it may."""
+        return permits.refuses(self, node, values)
+
+    def budget_refuses(self) -> str:
+        """Whether early work has used up what it may (invariants 7 and 9)."""
+        with self._lock:
+            outstanding = sum(
+                1 for calls in self._calls.values() for c in calls if c.early and c.state in ("queued", "running")
+            )
+            budget = self.settings.budget
+            if outstanding >= budget.max_outstanding or self.counts.issued >= budget.max_issued:
+                return "the budget of early calls is used up"
+            limit = self.host.max_concurrency
+            if limit is not None and outstanding + self._inside >= limit:
+                return "max_concurrency is used up"
+        return ""
 
     def unbound(self, key: Hashable) -> Call | None:
         """A call with this key that has no place in the graph yet."""
@@ -639,45 +378,6 @@ class Run:
                 if call.bound is None and not (call.over and call.state != "done"):
                     return call
         return None
-
-    def refuses(self, node: Node, values: Callable[[], list[str]]) -> str:
-        """Why nothing may be issued for this node now; empty if it may."""
-        if self.quiet or self.closed:
-            return "the run is over, or something in it raised"
-        certain = self.settings.speculate == "certain"
-        if node.confidence != "verified" and not (node.confidence == "looped" and self.learnt_here):
-            return "not verified yet: needs two runs with different inputs"
-        if certain and not node.always:
-            return "not demanded in every run so far"
-        held = self.host.control.refuses(node.within, certain)
-        if held:
-            return held
-        bound = self.binding(node)
-        if bound is None:
-            return "its component was not used in this run and the graph doesn't refer to it"
-        facts = bound.facts
-        if not facts.pure:
-            return f"not pure: {facts.reason}"
-        if type(bound.component) in self.plan.disqualified:
-            return self.plan.disqualified[type(bound.component)]
-        if self.plan.is_composite(node.site):
-            return "a composite: its inner calls are issued instead"
-        for name in ("rate_limiter", "cache"):
-            if getattr(bound.component, name, None) not in (None, False):
-                return f"has a {name.replace('_', ' ')}: left to the program"
-        if not facts.local and self.settings.egress == "known":
-            if not self.ledger.knows(endpoint_key(bound.component), values()):
-                return 'its endpoint has not seen all values yet; accelerate(..., egress="inputs") would allow it'
-        with self._lock:
-            outstanding = sum(
-                1 for calls in self._calls.values() for c in calls if c.early and c.state in ("queued", "running")
-            )
-            if outstanding >= self.settings.budget.max_outstanding or self.counts.issued >= self.settings.budget.max_issued:
-                return "the budget of early calls is used up"
-            limit = self.host.max_concurrency
-            if limit is not None and outstanding + self._inside >= limit:
-                return "max_concurrency is used up"
-        return ""
 
     def issue(self, node: Node, tree: Tree, key: Hashable) -> Call | str:
         """Start an early call, or say why not."""
@@ -782,25 +482,3 @@ class Run:
     def stopped(self) -> None:
         """Something finished: whatever waited for a slot may go now."""
         self._tell(lambda forecast: forecast.advance(set()))
-
-
-_END = object()
-intercept.unscoped = unscoped.call
-
-
-def _loop_here() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-@contextmanager
-def _within(inner: Scope) -> Generator[None, None, None]:
-    token = scope.set(inner)
-    try:
-        yield
-    finally:
-        scope.reset(token)
-
-

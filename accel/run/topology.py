@@ -38,7 +38,9 @@ class Topology:
 class Control:
     """What a run has done so far, against the topology."""
 
-    def __init__(self, topology: Topology, barriers: Collection[str], pauses_before: Iterable[str], pauses_after: Iterable[str]) -> None:
+    def __init__(
+        self, topology: Topology, barriers: Collection[str], pauses_before: Iterable[str], pauses_after: Iterable[str]
+    ) -> None:
         self._topology = topology
         self._barriers = set(barriers) | topology.guards
         self._before = set(topology.pauses_before) | set(pauses_before)

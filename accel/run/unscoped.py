@@ -58,7 +58,9 @@ def _stream(gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwar
         gate.leave()
 
 
-async def _astream(gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> AsyncGenerator[Any, None]:
+async def _astream(
+    gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
+) -> AsyncGenerator[Any, None]:
     await _aenter(gate, limit)
     try:
         async for chunk in wrapped(*args, **kwargs):

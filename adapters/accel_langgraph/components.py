@@ -6,16 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from accel.intercept import Method, install
-from accel.values import Opaque, Tree, add_view, snapshot
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.globals import get_llm_cache
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
 from langchain_core.language_models.llms import LLM
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from accel.intercept import Method, install
+from accel.values import Tree, add_view, snapshot, thaw
 
 # --- messages -------------------------------------------------------------------------------------------------------
 
@@ -48,8 +51,21 @@ def build_message(tree: Tree) -> BaseMessage:
     return _message_classes[tree["message"]](**fields, **tree.get("extra", {}))
 
 
-add_view(BaseMessage, view_message)
-add_view(Document, lambda document: {"page_content": document.page_content, "metadata": document.metadata, "id": document.id})
+def view_document(document: Document) -> Tree:
+    return {
+        "document": type(document).__name__,
+        "page_content": document.page_content,
+        "metadata": document.metadata,
+        "id": document.id,
+    }
+
+
+def build_document(tree: Tree) -> Document:
+    return Document(page_content=tree["page_content"], metadata=tree["metadata"], id=tree["id"])
+
+
+add_view(BaseMessage, view_message, "message", build_message)
+add_view(Document, view_document, "document", build_document)
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------
@@ -76,39 +92,28 @@ def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     named.update(kwargs)
     named.pop("run_manager", None)
     messages, stop = named.pop("messages"), named.pop("stop", None)
-    return {"messages": snapshot(messages), "stop": snapshot(stop), "kwargs": snapshot(named)}
-
-
-def _live(tree: Tree) -> Any:
-    """Trees back to values: opaque leaves are the objects themselves."""
-    if isinstance(tree, Opaque):
-        return tree.obj
-    if isinstance(tree, dict):
-        if "message" in tree and tree["message"] in _message_classes:
-            return build_message(tree)
-        return {key: _live(value) for key, value in tree.items()}
-    return [_live(item) for item in tree] if isinstance(tree, list) else tree
+    return {"messages": snapshot(messages, exact=True), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
 
 
 def _build_messages(manager: Callable[[], Any]) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:
     def build(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        kwargs = _live(tree["kwargs"])
+        kwargs = thaw(tree["kwargs"])
         if tree["stop"] is not None:
             kwargs["stop"] = list(tree["stop"])
         made = manager()
         if made is not None:
             kwargs["run_manager"] = made
-        return ([build_message(message) for message in tree["messages"]],), kwargs
+        return (thaw(tree["messages"]),), kwargs
 
     return build
 
 
 def _read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    return {"args": snapshot(args), "kwargs": snapshot(_own_kwargs(kwargs))}
+    return {"args": snapshot(args, exact=True), "kwargs": snapshot(_own_kwargs(kwargs), exact=True)}
 
 
 def _build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return tuple(_live(tree["args"])), _live(tree["kwargs"])
+    return tuple(thaw(tree["args"])), thaw(tree["kwargs"])
 
 
 def _build_managed(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -193,7 +198,14 @@ EMBEDDINGS = tuple(
     method
     for name in ("embed_query", "embed_documents")
     for method in _twins(
-        name, f"a{name}", family=name, op="embedding", read=_read_call, build=_build_call, view=_nothing, copy=_copy_vectors
+        name,
+        f"a{name}",
+        family=name,
+        op="embedding",
+        read=_read_call,
+        build=_build_call,
+        view=_nothing,
+        copy=_copy_vectors,
     )
 )
 SEARCHES = tuple(
@@ -207,7 +219,14 @@ WRITES = tuple(
     method
     for name in ("add_texts", "add_documents", "delete")
     for method in _twins(
-        name, f"a{name}", family="write", op="ingestion", read=_read_call, build=_build_call, view=snapshot, by_object=True
+        name,
+        f"a{name}",
+        family="write",
+        op="ingestion",
+        read=_read_call,
+        build=_build_call,
+        view=snapshot,
+        by_object=True,
     )
 )
 RETRIEVER = tuple(
@@ -244,10 +263,13 @@ def install_all() -> None:
 
 
 def _is_component(cls: type) -> bool:
-    return cls in LISTED_FRAMEWORK_CLASSES or cls.__module__.startswith(("langchain_core.language_models.fake", "langchain_core.embeddings.fake"))
+    return cls in LISTED_FRAMEWORK_CLASSES or cls.__module__.startswith(
+        ("langchain_core.language_models.fake", "langchain_core.embeddings.fake")
+    )
 
 
 def _subclasses(cls: type) -> Iterator[type]:
+    sub: type
     for sub in cls.__subclasses__():
         yield sub
         yield from _subclasses(sub)
@@ -256,6 +278,16 @@ def _subclasses(cls: type) -> Iterator[type]:
 def forget_classes() -> None:
     """After `accel.uninstall`: every class counts as new."""
     _seen.clear()
+
+
+def holds(component: Any) -> str:
+    """Why LangChain may answer a call of this model without calling it, or must slow it down; empty if neither."""
+    if not isinstance(component, BaseLanguageModel):
+        return ""
+    cached = getattr(component, "cache", None)
+    if cached or (cached is None and get_llm_cache() is not None):
+        return "a cache may answer it"
+    return "has a rate limiter" if getattr(component, "rate_limiter", None) is not None else ""
 
 
 def is_component(value: Any) -> bool:

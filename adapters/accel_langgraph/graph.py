@@ -11,22 +11,24 @@ import copy
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from accel.errors import AccelError, ConfigurationError
-from accel.intercept import Scope, scope
-from accel.learn.plan import Plan
-from accel.report import Report, explain
-from accel.run.ambient import FRAMEWORK_VARS
-from accel.run.run import Host, Run, Settings
-from accel.run.threads import learner
-from accel.run.topology import END, START, Control, Topology
-from accel.values import freeze, snapshot
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
-from .components import install_all
+from accel.errors import AccelError, ConfigurationError
+from accel.intercept import Scope, scope
+from accel.learn.plan import Plan
+from accel.report import Report, explain
+from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.run import Run
+from accel.run.settings import Host, Settings
+from accel.run.threads import learner
+from accel.run.topology import END, START, Control, Topology
+from accel.values import freeze, snapshot
+
+from .components import holds, install_all
 from .references import referenced
 
 FRAMEWORK_VARS.update(
@@ -69,7 +71,9 @@ class Acceleration:
         modes = options.get("stream_mode")
         fresh = value is not None and not isinstance(value, Command)
         control = Control(
-            self.topology if fresh else Topology({**self.topology.successors, START: frozenset()}, self.topology.guards),
+            self.topology
+            if fresh
+            else Topology({**self.topology.successors, START: frozenset()}, self.topology.guards),
             self.plan.barriers,
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
@@ -95,6 +99,7 @@ class Acceleration:
             streaming="messages" in ([modes] if isinstance(modes, str) else modes or ()),
             max_concurrency=given.get("max_concurrency"),
             loop=loop,
+            holds=holds,
             references=refers,
         )
         host_entry = host.config
@@ -121,7 +126,9 @@ class Accelerated:
             return inner(input, config, **options)  # type: ignore[no-any-return]
         return self._stream(inner, input, config, options)
 
-    def _stream(self, inner: Callable[..., Any], input: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Iterator[Any]:
+    def _stream(
+        self, inner: Callable[..., Any], input: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> Iterator[Any]:
         run = self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
         handle = Scope(run)
         parts = iter(inner(input, config, **options))
@@ -139,7 +146,7 @@ class Accelerated:
                 yield part
         finally:
             try:
-                parts.close()  # type: ignore[attr-defined]
+                parts.close()
             finally:
                 run.finish(completed)
 
@@ -176,7 +183,9 @@ class Accelerated:
     def copy(self, update: dict[str, Any] | None = None) -> Any:
         """As the graph's own `copy`, and accelerated with the same plan."""
         mine = {key: value for key, value in self.__dict__.items() if key not in _OWN and key != "nodes"}
-        plain = self._accel.graph.copy({**{k: v for k, v in mine.items() if k in _constructor_names(self)}, **(update or {})})
+        plain = self._accel.graph.copy(
+            {**{k: v for k, v in mine.items() if k in _constructor_names(self)}, **(update or {})}
+        )
         return _wrap(plain, self._accel.settings, self._accel.plan)
 
     @property
@@ -226,10 +235,11 @@ def _observed(name: str, node: Any) -> Any:
         return node
     if "node" not in vars(type(node)):
         raise AccelError(
-            "This version of LangGraph has no PregelNode.node; Accel can't see its nodes.", "Install langgraph>=1.2,<1.3."
+            "This version of LangGraph has no PregelNode.node; Accel can't see its nodes.",
+            "Install langgraph>=1.2,<1.3.",
         )
     seen = copy.copy(node)
-    shadow = object.__new__(_watching(type(runnable)))
+    shadow: Any = object.__new__(_watching(type(runnable)))
     shadow.__dict__.update(runnable.__dict__)
     shadow._accel_node = name
     seen.__dict__["node"] = shadow

@@ -85,4 +85,11 @@ def _names(code: types.CodeType) -> set[str]:
 def _is_plain(value: Any) -> bool:
     """An object of a user's class: looked into. Library objects aren't, beyond runnables."""
     module = type(value).__module__.split(".")[0]
-    return hasattr(value, "__dict__") and module not in ("builtins", "langgraph", "langchain_core", "pydantic", "threading", "logging")
+    return hasattr(value, "__dict__") and module not in (
+        "builtins",
+        "langgraph",
+        "langchain_core",
+        "pydantic",
+        "threading",
+        "logging",
+    )

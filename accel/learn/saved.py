@@ -1,0 +1,195 @@
+"""Plans as JSON: templates, sites and bounds; no components, no secrets, no traces.
+
+A loaded plan is followed from the first run on. Each prediction is still checked against the demand it answers, so a
+plan of another program can cost time but never change a result; sites that don't match are simply never demanded.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..evaluate import is_opaque
+from ..ir import (
+    OPS,
+    STAR,
+    STRIP,
+    Clip,
+    Counter,
+    Each,
+    Extract,
+    Graph,
+    GraphError,
+    Join,
+    Level,
+    Node,
+    Ref,
+    Star,
+    Strip,
+    Template,
+    Whole,
+    verify,
+)
+from ..values import Tree
+from .plan import Plan
+
+VERSION = 1
+_AGAIN = "Write a new one with fast.save_plan(path)."
+
+
+def save(plan: Plan, path: str) -> None:
+    """Write what is verified. Nodes that hold an object or were seen with one input only keep their place, without
+    their input: the text in them may be somebody's."""
+    nodes = [_encode_node(node) for node in plan.learnt.nodes]
+    Path(path).write_text(json.dumps({"accel_plan": VERSION, "nodes": nodes}, indent=1), encoding="utf-8")
+
+
+def load(path: str) -> Plan:
+    """A plan from `path`. Raises ConfigurationError if the file is missing or isn't a plan of this version."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(f"There is no plan at {path}.", "Write one with fast.save_plan(path).") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is not JSON: {error}", _AGAIN) from None
+    if not isinstance(data, dict) or data.get("accel_plan") != VERSION:
+        raise ConfigurationError(
+            f"{path} is not an Accel plan of version {VERSION}.", "Write a new one with fast.save_plan(path)."
+        )
+    try:
+        graph = Graph(tuple(_decode_node(node) for node in data["nodes"]))
+        verify(graph)
+    except (KeyError, TypeError, ValueError, GraphError) as error:
+        raise ConfigurationError(
+            f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
+        ) from None
+    plan = Plan()
+    plan.follow(graph)
+    return plan
+
+
+# --- encoding: every object is a list that starts with its kind ------------------------------------------------------
+
+
+def _encode_node(node: Node) -> dict[str, Any]:
+    keep = node.confidence == "verified" and not is_opaque(node.input)
+    return {
+        "name": node.name,
+        "op": node.op.name,
+        "site": node.site,
+        "within": node.within,
+        "method": node.method,
+        "many": node.many,
+        "always": node.always,
+        "input": _encode(node.input) if keep else None,
+        "level": _encode_level(node.level) if keep and node.level is not None else None,
+        "verified": keep,
+        "reason": "" if keep else node.reason or "not verified when the plan was saved",
+    }
+
+
+def _decode_node(data: dict[str, Any]) -> Node:
+    return Node(
+        data["name"],
+        OPS[data["op"]],
+        _decode(data["input"]) if data["verified"] else None,
+        data["site"],
+        data["within"],
+        data["method"],
+        _decode_level(data["level"]) if data["level"] is not None else None,
+        data["many"],
+        "verified" if data["verified"] else "opaque",
+        data["always"],
+        data["reason"],
+    )
+
+
+def _encode_level(level: Level) -> dict[str, Any]:
+    domain = _encode_ref(level.domain) if level.domain is not None else None
+    return {
+        "domain": domain,
+        "repeat": level.repeat,
+        "cap": level.cap,
+        "exact": level.exact,
+        "distinct": level.distinct,
+    }
+
+
+def _decode_level(data: dict[str, Any]) -> Level:
+    domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
+    return Level(domain, data["repeat"], data["cap"], data["exact"], data["distinct"])
+
+
+def _encode(tree: Tree) -> Any:
+    if isinstance(tree, Template):
+        return {"$text": [_encode_part(part) for part in tree.parts]}
+    if isinstance(tree, Whole):
+        return {"$whole": _encode_ref(tree.ref)}
+    if isinstance(tree, Each):
+        return {"$each": [_encode_ref(tree.ref), [_encode_part(part) for part in tree.body.parts]]}
+    if isinstance(tree, dict):
+        return {"$": {key: _encode(value) for key, value in tree.items()}}
+    return [_encode(item) for item in tree] if isinstance(tree, list) else tree
+
+
+def _decode(data: Any) -> Tree:
+    if isinstance(data, list):
+        return [_decode(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if "$text" in data:
+        return Template(tuple(_decode_part(part) for part in data["$text"]))
+    if "$whole" in data:
+        return Whole(_decode_ref(data["$whole"]))
+    if "$each" in data:
+        ref, body = data["$each"]
+        return Each(_decode_ref(ref), Template(tuple(_decode_part(part) for part in body)))
+    return {key: _decode(value) for key, value in data["$"].items()}
+
+
+def _encode_part(part: Any) -> Any:
+    if isinstance(part, Join):
+        sep = [p if isinstance(p, str) else p.offset for p in part.sep]
+        return {"join": _encode_ref(part.ref), "sep": sep, "limit": part.limit, "bound": part.bound}
+    if isinstance(part, Counter):
+        return {"counter": part.offset}
+    return part if isinstance(part, str) else {"ref": _encode_ref(part)}
+
+
+def _decode_part(data: Any) -> Any:
+    if isinstance(data, str):
+        return data
+    if "join" in data:
+        sep = tuple(p if isinstance(p, str) else Counter(p) for p in data["sep"])
+        return Join(_decode_ref(data["join"]), sep, data["limit"], data["bound"])
+    return Counter(data["counter"]) if "counter" in data else _decode_ref(data["ref"])
+
+
+def _encode_ref(ref: Ref) -> list[Any]:
+    return [ref.node, *map(_encode_step, ref.path)]
+
+
+def _encode_step(step: Any) -> Any:
+    if isinstance(step, Star):
+        return {"star": 1}
+    if isinstance(step, Extract):
+        return {"extract": step.name}
+    if isinstance(step, Clip):
+        return {"clip": step.n}
+    return {"strip": 1} if isinstance(step, Strip) else step
+
+
+def _decode_ref(data: list[Any]) -> Ref:
+    return Ref(data[0], tuple(map(_decode_step, data[1:])))
+
+
+def _decode_step(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    if "star" in data:
+        return STAR
+    if "extract" in data:
+        return Extract(data["extract"])
+    return Clip(data["clip"]) if "clip" in data else STRIP

@@ -1,0 +1,56 @@
+"""Which call answers a demand: the exact-match rules of retirement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from ..components import Facts
+from ..intercept import Method, epoch
+from .ambient import Ambient, unchanged
+from .call import Call
+
+
+def claim(calls: Iterable[Call], method: Method, ambient: Ambient, facts: Facts) -> Call | None:
+    """Of the calls with the demand's key, the one that answers it: marked as joined, or as taken over if it has not
+    started. The caller holds the run's lock."""
+    for call in calls:
+        if call.over and call.state != "done":
+            continue
+        if call.demanded and (method.copy is None or call.state != "done"):
+            continue
+        if not may_retire(call, method, ambient, facts):
+            continue
+        if call.state == "queued":
+            call.state = "running"
+            call.demanded, call.early = True, False
+            call.method = method
+            return call
+        call.demanded = call.joined = True
+        return call
+    return None
+
+
+def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
+    """Whether the result of `call` may stand for this demand (invariants 3 and 5)."""
+    if not unchanged(call.ambient, ambient):
+        return False
+    if method.op == "searching":
+        same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch
+        if not (same_epoch or facts.readonly):
+            call.fed = True
+            return False
+    streams = method.kind in ("stream", "astream")
+    if streams != (call.method.kind in ("stream", "astream")) and (streams or not facts.streams_equal):
+        return False
+    if call.loop is not None and call.state != "done":
+        return loop_here() is call.loop and method.kind in ("async", "astream")
+    return True
+
+
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """The loop this thread is running, if any."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,217 @@
+"""The program makes a call: the four colours of a demand.
+
+Each opens the demand (`Run.open`), which says whether an early call answers it. If so, its result retires into the
+demand; if not, the component runs as it would have, watched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CallCancelled
+from ..intercept import Method, Scope, original, scope
+from . import early
+from .call import Call
+
+if TYPE_CHECKING:
+    from .run import Run
+
+_END = object()
+
+
+@contextmanager
+def _within(inner: Scope) -> Generator[None, None, None]:
+    token = scope.set(inner)
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+
+def demand(
+    run: Run,
+    here: Scope,
+    method: Method,
+    component: Any,
+    wrapped: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A patched leaf was called inside a run."""
+    outer = here.call
+    if run.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
+        return wrapped(*args, **kwargs)
+    if here.early:
+        return early.nested(run, method, component, wrapped, args, kwargs)
+    colour = {"sync": _sync, "async": _async, "stream": _stream, "astream": _astream}[method.kind]
+    return colour(run, here, method, component, wrapped, args, kwargs)
+
+
+def _sync(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
+    call = run.open(here, method, component, args, kwargs)
+    if call.joined:
+        try:
+            result = call.future.result()
+        except CancelledError:
+            call = run.instead(call)
+        except BaseException:
+            run.failed_join(call)
+            raise
+        else:
+            return run.retire(call, method, result)
+    with run.inside(call), _within(Scope(run, here.within, call)):
+        try:
+            twin = _partial_twin(run, call)
+            if twin is None:
+                result = wrapped(*args, **kwargs)
+            else:
+                result = _drain(run, call, twin, args, kwargs)
+        except BaseException as error:
+            run.failed(call, error)
+            raise
+    run.done(call, result)
+    return result
+
+
+async def _async(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
+    call = run.open(here, method, component, args, kwargs)
+    if call.joined:
+        try:
+            result = await asyncio.wrap_future(call.future)
+        except asyncio.CancelledError:
+            if call.state != "dropped":
+                run.drop(call)  # the program cancelled its demand: the work ends with it
+                raise
+            call = run.instead(call)
+        except BaseException:
+            run.failed_join(call)
+            raise
+        else:
+            return run.retire(call, method, result)
+    while (wait := run.enter_component(call)) is not None:
+        await asyncio.wrap_future(wait)
+    try:
+        with _within(Scope(run, here.within, call)):
+            twin = _partial_twin(run, call)
+            if twin is None:
+                result = await wrapped(*args, **kwargs)
+            else:
+                result = await _adrain(run, call, twin, args, kwargs)
+    except BaseException as error:
+        run.failed(call, error)
+        raise
+    finally:
+        run.leave_component(call)
+    run.done(call, result)
+    return result
+
+
+def _stream(
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any
+) -> Generator[Any, None, None]:
+    call = run.open(here, method, component, args, kwargs)
+    if call.joined:
+        yield from early.replay(call)
+        try:
+            result = call.future.result()
+        except CancelledError:
+            raise CallCancelled("the stream was cancelled while it was being read") from None
+        except BaseException:
+            run.failed_join(call)
+            raise
+        run.retire(call, method, result)
+        return
+    with run.inside(call):
+        inner = Scope(run, here.within, call)
+        stream = None
+        try:
+            with _within(inner):
+                stream = iter(wrapped(*args, **kwargs))
+            while True:
+                with _within(inner):
+                    chunk = next(stream, _END)
+                if chunk is _END:
+                    break
+                run.feed(call, chunk)
+                yield chunk
+        except GeneratorExit:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+            run.failed(call, GeneratorExit())
+            raise
+        except BaseException as error:
+            run.failed(call, error)
+            raise
+        run.done(call, method.merge(call.chunks) if method.merge else None)
+
+
+async def _astream(
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any
+) -> AsyncGenerator[Any, None]:
+    call = run.open(here, method, component, args, kwargs)
+    if call.joined:
+        async for chunk in early.areplay(call):
+            yield chunk
+        try:
+            result = await asyncio.wrap_future(call.future)
+        except BaseException:
+            run.failed_join(call)
+            raise
+        run.retire(call, method, result)
+        return
+    while (wait := run.enter_component(call)) is not None:
+        await asyncio.wrap_future(wait)
+    stream: Any = None
+    try:
+        inner = Scope(run, here.within, call)
+        with _within(inner):
+            stream = wrapped(*args, **kwargs)
+        while True:
+            with _within(inner):
+                chunk = await anext(stream, _END)
+            if chunk is _END:
+                break
+            run.feed(call, chunk)
+            yield chunk
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) and stream is not None:
+            await stream.aclose()
+        run.failed(call, error)
+        raise
+    finally:
+        run.leave_component(call)
+    run.done(call, method.merge(call.chunks) if method.merge else None)
+
+
+# --- partial decodes of demanded calls ------------------------------------------------------------------------------
+
+
+def _partial_twin(run: Run, call: Call) -> Method | None:
+    """The streaming method to serve this demand with, where somebody waits for parts of the answer."""
+    graph, record = run.graph, call.record
+    if run.quiet or graph is None or record is None or call.method.kind not in ("sync", "async"):
+        return None
+    if not any(node.needs_partial for node in graph.by_site.get(record.site, ())):
+        return None
+    return early.streaming_twin(run, call.method, call.component)
+
+
+def _drain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
+    stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
+    for chunk in stream:
+        run.feed(call, chunk, twin)
+    assert twin.merge is not None
+    return twin.merge(call.chunks)
+
+
+async def _adrain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
+    stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
+    async for chunk in stream:
+        run.feed(call, chunk, twin)
+    assert twin.merge is not None
+    return twin.merge(call.chunks)

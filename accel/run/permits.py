@@ -1,0 +1,68 @@
+"""What may be issued: every rule that can hold an early call back, each with the reason it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..components import identity_of
+from ..ir import Node
+from .egress import endpoint_key
+from .settings import Bound
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+def binding(run: Run, node: Node) -> Bound | None:
+    """The live component a node's calls go to: used in this run, or known to the plan and referenced by the program
+    (invariant 3: a component that may hold a credential is not called because an earlier run did)."""
+    used = run.used.get(node.site)
+    if used is not None:
+        component, method = used
+    else:
+        known = run.plan.bindings.get(node.site)
+        if known is None:
+            return None
+        component, method = known
+    identity = identity_of(component, method.by_object)
+    if used is None and not run.host.references(component):
+        others = list(run.used.values())
+        if all(identity_of(other, m.by_object) != identity for other, m in others if type(other) is type(component)):
+            return None
+        if all(type(other) is not type(component) for other, _ in others):
+            return None
+    return Bound(component, method, identity, run.facts(component))
+
+
+def refuses(run: Run, node: Node, values: Callable[[], list[str]]) -> str:
+    """Why nothing may be issued for this node now; empty if it may. `values`: what holes would send along."""
+    if run.quiet or run.closed:
+        return "the run is over, or something in it raised"
+    certain = run.settings.speculate == "certain"
+    if node.confidence != "verified" and not (node.confidence == "looped" and run.learnt_here):
+        return "not verified yet: needs two runs with different inputs"
+    if certain and not node.always:
+        return "not demanded in every run so far"
+    if run.plan.is_composite(node.site):
+        return "a composite: its inner calls are issued instead"
+    return (
+        run.host.control.refuses(node.within, certain) or _component_refuses(run, node, values) or run.budget_refuses()
+    )
+
+
+def _component_refuses(run: Run, node: Node, values: Callable[[], list[str]]) -> str:
+    bound = run.binding(node)
+    if bound is None:
+        return "its component was not used in this run and the graph doesn't refer to it"
+    if not bound.facts.pure:
+        return f"not pure: {bound.facts.reason}"
+    if type(bound.component) in run.plan.disqualified:
+        return run.plan.disqualified[type(bound.component)]
+    held = run.host.holds(bound.component)
+    if held:
+        return held
+    if not bound.facts.local and run.settings.egress == "known":
+        if not run.ledger.knows(endpoint_key(bound.component), values()):
+            return 'its endpoint has not seen all values yet; accelerate(..., egress="inputs") would allow it'
+    return ""

@@ -1,0 +1,82 @@
+"""What the user asked for, what the framework tells about a run, and what a run counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from ..components import Facts
+from ..intercept import Method
+from ..values import Tree, freeze
+from .topology import Control
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of early work per run (invariant 9)."""
+
+    max_outstanding: int = 32
+    """Early calls running at a time."""
+    max_issued: int = 10_000
+    """Early calls in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user asked of `accelerate`."""
+
+    speculate: str = "certain"
+    egress: str = "known"
+    budget: Budget = Budget()
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run did, for the report."""
+
+    demanded: int = 0
+    issued: int = 0
+    retired: int = 0
+    shared: int = 0
+    """Demands answered by the result of an equal earlier demand (embeddings)."""
+    wasted: int = 0
+    fed: int = 0
+    missed: int = 0
+    prefills: int = 0
+    failed_prefills: int = 0
+    wasted_tokens: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(slots=True)
+class Host:
+    """What the framework adapter tells about a run."""
+
+    control: Control
+    config: Callable[[], Hashable]
+    """User configuration a component may read, at this moment."""
+    streaming: bool = False
+    """Somebody listens to tokens, so models will be asked to stream."""
+    max_concurrency: int | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    holds: Callable[[Any], str] = lambda component: ""
+    """Why the framework would answer a call of this component without calling it (a cache, a rate limiter)."""
+    references: Callable[[Any], bool] = lambda component: False
+    """Whether the program itself refers to this live component."""
+
+
+@dataclass(slots=True)
+class Bound:
+    """The live component that a node's calls go to in this run."""
+
+    component: Any
+    method: Method
+    identity: Hashable
+    facts: Facts
+
+    def key(self, tree: Tree) -> Hashable:
+        return (self.method.family, self.identity, freeze(tree))
