@@ -94,6 +94,12 @@ def register(component: Any, **facts: Any) -> Any:
     return component
 
 
+def is_declared(component: Any) -> bool:
+    """Whether this very object was registered."""
+    held = _by_object.get(id(component))
+    return held is not None and held[0] is component
+
+
 def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first."""
     cls = type(component)

@@ -99,6 +99,14 @@ _ROOT = Path(__file__).resolve().parent.parent
 _OURS = (str(_ROOT / "accel") + "/", str(_ROOT / "adapters") + "/", str(_ROOT / "backends") + "/")
 _user_code: dict[CodeType, str | None] = {}
 _FRAMES = 6
+_BOUNDARIES = (
+    "/langgraph/_internal/_runnable.py",
+    "/asyncio/events.py",
+    "/asyncio/base_events.py",
+    "/concurrent/futures/thread.py",
+    "/threading.py",
+)
+"""Library files through which a framework or the interpreter enters user code."""
 
 
 def _user_name(code: CodeType) -> str | None:
@@ -129,7 +137,7 @@ def call_site(frame: FrameType | None = None) -> str:
             found.append(f"{name}:{here.f_lineno}")
             if len(found) == _FRAMES:
                 break
-        elif found and code.co_name == "invoke" and "/langgraph/" in code.co_filename:
-            break  # beyond the node: the caller of the graph is not part of the site
+        elif code.co_filename.endswith(_BOUNDARIES):
+            break  # beyond the node, task or thread: who runs the program is not part of the site
         here = here.f_back
     return "<".join(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..evaluate import UNKNOWN, Index, has_gap, pasted, predict
+from ..evaluate import UNKNOWN, has_gap, pasted, predict
 from ..extract import Open, Partial
 from ..ir import Graph, Node
 from ..values import Tree, freeze
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 class Element:
     """One expected demand of a node."""
 
-    __slots__ = ("binding", "call", "input", "key", "prefilled", "value")
+    __slots__ = ("call", "input", "key", "pasted", "prefilled", "value")
 
     def __init__(self) -> None:
         self.input: Tree = UNKNOWN
-        self.binding: Index = ()
+        self.pasted: list[str] = []
+        """The values that holes put into `input`; judged together with it."""
         self.key: Hashable = None
         """The key of the complete predicted input; None while something is missing."""
         self.call: Call | None = None
@@ -85,8 +86,8 @@ class Forecast:
         """The program made a call: find its place, the predicted one if the input matches, else the site's next."""
         if call.bound is None:
             place = self._matching(call) or self._next_at_site(call)
-            if place is not None:
-                self._bind(call, *place)
+            if place is not None and self._bind(call, *place):
+                self.advance({place[0]})
         if call.over:
             self.finished(call)
         self.advance(set())
@@ -160,14 +161,17 @@ class Forecast:
                 return node.name, len(state.elements)
         return spare
 
-    def _bind(self, call: Call, name: str, position: int) -> None:
+    def _bind(self, call: Call, name: str, position: int) -> bool:
+        """Give a demand its place; True if that took back a predicted value."""
         element = self.states[name].element(position)
         old = element.call
+        taken_back = False
         if old is not None and old is not call:
             if old.key == call.key:
                 old.fed = True
             else:
                 element.value = UNKNOWN
+                taken_back = True
                 self.run.note_miss(name)
             old.bound = None
             self.run.drop(old)
@@ -175,6 +179,7 @@ class Forecast:
             self.run.note_miss(name)
         element.call = call
         call.bound = (name, position)
+        return taken_back
 
     def _drop(self, element: Element) -> None:
         call = element.call
@@ -218,7 +223,8 @@ class Forecast:
             changed |= grew
             if element.call is not None and element.call.demanded:
                 continue
-            element.input, element.binding = tree, binding
+            element.input = tree
+            element.pasted = pasted(node.input, binding, position, self)
             if bound is None or has_gap(tree):
                 key: Hashable = None
             else:
@@ -279,7 +285,7 @@ class Forecast:
         for name in node.after:
             if has_gap(self.value(name)):
                 return f"waits for {name} to be written"
-        return self.run.refuses(node, lambda: pasted(node.input, element.binding, 0, self))
+        return self.run.refuses(node, element.pasted)
 
     def _prefill(self, node: Node, element: Element) -> None:
         known = known_prefix(element.input)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..components import identity_of
@@ -35,8 +34,8 @@ def binding(run: Run, node: Node) -> Bound | None:
     return Bound(component, method, identity, run.facts(component))
 
 
-def refuses(run: Run, node: Node, values: Callable[[], list[str]]) -> str:
-    """Why nothing may be issued for this node now; empty if it may. `values`: what holes would send along."""
+def refuses(run: Run, node: Node, values: list[str]) -> str:
+    """Why nothing may be issued for this node now; empty if it may. `values`: what its holes would send along."""
     if run.quiet or run.closed:
         return "the run is over, or something in it raised"
     certain = run.settings.speculate == "certain"
@@ -51,7 +50,7 @@ def refuses(run: Run, node: Node, values: Callable[[], list[str]]) -> str:
     )
 
 
-def _component_refuses(run: Run, node: Node, values: Callable[[], list[str]]) -> str:
+def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
     bound = run.binding(node)
     if bound is None:
         return "its component was not used in this run and the graph doesn't refer to it"
@@ -63,6 +62,6 @@ def _component_refuses(run: Run, node: Node, values: Callable[[], list[str]]) ->
     if held:
         return held
     if not bound.facts.local and run.settings.egress == "known":
-        if not run.ledger.knows(endpoint_key(bound.component), values()):
+        if not run.ledger.knows(endpoint_key(bound.component), values):
             return 'its endpoint has not seen all values yet; accelerate(..., egress="inputs") would allow it'
     return ""

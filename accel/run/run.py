@@ -353,7 +353,7 @@ class Run:
         """The live component a node's calls go to in this run."""
         return permits.binding(self, node)
 
-    def refuses(self, node: Node, values: Callable[[], list[str]]) -> str:
+    def refuses(self, node: Node, values: list[str]) -> str:
         """Why nothing may be issued for this node now; empty if it may."""
         return permits.refuses(self, node, values)
 
@@ -454,7 +454,6 @@ class Run:
             if not call.early or (call.over and call.state == "dropped"):
                 return
             wasted = call.state in ("running", "done") and not call.fed and not call.nested
-            started = call.state != "queued"
             was_over = call.over
             call.state = "dropped"
             held = self._calls.get(call.key)
@@ -467,8 +466,6 @@ class Run:
                 self.counts.fed += 1
         if was_over:
             return
-        if not started:
-            call.left.set_result(None)
         call.token.cancel()
         if call.loop is not None and call.task is not None:
             call.loop.call_soon_threadsafe(call.task.cancel)

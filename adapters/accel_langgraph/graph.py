@@ -13,6 +13,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
@@ -20,6 +21,7 @@ from langgraph.types import Command
 from accel.errors import AccelError, ConfigurationError
 from accel.intercept import Scope, scope
 from accel.learn.plan import Plan
+from accel.pure import pure
 from accel.report import Report, explain
 from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.run import Run
@@ -56,8 +58,9 @@ def _user_config(config: Mapping[str, Any] | None) -> Hashable:
 class Acceleration:
     """What an accelerated graph carries: the graph it was made from, its plan and settings."""
 
-    def __init__(self, graph: Compiled, settings: Settings, plan: Plan) -> None:
+    def __init__(self, graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset[str]) -> None:
         self.graph = graph
+        self.pure_nodes = pure_nodes
         self.settings = settings
         self.plan = plan
         self.topology = topology_of(graph)
@@ -186,7 +189,7 @@ class Accelerated:
         plain = self._accel.graph.copy(
             {**{k: v for k, v in mine.items() if k in _constructor_names(self)}, **(update or {})}
         )
-        return _wrap(plain, self._accel.settings, self._accel.plan)
+        return _wrap(plain, self._accel.settings, self._accel.plan, self._accel.pure_nodes)
 
     @property
     def plan(self) -> Plan:
@@ -224,7 +227,23 @@ def _constructor_names(graph: Any) -> frozenset[str]:
 # --- nodes ----------------------------------------------------------------------------------------------------------
 
 
-def _observed(name: str, node: Any) -> Any:
+def _with_pure_function(name: str, runnable: Any) -> Any:
+    """A copy of a node's runnable whose function is declared pure."""
+    steps = list(getattr(runnable, "steps", ()))
+    if not steps or not isinstance(steps[0], RunnableCallable) or steps[0].func_accepts:
+        raise ConfigurationError(
+            f"Node {name!r} can't be declared pure: it isn't a plain function of the state.",
+            "Declare functions it calls with accel.pure instead, or let it take nothing but the state.",
+        )
+    first = copy.copy(steps[0])
+    first.func = pure(first.func) if first.func is not None else None
+    first.afunc = pure(first.afunc) if first.afunc is not None else None
+    changed = copy.copy(runnable)
+    changed.steps = [first, *steps[1:]]
+    return changed
+
+
+def _observed(name: str, node: Any, declared_pure: bool) -> Any:
     """A copy of a node whose runnable tells the run when it starts and ends.
 
     `PregelNode.node` is what the loop runs; `bound` stays the same object, so drawing, subgraph discovery and cache
@@ -238,6 +257,8 @@ def _observed(name: str, node: Any) -> Any:
             "This version of LangGraph has no PregelNode.node; Accel can't see its nodes.",
             "Install langgraph>=1.2,<1.3.",
         )
+    if declared_pure:
+        runnable = _with_pure_function(name, runnable)
     seen = copy.copy(node)
     shadow: Any = object.__new__(_watching(type(runnable)))
     shadow.__dict__.update(runnable.__dict__)
@@ -343,13 +364,13 @@ def topology_of(graph: Compiled) -> Topology:
 # --- accelerate -----------------------------------------------------------------------------------------------------
 
 
-def _wrap(graph: Compiled, settings: Settings, plan: Plan) -> Any:
+def _wrap(graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset[str] = frozenset()) -> Any:
     cls = type(graph)
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     fast: Compiled = object.__new__(type(cls.__name__, (Accelerated, cls), same))
     fast.__dict__.update(graph.__dict__)  # a shallow copy: LangGraph's own copy() loses mappers and allow-lists
-    fast.nodes = {name: _observed(name, node) for name, node in graph.nodes.items()}
-    fast._accel = Acceleration(graph, settings, plan)  # type: ignore[attr-defined]
+    fast.nodes = {name: _observed(name, node, name in pure_nodes) for name, node in graph.nodes.items()}
+    fast._accel = Acceleration(graph, settings, plan, pure_nodes)  # type: ignore[attr-defined]
     install_all()
     return fast
 
@@ -366,4 +387,4 @@ def accelerate_graph(graph: Compiled, settings: Settings, plan: Plan | None, pur
             f"pure_nodes names {unknown[0]!r}, which is not a node of this graph.",
             f"Its nodes are: {', '.join(sorted(graph.builder.nodes))}.",
         )
-    return _wrap(graph, settings, plan or Plan())
+    return _wrap(graph, settings, plan or Plan(), frozenset(pure_nodes))

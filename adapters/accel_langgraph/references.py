@@ -10,6 +10,8 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from langgraph.pregel import Pregel
 
+from accel.components import is_declared
+
 from .components import is_component
 
 MAX_OBJECTS = 4_000
@@ -26,7 +28,7 @@ def referenced(graph: Pregel[Any, Any, Any, Any]) -> dict[int, Any]:
         if id(value) in seen or depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
-        if is_component(value):
+        if is_component(value) or is_declared(value):
             found[id(value)] = value
         stack.extend((inner, depth + 1) for inner in _inner(value))
     return found
