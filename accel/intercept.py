@@ -72,6 +72,8 @@ scope: ContextVar[Scope | None] = ContextVar("accel_scope", default=None)
 METHODS: dict[tuple[str, str], Method] = {}
 """All methods that adapters have declared, by family and name."""
 
+enabled = True
+"""False after `uninstall`, until something is accelerated again."""
 active_runs = 0
 """How many accelerated runs are going on in this process."""
 
@@ -146,12 +148,18 @@ def install(cls: type, method: Method) -> None:
     key = (cls, method.name)
     METHODS.setdefault((method.family, method.name), method)
     original = cls.__dict__.get(method.name)
-    if original is None or key in _installed or not callable(original):
+    if not enabled or original is None or key in _installed or not callable(original):
         return
     with _lock:
         if key not in _installed:
             _installed[key] = original
             setattr(cls, method.name, wrapt.FunctionWrapper(original, _wrapper(method)))
+
+
+def enable() -> None:
+    """Something is accelerated: classes may be patched (again)."""
+    global enabled
+    enabled = True
 
 
 def is_installed(cls: type, name: str) -> bool:
@@ -173,7 +181,9 @@ def original(component: Any, name: str) -> Any:
 
 def uninstall() -> None:
     """Restore every patched class."""
+    global enabled
     with _lock:
+        enabled = False
         for (cls, name), function in _installed.items():
             setattr(cls, name, function)
         _installed.clear()

@@ -295,6 +295,8 @@ class Node:
 
     def __str__(self) -> str:
         head = f"{self.name}{'[*]' if self.many else ''} = {self.op.name}"
+        if self.op.engine == "none":
+            return head
         notes = [self.confidence if self.always else f"{self.confidence}, sometimes"]
         if self.level is not None:
             notes.append(f"for {self.level}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .run.settings import Counts
-
 if TYPE_CHECKING:
     from .learn.plan import Plan
 
@@ -14,8 +12,8 @@ class Report:
     """Counts over all runs of an accelerated object so far; ``str(report)`` is for people."""
 
     def __init__(self, plan: Plan) -> None:
-        self.runs = len(plan.history)
-        self.counts = sum(plan.history, Counts())
+        self.runs = plan.runs
+        self.counts = plan.total
         self._plan = plan
 
     @property

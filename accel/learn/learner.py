@@ -60,6 +60,25 @@ def learn(traces: Sequence[Trace], running: Trace | None = None) -> Graph:
     return graph
 
 
+def explains(graph: Graph, trace: Trace) -> bool:
+    """Whether verified nodes of `graph` predict every issuable call of the trace, and no more: nothing to learn."""
+    view = _View(0, trace, True)
+    _sites([view])
+    builder = _Builder([view], graph)
+    for node in graph.nodes:
+        if not node.site:
+            continue
+        if not node.predictable:
+            calls = list(view.open.get(node.site, ())) if not node.op.issuable else []
+        else:
+            fit = builder.fit(node, view)
+            if node.confidence != "verified" or (fit.predicted > len(fit.calls) and node.always):
+                return False
+            calls = fit.calls
+        builder.publish(view, node, calls)
+    return not any(view.open.values())
+
+
 def _sites(views: list[_View]) -> list[str]:
     """All call sites in the order of their first demand; calls that are composites stay, as sources."""
     order: dict[str, None] = {}
@@ -74,8 +93,9 @@ def _sites(views: list[_View]) -> list[str]:
 
 
 class _Builder:
-    def __init__(self, views: list[_View]) -> None:
+    def __init__(self, views: list[_View], known: Graph | None = None) -> None:
         self.views = views
+        self._known = known or Graph()
         self.nodes: list[Node] = []
         self._names: dict[str, int] = {}
         self._add_sources()
@@ -90,6 +110,9 @@ class _Builder:
                 counts[visit.node] = counts.get(visit.node, 0) + 1
             for name, count in counts.items():
                 many[name] = many.get(name, False) or count > 1
+        for name in many:
+            before = self._known.by_name.get(f"{name}.in")
+            many[name] = many[name] or (before is not None and before.many)
         for name, repeated in many.items():
             self.nodes.append(Node(f"{name}.in", OPS["enter"], many=repeated))
             self.nodes.append(Node(f"{name}.out", OPS["exit"], many=repeated))
@@ -103,7 +126,9 @@ class _Builder:
                     ("out", [(v.end, v.left) for v in visits]),
                 ):
                     outputs = [value for _, value in values]
-                    view.values.outputs[f"{name}.{suffix}"] = outputs if repeated else outputs[0] if outputs else None
+                    view.values.outputs[f"{name}.{suffix}"] = (
+                        outputs if repeated else outputs[0] if outputs else UNKNOWN
+                    )
                     for position, (known, value) in enumerate(values):
                         if known is not None:
                             path = (position,) if repeated else ()
@@ -143,7 +168,7 @@ class _Builder:
                 node = Node(
                     self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
                 )
-                fits = [self._fit(node, v) for v in self.views]
+                fits = [self.fit(node, v) for v in self.views]
                 if not any(call in fit.calls for fit in fits):
                     continue
                 agreeing = sum(1 for fit in fits if fit.calls)
@@ -167,7 +192,7 @@ class _Builder:
         group = mates(first, others)
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
 
-    def _fit(self, node: Node, view: _View) -> _Fit:
+    def fit(self, node: Node, view: _View) -> _Fit:
         """Which of the view's open calls the node predicts, in its order; empty unless they are a beginning of it."""
         prediction = predict(node, view.values)
         inputs = [freeze(tree) for tree in prediction.inputs if not has_gap(tree)]
@@ -212,7 +237,7 @@ class _Builder:
         self._take_name(node.name)
         self.nodes.append(node)
         for view, fit in zip(self.views, fits, strict=True):
-            self._publish(view, node, fit.calls)
+            self.publish(view, node, fit.calls)
 
     def _leave_opaque(self, site: str) -> None:
         """What no template explains: never issued, but its outputs feed others."""
@@ -237,12 +262,12 @@ class _Builder:
         self._take_name(node.name)
         self.nodes.append(node)
         for view, calls in zip(self.views, rest, strict=True):
-            self._publish(view, node, list(calls))
+            self.publish(view, node, list(calls))
 
-    def _publish(self, view: _View, node: Node, calls: list[CallRecord]) -> None:
+    def publish(self, view: _View, node: Node, calls: list[CallRecord]) -> None:
         """Make the outputs of explained calls sources for later sites."""
         outputs = [call.output if call.end is not None else UNKNOWN for call in calls]
-        view.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else None
+        view.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN
         taken = set(map(id, calls))
         held = view.open.get(node.site)
         if held is not None:

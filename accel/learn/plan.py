@@ -15,15 +15,16 @@ from ..intercept import Method
 from ..ir import Graph, Node
 from ..passes import rewrite
 from ..record import Trace
+from ..run.settings import Counts
 from ..run.threads import learner
 from ..values import freeze
-from .learner import learn
+from .learner import explains, learn
 
 if TYPE_CHECKING:
     from ..run.run import Run
-    from ..run.settings import Counts
 
 MAX_TRACES = 4
+MAX_HISTORY = 256
 MAX_CALLS = 600
 """A run with more calls is not learnt from: the learner stays bounded."""
 QUIET_AFTER = 2
@@ -42,7 +43,10 @@ class Plan:
         self.barriers: set[str] = set()
         """Framework nodes that ever raised or interrupted."""
         self.disqualified: dict[type, str] = {}
-        self.history: list[Counts] = []
+        self.runs = 0
+        self.total = Counts()
+        self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
+        """Counts of the last runs."""
         self.last: Trace | None = None
         self.reasons: dict[str, str] = {}
         self._traces: deque[Trace] = deque(maxlen=MAX_TRACES)
@@ -50,7 +54,10 @@ class Plan:
         self._revisited: set[str] = set()
         self._misses: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._runs = 0
+        self._unexplained = 0
+        """Runs since the last relearn that the graph didn't fully explain."""
+        self._in_vain = 0
+        """Relearns in a row that changed nothing."""
 
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""
@@ -75,6 +82,8 @@ class Plan:
     def learn_from(self, run: Run) -> None:
         """A run is over: count it and, off the program's path, learn what it showed."""
         with self._lock:
+            self.runs += 1
+            self.total += run.counts
             self.history.append(run.counts)
         learner.post(lambda: self._learn_from(run))
 
@@ -92,25 +101,19 @@ class Plan:
             self.reasons = dict(run.forecast.reasons)
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
-        if run.graph is not None and run.graph is self.graph and self._explained(run):
+        if self.learnt.nodes and explains(self.learnt, trace):
             return
+        self._unexplained += 1
+        if self._unexplained < 2 ** min(self._in_vain, 6):
+            return  # the last lessons taught nothing: learn more rarely
         known = [freeze(t.input) for t in self._traces]
         if freeze(trace.input) in known and len(self._traces) > 1:
             del self._traces[known.index(freeze(trace.input))]
         self._traces.append(trace)
+        before = self.learnt
         self._adopt(learn(list(self._traces)))
-
-    def _explained(self, run: Run) -> bool:
-        """Whether every call of the run was predicted by a verified node: there is nothing to learn."""
-        assert run.graph is not None
-        nodes = [node for node in run.graph.nodes if node.site]
-        return (
-            run.counts.missed == 0
-            and run.counts.wasted == 0
-            and all(node.confidence == "verified" or not node.op.issuable for node in nodes)
-            and len({call.site for call in run.trace.calls} - {node.site for node in nodes}) == 0
-            and run.counts.demanded <= run.counts.retired + run.counts.fed
-        )
+        self._unexplained = 0
+        self._in_vain = self._in_vain + 1 if self.learnt.nodes == before.nodes else 0
 
     def _note_facts(self, trace: Trace) -> None:
         from ..intercept import METHODS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..evaluate import enumerate_stars, follow
+from ..evaluate import UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
 from ..ir import STAR, STRIP, Clip, Counter, Extract, Star, Step
 from ..values import Tree, freeze, leaves
@@ -73,7 +73,7 @@ class Values:
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
-        return self.outputs[node]
+        return self.outputs.get(node, UNKNOWN)
 
     def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
         """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""

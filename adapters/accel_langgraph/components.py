@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
+from accel import intercept
 from accel.intercept import Method, install
 from accel.values import Tree, add_view, snapshot, thaw
 
@@ -251,6 +252,8 @@ _seen: set[type] = set()
 
 def install_all() -> None:
     """Patch every component class that exists now; classes defined later are found at the next run."""
+    if not intercept.enabled:
+        return
     for base, methods in FAMILIES:
         for cls in _subclasses(base):
             if cls in _seen:

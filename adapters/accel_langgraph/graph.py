@@ -19,7 +19,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from accel.errors import AccelError, ConfigurationError
-from accel.intercept import Scope, scope
+from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.pure import pure
 from accel.report import Report, explain
@@ -371,6 +371,7 @@ def _wrap(graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset
     fast.__dict__.update(graph.__dict__)  # a shallow copy: LangGraph's own copy() loses mappers and allow-lists
     fast.nodes = {name: _observed(name, node, name in pure_nodes) for name, node in graph.nodes.items()}
     fast._accel = Acceleration(graph, settings, plan, pure_nodes)  # type: ignore[attr-defined]
+    enable()
     install_all()
     return fast
 
