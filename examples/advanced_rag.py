@@ -105,7 +105,8 @@ def build_graph(llm: BaseChatModel, store: VectorStore) -> CompiledStateGraph[St
     def answer(state: State) -> dict[str, Any]:
         notes = "\n\n".join(state["notes"])
         prompt = (
-            f"Answer the question in one paragraph, using the notes.\n\nQuestion: {state['question']}\n\nNotes:\n{notes}"
+            f"Answer the question in one paragraph, using the notes.\n\nQuestion: {state['question']}\n\n"
+            f"Notes:\n{notes}"
         )
         return {"answer": writer.invoke(prompt).text}
 

@@ -131,7 +131,7 @@ class _Elements:
         return self._outputs.get(node, UNKNOWN)
 
     def _locate(self, node: Node) -> None:
-        """Find the calls a node stands for: those with the inputs it predicts; an opaque node takes all that is left."""
+        """Find the calls a node stands for: those with the inputs it predicts; an opaque node takes what is left."""
         free = [
             call
             for call in self.calls

@@ -24,9 +24,9 @@ from statistics import median
 from ..engine import Profile
 from ..ir import OPS, Graph
 from ..record import CallRecord, Trace
+from .costs import Costs
 from .edges import WHOLE, Event, events_of, texts_of
 
-Curve = Sequence[tuple[int, float]]
 Rank = Callable[[int], float]
 """Which event goes first: lower."""
 
@@ -73,8 +73,9 @@ def limit(
     block_tokens: int = 32,
     slots: int = 32,
 ) -> Limit:
-    """The limit of one completed run. `profile`: the language model's. `latency_s`: seconds by primitive ("searching") for all
-    else, see `latencies`; what is missing is measured in this trace. `certain`: framework nodes sure to run (None: all).
+    """The limit of one completed run. `profile`: the language model's. `latency_s`: seconds by primitive ("searching")
+    for all else, see `latencies`; what is missing is measured in this trace. `certain`: framework nodes that are sure
+    to run (None: all).
     """
     events = events_of(trace, graph, certain)
     costs = Costs(profile, batch_tokens, block_tokens, slots)
@@ -115,49 +116,6 @@ def latencies(traces: Sequence[Trace]) -> dict[str, float]:
     return {op: median(times) for op, times in found.items()}
 
 
-class Costs:
-    """The measured profile as a function: seconds of prompt tokens, and of a step by how many requests decode in it."""
-
-    def __init__(self, profile: Profile, batch_tokens: int, block_tokens: int, slots: int) -> None:
-        if len(profile.prefill) < 2 or not profile.decode:
-            raise ValueError("The limit needs a measured profile of the language model: prefill and decode curves.")
-        self.batch_tokens = batch_tokens
-        self.block_tokens = max(1, block_tokens)
-        self.slots = slots
-        (n, at_n), (m, at_m) = profile.prefill[0], profile.prefill[1]
-        self.pass_s = max(0.0, at_n - n * (at_m - at_n) / (m - n))
-        """A step that carries next to nothing."""
-        self._prefill: Curve = ((0, self.pass_s), *profile.prefill)
-        # More requests never take less time; where a measurement says so, the larger batch's is nearer the truth.
-        decode = [(n, min(s for k, s in profile.decode if k >= n)) for n, _ in profile.decode]
-        self._decode: Curve = decode
-
-    def prompt_s(self, first: int, last: int) -> float:
-        """Prompt tokens from position `first` up to `last`, beside whatever else the step does."""
-        return _at(self._prefill, last) - _at(self._prefill, first)
-
-    def decode_s(self, requests: int) -> float:
-        """One token of each."""
-        return _at(self._decode, requests)
-
-    def step_s(self, requests: int, prompt_s: float) -> float:
-        return (self.decode_s(requests) if requests else self.pass_s) + prompt_s
-
-    def token_s(self) -> float:
-        """Per token in the best batch."""
-        return min(self.decode_s(n) / n for n in range(1, self.slots + 1))
-
-
-def _at(curve: Curve, size: int) -> float:
-    """Interpolated; beyond its ends along its last pieces."""
-    if len(curve) == 1:
-        return curve[0][1]
-    right = next((i for i, (n, _) in enumerate(curve) if n >= size), len(curve) - 1)
-    right = max(1, right)
-    (n, at_n), (m, at_m) = curve[right - 1], curve[right]
-    return max(0.0, at_n + (size - n) * (at_m - at_n) / (m - n))
-
-
 class _Decode:
     """A request to the language model while it is simulated."""
 
@@ -178,7 +136,11 @@ class Runs:
         self.events = events
         self.costs = costs
         self._latency_s = latency_s
-        self._texts = {i: "\0".join(texts_of(e.call.input)) for i, e in enumerate(events) if self._decodes(e) and e.call}
+        self._texts = {
+            number: "\0".join(texts_of(event.call.input))
+            for number, event in enumerate(events)
+            if event.call is not None and self._decodes(event)
+        }
         self._shared: dict[tuple[int, int], int] = {}
 
     # --- one call
@@ -222,7 +184,7 @@ class Runs:
         event = self.events[number]
         assert event.call is not None
         prompt = event.call.tokens[0]
-        known = max((int(share * prompt) for share in event.prefix.values()), default=0 if event.needs else prompt)
+        known = max((int(share * prompt) for share in event.prefix.values()), default=0)
         shared = max((self._cached(number, other) for other in self._texts if other != number), default=0)
         return prompt - min(max(known, shared), prompt - 1)
 
@@ -235,7 +197,8 @@ class Runs:
             tails[number] += self.alone_s(number)
             event = self.events[number]
             for before in event.after:
-                tails[before] = max(tails[before], tails[number] + event.think_s if event.needs is None else event.think_s)
+                waits_s = tails[number] if event.needs is None else 0.0
+                tails[before] = max(tails[before], event.think_s + waits_s)
             for before in event.needs or ():
                 tails[before] = max(tails[before], tails[number])
         return tails
@@ -403,5 +366,6 @@ class _Simulation:
         event, request = self.events[number], self.requests[number]
         if not event.needs:
             return 0
-        share = min((event.prefix.get(n, 0.0) for n, s in event.needs.items() if self._known(n, s) is None), default=0.0)
+        missing = [number for number, share in event.needs.items() if self._known(number, share) is None]
+        share = min((event.prefix.get(number, 0.0) for number in missing), default=0.0)
         return int(share * request.prompt) // self.costs.block_tokens * self.costs.block_tokens

@@ -1,0 +1,203 @@
+"""The limit against schedules found by trying every order, and the edges of recorded runs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from accel.engine import Profile
+from accel.ir import OPS, STAR, Extract, Graph, Join, Level, Node, Ref, Template
+from accel.record import CallRecord, Trace, Visit
+from accel.schedule.costs import Costs
+from accel.schedule.edges import Event, events_of
+from accel.schedule.limit import Limit, Runs, latencies, limit
+
+PROFILE = Profile(
+    "llm", prefill=((64, 0.11), (128, 0.21), (512, 0.81)), decode=((1, 0.01), (4, 0.016), (16, 0.04), (32, 0.08))
+)
+
+
+def record(op: str, start: int, started_s: float, ended_s: float, **more: object) -> CallRecord:
+    values: dict[str, object] = {"site": op, "within": "", "method": op, "family": op, "component": None}
+    values |= {"identity": op, "input": None, "key": None, "end": start + 1, "ended_s": ended_s, "output": None} | more
+    return CallRecord(op=op, start=start, started_s=started_s, **values)  # type: ignore[arg-type]
+
+
+# --- schedules
+
+
+def random_events(dice: random.Random, count: int) -> list[Event]:
+    """Demands one after the other, each in need of some earlier ones."""
+    events: list[Event] = []
+    for number in range(count):
+        op = dice.choice(("decode", "decode", "decode", "searching"))
+        tokens = (dice.randrange(40, 400), dice.randrange(1, 40)) if op == "decode" else (0, 0)
+        call = record(op, 2 * number, 0.0, 0.0, input=f"{number} {dice.random()}", tokens=tokens)
+        needs = {n: dice.choice((0.5, 1.0)) for n in range(number) if dice.random() < 0.3}
+        event = Event(call, (number - 1,) if number else (), dice.choice((0.0, 0.05)), needs)
+        event.prefix = {n: dice.random() for n in needs}
+        events.append(event)
+    events.append(Event(None, (count - 1,), 0.01))
+    return events
+
+
+def best_of_all_orders(runs: Runs, count: int) -> float:
+    orders = itertools.permutations(range(count))
+    return min(
+        runs.simulate(lambda number, order=order: order.index(number), eager)[0]  # type: ignore[misc]
+        for order in orders
+        for eager in (True, False)
+    )
+
+
+def rules_of(runs: Runs) -> float:
+    """What `limit` takes: the best of its rules."""
+    tails = runs.tails()
+    rules = [lambda n: -tails[n], lambda n: n, runs.alone_s]
+    return min(runs.simulate(rule, eager)[0] for rule in rules for eager in (True, False))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_limit_against_every_order(seed: int) -> None:
+    dice = random.Random(seed)
+    count = dice.randrange(2, 6)
+    runs = Runs(random_events(dice, count), Costs(PROFILE, 256, 32, 32), {"searching": 0.03})
+    found, optimum = rules_of(runs), best_of_all_orders(runs, count)
+    assert optimum <= found * (1 + 1e-9)
+    assert found <= optimum * 1.05, "the rules miss a much better order"
+    assert max(runs.unbounded_s(), runs.work_s()) <= optimum * (1 + 1e-9), "the bound is not one"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_order_is_the_sum_of_its_parts(seed: int) -> None:
+    events = random_events(random.Random(seed), 5)
+    runs = Runs(events, Costs(PROFILE, 10_000, 32, 32), {"searching": 0.03})
+    expected = sum(e.think_s for e in events) + sum(runs.alone_s(n) for n in range(5))
+    assert runs.simulate(lambda n: n, False, in_order=True)[0] == pytest.approx(expected)
+
+
+def test_independent_calls_decode_together() -> None:
+    calls = [record("decode", 2 * i, 0.0, 0.0, input=f"{i}", tokens=(64, 11)) for i in range(4)]
+    events = [Event(call, (i - 1,) if i else (), 0.0, {}) for i, call in enumerate(calls)]
+    events.append(Event(None, (3,)))
+    runs = Runs(events, Costs(PROFILE, 256, 32, 32), {})
+    # One step prefills all four and gives their first tokens; ten more steps give the rest, four at a time.
+    assert rules_of(runs) == pytest.approx(0.01 + 4 * 0.1 + 10 * 0.016)
+    assert runs.unbounded_s() == pytest.approx(0.01 + 0.1 + 10 * 0.01)
+
+
+def test_shared_beginnings_are_prefilled_once() -> None:
+    text = "x" * 640
+    calls = [record("decode", 2 * i, 0.0, 0.0, input=text + str(i), tokens=(64, 1)) for i in range(2)]
+    events = [Event(calls[0], (), 0.0, {}), Event(calls[1], (0,), 0.0, {}), Event(None, (1,))]
+    runs = Runs(events, Costs(PROFILE, 64, 32, 32), {})
+    # Whole blocks only, and one token at least is computed again: 32 of 64 come out of the cache.
+    assert rules_of(runs) == pytest.approx((0.01 + 0.1) + (0.01 + 0.05))
+
+
+def test_profile_without_curves_is_refused() -> None:
+    with pytest.raises(ValueError, match="prefill and decode curves"):
+        limit(Trace(), Graph(), Profile("llm"))
+
+
+# --- edges
+
+
+def example() -> tuple[Trace, Graph]:
+    """Three lines out of one decode, a search for each, an answer from all hits."""
+    text = "alpha\nbeta\ngamma"
+    trace = Trace({"question": "q?"}, started_s=0.0)
+    trace.visits.append(Visit("plan", 0, {}, 0.0, end=3, left={}, ended_s=1.0))
+    asked = {"text": "ask q?"}
+    trace.calls.append(
+        record("decode", 1, 0.1, 1.0, site="plan", input=asked, output={"content": text}, tokens=(10, 16), end=2)
+    )
+    for i, query in enumerate(text.split("\n")):
+        hits = [{"page_content": f"hit {query}"}]
+        trace.calls.append(record("searching", 4 + 2 * i, 1.1 + i, 2.0 + i, input={"query": query}, output=hits))
+    prompt = "from hit alpha, hit beta, hit gamma"
+    trace.calls.append(
+        record("decode", 10, 4.5, 6.0, site="answer", input={"text": prompt}, output={"content": "a"}, tokens=(12, 3))
+    )
+    trace.ended_s, trace.completed = 6.25, True
+    lines = Ref("plan.decode", ("content", Extract("lines"), STAR))
+    hits_ref = Ref("searching", (STAR, STAR, "page_content"))
+    common = {"confidence": "verified", "always": True}
+    graph = Graph(
+        (
+            Node("input", OPS["input"]),
+            Node("plan.in", OPS["enter"]),
+            Node("plan.out", OPS["exit"]),
+            Node("plan.decode", OPS["decode"], {"text": Template(("ask ", Ref("input", ("question",))))}, "plan",
+                 method="decode", **common),  # type: ignore[arg-type]
+            Node("searching", OPS["searching"], {"query": Template((lines,))}, "searching", method="searching",
+                 level=Level(lines), many=True, **common),  # type: ignore[arg-type]
+            Node("answer.decode", OPS["decode"], {"text": Template(("from ", Join(hits_ref, (", ",))))}, "answer",
+                 method="decode", **common),  # type: ignore[arg-type]
+        )
+    )  # fmt: skip
+    return trace, graph
+
+
+def test_edges_of_a_streamed_list() -> None:
+    trace, graph = example()
+    events = [event for event in events_of(trace, graph) if event.call is not None]
+    plan, *searches, answer = events
+    assert plan.needs == {}
+    shares = [next(iter((search.needs or {}).values())) for search in searches]
+    # A line is known when its line break is there, the last one when the text has ended.
+    assert shares == [pytest.approx(6 / 16), pytest.approx(11 / 16), 1.0]
+    text_of_all = "from hit alpha, hit beta, hit gamma"
+    assert answer.needs is not None and set(answer.needs.values()) == {1.0} and len(answer.needs) == 3
+    # A separator is known only together with what follows it.
+    known = [len(text) / len(text_of_all) for text in ("from ", "from hit alpha", "from hit alpha, hit beta")]
+    assert sorted(answer.prefix.values()) == [pytest.approx(share) for share in known]
+
+
+def test_think_time_stays_with_the_program() -> None:
+    trace, graph = example()
+    events = events_of(trace, graph)
+    calls = [event for event in events if event.call is not None]
+    assert [round(event.think_s, 3) for event in calls] == [0.1, 0.1, 0.1, 0.1, 0.5]
+    assert events[-1].call is None and events[-1].think_s == pytest.approx(0.25)
+    found = limit(trace, graph, PROFILE)
+    assert isinstance(found, Limit) and found.unexplained == 0
+    assert found.lower_bound_s <= found.makespan_s <= found.in_order_s
+    assert found.makespan_s >= 1.15, "the program thinks for that long, whatever the engines do"
+
+
+def test_reads_wait_for_writes() -> None:
+    trace, graph = example()
+    trace.calls.insert(1, record("ingestion", 3, 1.02, 1.05, site="write", output=None, end=4))
+    for call in trace.calls[2:]:
+        call.start += 2
+        call.end = call.start + 1
+    events = events_of(trace, graph)
+    writes = [n for n, event in enumerate(events) if event.call is not None and event.call.op == "ingestion"]
+    reads = [event for event in events if event.call is not None and event.call.op == "searching"]
+    assert len(writes) == 1 and all(read.needs is not None and read.needs.get(writes[0]) == 1.0 for read in reads)
+
+
+def test_unexplained_calls_wait_for_the_program() -> None:
+    trace, graph = example()
+    shorter = Graph(graph.nodes[:-1])
+    found = limit(trace, shorter, PROFILE)
+    assert found.unexplained == 1
+    assert found.makespan_s > limit(trace, graph, PROFILE).makespan_s
+
+
+def test_control_edges_wait_for_the_node() -> None:
+    trace, graph = example()
+    for call in trace.calls:
+        call.within = "plan"
+    free = [e.needs for e in events_of(trace, graph) if e.call is not None]
+    held = [e.needs for e in events_of(trace, graph, certain=()) if e.call is not None]
+    assert free[0] == {} and held[0] == {0: 1.0}
+
+
+def test_latencies_are_medians_of_waited_calls() -> None:
+    trace, _ = example()
+    trace.calls[1].retired = True
+    assert latencies([trace]) == {"decode": pytest.approx(1.2), "searching": pytest.approx(0.9)}
