@@ -5,6 +5,7 @@ Nothing here imports a framework: adapters say which classes are components, use
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import ipaddress
 import threading
@@ -137,8 +138,8 @@ def endpoint_of(component: Any) -> str | None:
     """The address a component talks to, where a field tells."""
     for name in _ENDPOINT_FIELDS:
         value = getattr(component, name, None)
-        if isinstance(value, str) and value:
-            return value
+        if value and not callable(value):
+            return str(value)  # also address objects
     return None
 
 
@@ -147,11 +148,9 @@ def has_private_endpoint(component: Any) -> bool:
     address = endpoint_of(component)
     if address is None:
         return False
-    host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_private
+        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_private
     except ValueError:
         return False
 
@@ -162,7 +161,7 @@ _ASSIGNMENTS = {"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL"}
 _ITEM_ASSIGNMENTS = {"STORE_SUBSCR", "DELETE_SUBSCR"}
 _MUTATORS = frozenset(
     "append appendleft add clear extend insert pop popleft popitem remove discard setdefault update sort reverse "
-    "write put put_nowait".split()
+    "write put put_nowait __setattr__ __setitem__ __delitem__ __next__".split()
 )
 _DRAWS = frozenset(("next", "anext", "setattr", "random"))
 _LEAVES = (
@@ -179,37 +178,44 @@ def _scan(cls: type) -> Facts:
 
 
 def _read_leaves(cls: type) -> Facts:
-    """Pure unless a leaf, or a method of the class it calls, assigns to an attribute, item or global, mutates a
-    container it didn't make itself, or draws from an iterator. Errs on the side of not pure."""
-    queue = [name for name in _LEAVES if _user_method(cls, name)]
-    done: set[str] = set()
+    """Pure unless a leaf, or what it calls of the class and of its module, assigns to an attribute, item or global,
+    mutates a container it didn't make itself, or draws from an iterator. Errs on the side of not pure."""
+    queue = [function for name in _LEAVES for function in _user_methods(cls, name)]
+    done: set[types.FunctionType] = set()
     while queue:
-        name = queue.pop()
-        if name in done:
+        function = queue.pop()
+        if function in done:
             continue
-        done.add(name)
-        function = _user_method(cls, name)
-        if function is None:
-            continue
+        done.add(function)
         for code in _codes(function.__code__):
             why = _state_in(code)
             if why:
+                name = function.__name__
                 return Facts(pure=False, reason=f"{cls.__name__}.{name} {why} (line {code.co_firstlineno})")
-            queue.extend(attr for attr in code.co_names if _user_method(cls, attr))
+            for name in code.co_names:
+                queue.extend(_user_methods(cls, name))
+                helper = function.__globals__.get(name)
+                if isinstance(helper, types.FunctionType) and _package(helper) == _package(function):
+                    queue.append(helper)
     return Facts(pure=True, reason="no state found in its code")
 
 
-def _user_method(cls: type, name: str) -> types.FunctionType | None:
-    """The function behind a method, unless a framework base class defines it."""
+def _package(function: types.FunctionType) -> str:
+    return (function.__module__ or "").split(".")[0]
+
+
+def _user_methods(cls: type, name: str) -> Iterator[types.FunctionType]:
+    """The functions behind a method or property: every definition a ``super()`` may lead to, but those of framework
+    base classes."""
     for base in cls.__mro__:
-        if name in base.__dict__:
-            if base.__module__.split(".")[0] in ("langchain_core", "pydantic", "builtins", "abc", "typing"):
-                return None
-            found = base.__dict__[name]
-            found = getattr(found, "__wrapped__", found)
-            found = getattr(found, "__func__", found)
-            return found if isinstance(found, types.FunctionType) else None
-    return None
+        if base.__module__.split(".")[0] in ("langchain_core", "pydantic", "builtins", "abc", "typing"):
+            continue
+        found = base.__dict__.get(name)
+        for part in (found.fget,) if isinstance(found, property) else (found,):
+            part = getattr(part, "__wrapped__", part)
+            part = getattr(part, "__func__", part)
+            if isinstance(part, types.FunctionType):
+                yield part
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -221,7 +227,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _state_in(code: types.CodeType) -> str | None:
     """Why this code seems to keep state; None if it doesn't."""
-    own = set(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    own = _own_variables(code)
 
     def is_own(instruction: dis.Instruction | None) -> bool:
         return instruction is not None and instruction.opname.startswith("LOAD_FAST") and instruction.argval in own
@@ -231,7 +237,7 @@ def _state_in(code: types.CodeType) -> str | None:
         name, value = instruction.opname, instruction.argval
         if name in _ASSIGNMENTS or (name == "STORE_DEREF" and value in code.co_freevars):
             return f"assigns to {value}"
-        if name in _ITEM_ASSIGNMENTS and not is_own(before[-2]):
+        if name in _ITEM_ASSIGNMENTS and not (is_own(before[-2]) and _is_name(before[-1])):
             return "assigns to an item of something it may not own"
         if name in ("LOAD_METHOD", "LOAD_ATTR") and value in _MUTATORS and not is_own(before[-1]):
             return f"calls .{value}() on something it may not own"
@@ -239,6 +245,40 @@ def _state_in(code: types.CodeType) -> str | None:
             return f"uses {value}"
         before = [before[-1], instruction]
     return None
+
+
+def _is_name(instruction: dis.Instruction | None) -> bool:
+    """Whether one instruction loads all of a key: then the one before it loads the container."""
+    return instruction is not None and instruction.opname.startswith(("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL"))
+
+
+_FRESH = ("BUILD_", "LIST_", "DICT_", "SET_", "MAP_", "CALL", "BINARY_OP", "BINARY_SLICE", "UNPACK_", "LOAD_CONST",
+          "SEND", "END_SEND")  # fmt: skip
+
+
+def _own_variables(code: types.CodeType) -> set[str]:
+    """Local variables that only ever name what the code made or was given by a call, not a part of an argument."""
+    own = set(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    borrows = any(name in ("getattr", "vars") for name in code.co_names)
+    stored = False
+    source: dis.Instruction | None = None
+    before: dis.Instruction | None = None
+    for instruction in dis.get_instructions(code):
+        if not instruction.opname.startswith("STORE_FAST"):
+            before, source, stored = source, instruction, False
+            continue
+        name = source.opname if source is not None else ""
+        fresh = name.startswith(_FRESH) and not (name.startswith("CALL") and borrows)
+        if name.startswith("UNPACK_"):
+            fresh = before is not None and before.opname != "FOR_ITER"
+        elif name == "BINARY_SUBSCR":
+            fresh = before is not None and before.opname == "BUILD_SLICE"
+        elif stored:
+            fresh = False  # one of several targets: not the value just made
+        if not fresh:
+            own.discard(instruction.argval)
+        stored = True
+    return own
 
 
 # --- identity -------------------------------------------------------------------------------------------------------
@@ -256,20 +296,34 @@ def identity_of(component: Any, by_object: bool) -> Hashable:
     return (type(component), freeze({str(name): _field(value) for name, value in fields.items()}))
 
 
-def _field(value: Any) -> Any:
+_MAX_DEPTH = 12
+
+
+def _field(value: Any, depth: int = 0) -> Any:
     """A field as identity sees it: plain data, secrets and nested configuration by value, everything else (clients,
     loggers, caches) as the object it is."""
-    if value is None or isinstance(value, str | int | float | bool):
+    if value is None or isinstance(value, str | int | float | bool | bytes):
         return value
+    if depth > _MAX_DEPTH or isinstance(value, type):
+        return Opaque(value)
     if isinstance(value, list | tuple):
-        return [_field(item) for item in value]
-    if isinstance(value, dict) and all(type(key) is str for key in value):
-        return {key: _field(item) for key, item in value.items()}
+        return [_field(item, depth + 1) for item in value]
+    if isinstance(value, set | frozenset):
+        return ["set", *sorted((freeze(_field(item, depth + 1)) for item in value), key=hash)]
+    if isinstance(value, dict):
+        if all(type(key) is str for key in value):
+            return {key: _field(item, depth + 1) for key, item in value.items()}
+        return ["dict", *([_field(key, depth + 1), _field(item, depth + 1)] for key, item in value.items())]
     reveal = getattr(value, "get_secret_value", None)
-    if reveal is not None and not isinstance(value, type):
+    if reveal is not None:
         return ["secret", reveal()]
+    names: list[str] = []
     if isinstance(getattr(type(value), "model_fields", None), dict):
-        return [Opaque(type(value)), {name: _field(getattr(value, name, None)) for name in type(value).model_fields}]
+        names = [*type(value).model_fields, *(getattr(value, "__pydantic_private__", None) or ())]
+    elif dataclasses.is_dataclass(value) and value.__dataclass_params__.eq:  # type: ignore[attr-defined]
+        names = [field.name for field in dataclasses.fields(value)]
+    if names:
+        return [Opaque(type(value)), {name: _field(getattr(value, name, None), depth + 1) for name in names}]
     return Opaque(value)
 
 

@@ -211,14 +211,17 @@ with different inputs agree (or provenance is exact)."""
 class Level:
     """One level of pmap: an element for every value of `domain`, or `repeat` equal elements.
 
-    `cap` bounds how many are predicted (the counts seen); `distinct`: the program drops equal elements.
+    `distinct`: the program drops equal elements.
     """
 
     domain: Ref | None
     repeat: int = 0
     cap: int | None = None
+    """The program was seen to stop after this many, with more at hand."""
     exact: bool = True
-    """The capped count was the same in every trace, so the number of elements is known ahead."""
+    """It always stopped there, so the number of elements is known ahead."""
+    seen: int | None = None
+    """The most elements any run had: no more are issued early."""
     distinct: bool = False
 
     def __str__(self) -> str:
@@ -227,6 +230,7 @@ class Level:
             what
             + (f" first {self.cap}" if self.cap is not None else "")
             + ("" if self.exact else " at most")
+            + (f" up to {self.seen}" if self.seen is not None else "")
             + (" distinct" if self.distinct else "")
         )
 

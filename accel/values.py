@@ -42,6 +42,9 @@ class _TooLarge(Exception):
 View = Callable[[Any], Tree]
 _views: dict[type, View] = {}
 _builders: dict[str, Callable[[Tree], Any]] = {}
+_PLAIN, _TUPLE = "$plain", "$tuple"
+_TAGS = {_PLAIN, _TUPLE}
+"""Keys by which `thaw` tells what a dict stands for; a dict of the program that has one is wrapped in `_PLAIN`."""
 
 
 def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> None:
@@ -51,24 +54,30 @@ def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> N
     """
     _views[cls] = view
     _builders[tag] = build
+    _TAGS.add(tag)
 
 
 def snapshot(value: Any, exact: bool = False) -> Tree:
     """A tree of `value` that later in-place mutation of `value` can't change.
 
-    `exact`: only what `thaw` can build again is looked into; other objects stay opaque.
+    `exact`: only what `thaw` can build again is looked into; other objects stay opaque. Tuples are told from lists,
+    except `value` itself, which gives a list.
     """
     try:
-        return _view(value, [MAX_LEAVES], 0, exact)
+        return _view(list(value) if type(value) is tuple else value, [MAX_LEAVES], 0, exact)
     except (_TooLarge, RecursionError):
         return Opaque(value)
 
 
 def thaw(tree: Tree) -> Any:
-    """The value of which `tree` is an exact snapshot (tuples come back as lists)."""
+    """The value of which `tree` is an exact snapshot."""
     if isinstance(tree, Opaque):
         return tree.obj
     if isinstance(tree, dict):
+        if _PLAIN in tree:
+            return {key: thaw(value) for key, value in tree[_PLAIN].items()}
+        if _TUPLE in tree:
+            return tuple(map(thaw, tree[_TUPLE]))
         values = {key: thaw(value) for key, value in tree.items()}
         tag = next((key for key in tree if key in _builders), None)
         return _builders[tag](values) if tag is not None else values
@@ -84,17 +93,18 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
         raise _TooLarge
     if kind is list or kind is tuple:
         budget[0] -= len(value)
-        return [_view(item, budget, depth + 1, exact) for item in value]
+        items = [_view(item, budget, depth + 1, exact) for item in value]
+        return {_TUPLE: items} if exact and kind is tuple else items
     if kind is dict:
         budget[0] -= len(value)
         if all(type(key) is str for key in value):
-            return {key: _view(item, budget, depth + 1, exact) for key, item in value.items()}
+            plain = _fields(value, budget, depth, exact)
+            return {_PLAIN: plain} if exact and not _TAGS.isdisjoint(value) else plain
         return Opaque(value)
     for cls in kind.__mro__:
         view = _views.get(cls)
         if view is not None:
-            seen = view(value)
-            return _view(seen, budget, depth + 1, exact)
+            return _fields(view(value), budget, depth + 1, exact)
     if exact or isinstance(value, type) or callable(value):
         return Opaque(value)
     if isinstance(value, Mapping):
@@ -107,6 +117,10 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
             f.name: _view(getattr(value, f.name, None), budget, depth + 1, exact) for f in dataclasses.fields(value)
         }
     return Opaque(value)
+
+
+def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool) -> Tree:
+    return {key: _view(item, budget, depth + 1, exact) for key, item in value.items()}
 
 
 def freeze(tree: Tree) -> Hashable:

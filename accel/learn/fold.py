@@ -7,20 +7,22 @@ may come from.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator
+import os.path
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir import STAR, Clip, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..record import CallRecord
-from ..values import Opaque, Tree, freeze, leaves, rebuild
-from .provenance import AnyPosition, Hole, Parts, Path, Skeleton, Values
+from ..values import Tree, freeze, leaves, rebuild
+from .provenance import AnyPosition, Hole, Parts, Skeleton, Values
 
 MAX_COMBINATIONS = 60
+MAX_GUIDES = 4
 
 
 @dataclass(slots=True, eq=False)
 class Covered:
-    """A call with its input covered: texts as parts, whole lists as holes, everything else literal."""
+    """A call with its input covered: every text as parts, whole lists as holes, everything else literal."""
 
     trace: int
     call: CallRecord
@@ -29,22 +31,27 @@ class Covered:
     slots: list[Parts | Hole]
 
     @property
-    def literals(self) -> Hashable:
-        """What must be equal for two calls to share a template."""
+    def structure(self) -> Hashable:
+        """What must be equal for two calls to be compared at all: everything but the literal texts."""
         return freeze(
-            rebuild(self.tree, lambda _, leaf: self._skeleton(leaf) if isinstance(leaf, _Slot) else ["literal", leaf])
+            rebuild(self.tree, lambda _, leaf: self._outline(leaf) if isinstance(leaf, _Slot) else ["literal", leaf])
         )
 
-    def _skeleton(self, slot: _Slot) -> Tree:
+    def _outline(self, slot: _Slot) -> Tree:
         parts = self.slots[slot.number]
-        return ["whole"] if isinstance(parts, Hole) else ["text", *(p if isinstance(p, str) else None for p in parts)]
+        return "list" if isinstance(parts, Hole) else len(parts)
 
-    def holes(self) -> Iterator[Hole]:
-        for parts in self.slots:
-            if isinstance(parts, Hole):
-                yield parts
-            else:
-                yield from (part for part in parts if isinstance(part, Hole))
+    def holes(self) -> list[Hole]:
+        return [
+            part
+            for parts in self.slots
+            for part in ([parts] if isinstance(parts, Hole) else parts)
+            if isinstance(part, Hole)
+        ]
+
+    def texts(self) -> list[str]:
+        """The literal texts, in order."""
+        return [part for parts in self.slots if not isinstance(parts, Hole) for part in parts if isinstance(part, str)]
 
 
 class _Slot:
@@ -54,7 +61,7 @@ class _Slot:
         self.number = number
 
 
-def cover(trace: int, call: CallRecord, values: Values, shortest: int) -> Covered:
+def cover(trace: int, call: CallRecord, values: Values) -> Covered:
     """Cover every text of a call's input by what its trace knew before the call."""
     slots: list[Parts | Hole] = []
 
@@ -69,26 +76,85 @@ def cover(trace: int, call: CallRecord, values: Values, shortest: int) -> Covere
             hole = values.whole(tree, call.start) if any(isinstance(leaf, str) for _, leaf in leaves(tree)) else None
             return slot(hole) if hole is not None else [visit(value) for value in tree]
         if isinstance(tree, str) and tree:
-            parts = values.cover(tree, call.start, shortest)
-            return tree if len(parts) == 1 and isinstance(parts[0], str) else slot(parts)
+            return slot(values.cover(tree, call.start))
         return tree
 
     return Covered(trace, call, visit(call.input), slots)
 
 
-def mates(first: Covered, others: list[Covered]) -> list[Covered]:
-    """Those that can share a template with `first`: equal literals, and a common source for every hole."""
+# --- which calls share a template -----------------------------------------------------------------------------------
+
+
+def mates(first: Covered, others: list[Covered], values: Sequence[Values]) -> list[Covered]:
+    """Those that can share a template with `first`: equal literals, after values too short to be noticed alone have
+    been found where literals differ, and a common source for every hole."""
+    structure = first.structure
     group = [first]
-    common = [_skeletons(hole) for hole in first.holes()]
-    literals = first.literals
     for other in others:
-        if other is first or other.literals != literals:
-            continue
+        if other is not first and other.structure == structure and _split_literals([first, other], values):
+            group.append(other)
+    split = _split_literals(group, values)
+    if split is None:
+        texts = first.texts()
+        split = [covered for covered in group if covered.texts() == texts]
+    chosen = split[:1]
+    common = [_skeletons(hole) for hole in chosen[0].holes()]
+    for other in split[1:]:
         narrowed = [left & _skeletons(hole) for left, hole in zip(common, other.holes(), strict=True)]
         if all(narrowed):
             common = narrowed
-            group.append(other)
-    return group
+            chosen.append(other)
+    return chosen
+
+
+def _split_literals(group: list[Covered], values: Sequence[Values]) -> list[Covered] | None:
+    """The group with holes where its literals differ; None if a difference is no known value."""
+    columns = list(zip(*(covered.texts() for covered in group), strict=True))
+    replaced: list[list[Parts]] = []  # per text, per call
+    for column in columns:
+        if len(set(column)) == 1:
+            replaced.append([[text] for text in column])
+            continue
+        split = _split_column(column, group, values)
+        if split is None:
+            return None
+        replaced.append(split)
+    if all(len(parts) == 1 for column in replaced for parts in column):
+        return group
+    return [_with_parts(covered, [column[i] for column in replaced]) for i, covered in enumerate(group)]
+
+
+def _split_column(column: Sequence[str], group: list[Covered], values: Sequence[Values]) -> list[Parts] | None:
+    """Each text as beginning, hole, end: first cut at word boundaries, then exactly where they differ."""
+    start = len(os.path.commonprefix(list(column)))
+    end = len(os.path.commonprefix([text[start:][::-1] for text in column]))
+    words_start, words_end, text = start, end, column[0]
+    while words_start and text[words_start - 1].isalnum():
+        words_start -= 1
+    while words_end and text[len(text) - words_end].isalnum():
+        words_end -= 1
+    for cut, tail in ((words_start, words_end), (start, end)):
+        middles = [text[cut : len(text) - tail] for text in column]
+        holes = [values[c.trace].known(middle, c.call.start) for middle, c in zip(middles, group, strict=True)]
+        if all(hole is not None for hole in holes):
+            return [
+                [text[:cut], hole, text[len(text) - tail :]]
+                for text, hole in zip(column, holes, strict=True)
+                if hole is not None
+            ]
+    return None
+
+
+def _with_parts(covered: Covered, texts: list[Parts]) -> Covered:
+    """A copy whose literal texts, in order, are replaced by these parts."""
+    replacements = iter(texts)
+    slots: list[Parts | Hole] = [
+        parts
+        if isinstance(parts, Hole)
+        else [new for part in parts for new in (next(replacements) if isinstance(part, str) else [part])]
+        for parts in covered.slots
+    ]
+    return Covered(covered.trace, covered.call, covered.tree, slots)
 
 
 def _skeletons(hole: Hole) -> set[Skeleton]:
@@ -101,6 +167,12 @@ def _skeletons(hole: Hole) -> set[Skeleton]:
     return found
 
 
+# --- templates ------------------------------------------------------------------------------------------------------
+
+Row = tuple[int, ...]
+"""The positions of one value along a skeleton."""
+
+
 @dataclass(slots=True)
 class _Option:
     """One reading of a hole over the whole group."""
@@ -109,12 +181,17 @@ class _Option:
     clip: int | None
     stars: tuple[int, ...]
     """Which open positions vary inside a trace."""
-    rows: list[tuple[int, ...]]
-    """For every call of the group its star positions."""
-    fixed: dict[int, int]
+    rows: list[Row]
+    """For every call of the group."""
+    ambiguous: int
+    """How many calls had a choice of rows."""
     sep: tuple[str | Counter, ...] | None
     limit: int | None
     rank: tuple[int, int]
+
+    def starred(self) -> list[Row]:
+        """For every call of the group its star positions."""
+        return [tuple(row[position] for position in self.stars) for row in self.rows]
 
     def ref(self) -> Ref:
         node, path = self.skeleton
@@ -123,7 +200,7 @@ class _Option:
         for step in path:
             if isinstance(step, AnyPosition):
                 open_at += 1
-                steps.append(STAR if open_at in self.stars else self.fixed[open_at])
+                steps.append(STAR if open_at in self.stars else self.rows[0][open_at])
             else:
                 steps.append(step)
         if self.clip is not None:
@@ -136,29 +213,31 @@ class _Option:
         return Join(self.ref(), self.sep, self.limit, bound=len(self.stars))
 
 
-def _options(group: list[Covered], number: int) -> list[_Option]:
+def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list[_Option]:
     """All readings of one hole that fit every call of the group, earliest value first."""
-    holes = [next(itertools.islice(covered.holes(), number, None)) for covered in group]
+    holes = [covered.holes()[number] for covered in group]
     joined = [hole for hole in holes if hole.joined]
     seps = {hole.sep for hole in joined}
     if len(seps) > 1:
         return []
     found: list[_Option] = []
-    common = set.intersection(*map(_skeletons, holes))
-    for skeleton in common:
-        if (STAR in skeleton[1]) != bool(joined):
-            continue
-        option = _option(group, holes, skeleton, next(iter(seps)) if seps else None)
-        if option is not None:
-            found.append(option)
+    for skeleton in set.intersection(*map(_skeletons, holes)):
+        if (STAR in skeleton[1]) == bool(joined):
+            option = _option(group, holes, skeleton, next(iter(seps)) if seps else None, guide)
+            if option is not None:
+                found.append(option)
     return sorted(found, key=lambda option: (option.rank, len(option.skeleton[1]), str(option.skeleton)))
 
 
 def _option(
-    group: list[Covered], holes: list[Hole], skeleton: Skeleton, sep: tuple[str | Counter, ...] | None
+    group: list[Covered],
+    holes: list[Hole],
+    skeleton: Skeleton,
+    sep: tuple[str | Counter, ...] | None,
+    guide: list[Row] | None,
 ) -> _Option | None:
     clips: set[int] = set()
-    rows_of: list[list[tuple[int, ...]]] = []
+    choices: list[list[Row]] = []
     for hole in holes:
         rows = list(hole.sources.get(skeleton, ()))
         if not rows:
@@ -166,43 +245,36 @@ def _option(
                 if node == skeleton[0] and path and isinstance(path[-1], Clip) and path[:-1] == skeleton[1]:
                     rows += clipped
                     clips.add(path[-1].n)
-        rows_of.append(rows)
-    if len(clips) > 1:
+        choices.append(rows)
+    limits = {hole.limits.get(skeleton) for hole in holes if hole.joined} - {None}
+    if len(clips) > 1 or len(limits) > 1:
         return None
-    limits = {hole.limits.get(skeleton) for hole in holes if hole.joined}
-    known = {limit for limit in limits if limit is not None}
-    if len(known) > 1:
-        return None
-    rows = _distinct_rows(group, rows_of)
-    width = len(rows[0])
+    rows = _chosen_rows(group, choices, guide)
     stars = []
-    for position in range(width):
+    for position in range(len(rows[0])):
         by_trace: dict[int, set[int]] = {}
         for covered, row in zip(group, rows, strict=True):
             by_trace.setdefault(covered.trace, set()).add(row[position])
-        if any(len(values) > 1 for values in by_trace.values()):
+        if any(len(places) > 1 for places in by_trace.values()):
             stars.append(position)
         elif len({row[position] for row in rows}) > 1:
             return None
     rank = min(hole.rank[s] for hole in holes for s in hole.rank if s[0] == skeleton[0])
-    return _Option(
-        skeleton,
-        clips.pop() if clips else None,
-        tuple(stars),
-        [tuple(row[position] for position in stars) for row in rows],
-        {position: rows[0][position] for position in range(width) if position not in stars},
-        sep,
-        known.pop() if known else None,
-        rank,
-    )
+    ambiguous = sum(len(rows) > 1 for rows in choices)
+    clip = clips.pop() if clips else None
+    limit = next(iter(limits)) if limits else None
+    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, sep, limit, rank)
 
 
-def _distinct_rows(group: list[Covered], rows_of: list[list[tuple[int, ...]]]) -> list[tuple[int, ...]]:
-    """One row per call; calls of one trace take different ones where equal values stand at several places."""
-    used: set[tuple[int, tuple[int, ...]]] = set()
+def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row] | None) -> list[Row]:
+    """One row per call: the one that goes with the guide, else one no other call of the trace has taken (equal values
+    may stand at several places)."""
+    used: set[tuple[int, Row]] = set()
     chosen = []
-    for covered, rows in zip(group, rows_of, strict=True):
-        row = next((r for r in rows if (covered.trace, r) not in used), rows[0])
+    for i, (covered, rows) in enumerate(zip(group, choices, strict=True)):
+        guided = [row for row in rows if guide is not None and row == guide[i][: len(row)]]
+        free = [row for row in rows if (covered.trace, row) not in used]
+        row = (guided or free or rows)[0]
         used.add((covered.trace, row))
         chosen.append(row)
     return chosen
@@ -211,26 +283,40 @@ def _distinct_rows(group: list[Covered], rows_of: list[list[tuple[int, ...]]]) -
 def templates(group: list[Covered]) -> Iterator[tuple[Tree, Level | None]]:
     """Inputs (with templates) and levels that may explain the group, best guess first."""
     first = group[0]
-    count = sum(1 for _ in first.holes())
-    options = [_options(group, number) for number in range(count)]
-    if any(not option for option in options):
+    count = len(first.holes())
+    free = [_options(group, number, None) for number in range(count)]
+    if any(not options for options in free):
         return
-    repeats = {trace: sum(1 for c in group if c.trace == trace) for trace in {c.trace for c in group}}
-    for chosen in _by_total_index(options):
-        domain = max(chosen, key=lambda option: (len(option.stars), option.sep is None), default=None)
-        if domain is not None and domain.stars:
-            if not all(
-                row[: len(option.stars)] == own
-                for option in chosen
-                for row, own in zip(domain.rows, option.rows, strict=True)
-            ):
-                continue
-            level: Level | None = Level(_domain(domain))
-        elif max(repeats.values()) > 1:
-            level = Level(None, repeat=min(repeats.values()))
-        else:
-            level = None
-        yield _input(first, iter(chosen)), level
+    per_trace = [sum(1 for c in group if c.trace == trace) for trace in {c.trace for c in group}]
+    for guide in _guides(free):
+        options = free if guide is None else [_options(group, number, guide) for number in range(count)]
+        for chosen in _by_total_index(options):
+            domain = max(chosen, key=lambda option: (len(option.stars), option.sep is None), default=None)
+            level: Level | None = None
+            if domain is not None and domain.stars:
+                if not all(_goes_with(domain, option) for option in chosen):
+                    continue
+                level = Level(_domain(domain))
+            elif max(per_trace) > 1:
+                level = Level(None, repeat=min(per_trace))
+            yield _input(first, iter(chosen)), level
+
+
+def _guides(options: list[list[_Option]]) -> list[list[Row] | None]:
+    """Rows of the least ambiguous readings that run over something: the other holes follow them."""
+    starred = [option for hole in options for option in hole if option.stars]
+    starred.sort(key=lambda option: (option.ambiguous, -len(option.stars), option.rank))
+    found: list[list[Row] | None] = []
+    for option in starred:
+        if option.rows not in found:
+            found.append(option.rows)
+    return found[:MAX_GUIDES] or [None]
+
+
+def _goes_with(domain: _Option, option: _Option) -> bool:
+    """Whether the option's star positions are the leading ones of the domain's, for every call."""
+    n = len(option.stars)
+    return all(row[:n] == own for row, own in zip(domain.starred(), option.starred(), strict=True))
 
 
 def _domain(option: _Option) -> Ref:
@@ -258,20 +344,18 @@ def _by_total_index(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...
 
 
 def _input(covered: Covered, chosen: Iterator[_Option]) -> Tree:
-    filled: list[Leaf] = []
+    filled: list[Leaf | str] = []
     for parts in covered.slots:
         if isinstance(parts, Hole):
             filled.append(Whole(next(chosen).ref()))
-        else:
-            merged = [part if isinstance(part, str) else next(chosen).part() for part in parts]
-            filled.append(Template(tuple(part for part in merged if part != "")))
+            continue
+        merged: list[Part] = []
+        for part in parts:
+            new = part if isinstance(part, str) else next(chosen).part()
+            if isinstance(new, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += new
+            elif new != "":
+                merged.append(new)
+        literal = merged[0] if len(merged) == 1 and isinstance(merged[0], str) else None
+        filled.append(literal if literal is not None else Template(tuple(merged)))
     return rebuild(covered.tree, lambda _, leaf: filled[leaf.number] if isinstance(leaf, _Slot) else leaf)
-
-
-def literal_texts(tree: Tree) -> Iterator[str]:
-    for _, leaf in leaves(tree):
-        if isinstance(leaf, str):
-            yield leaf
-
-
-__all__ = ["Covered", "Opaque", "Path", "cover", "mates", "templates"]

@@ -17,8 +17,6 @@ from ..values import Opaque, Tree, freeze
 from .fold import Covered, cover, mates, templates
 from .provenance import Values
 
-SHORTEST = (12, 4, 1)
-"""Shortest value that counts as pasted: long ones first; short ones only if long ones don't explain all traces."""
 MAX_NODES_PER_SITE = 24
 
 
@@ -149,7 +147,7 @@ class _Builder:
             for call in view.open.get(site, ()):
                 if not OPS[call.op].issuable or call.composite or id(call) in skipped:
                     continue
-                node, fits = self._best(site, view, call, skipped)
+                node, fits = self._best(site, view, call)
                 if node is not None:
                     self._accept(node, fits)
                     return True
@@ -158,38 +156,33 @@ class _Builder:
                     return False
         return False
 
-    def _best(self, site: str, view: _View, call: CallRecord, skipped: set[int]) -> tuple[Node | None, list[_Fit]]:
-        """The candidate that explains this call and most of the site's others in every trace."""
+    def _best(self, site: str, view: _View, call: CallRecord) -> tuple[Node | None, list[_Fit]]:
+        """The candidate that explains this call and most of the site's others in most traces."""
         best: tuple[tuple[int, int], Node | None, list[_Fit]] = ((0, 0), None, [])
-        wanted = sum(1 for v in self.views if v.open.get(site))
-        for shortest in SHORTEST:
-            group = self._group(site, view, call, shortest)
-            for tree, level in templates(group):
-                node = Node(
-                    self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
-                )
-                fits = [self.fit(node, v) for v in self.views]
-                if not any(call in fit.calls for fit in fits):
-                    continue
-                agreeing = sum(1 for fit in fits if fit.calls)
-                explained = sum(len(fit.calls) for fit in fits)
-                if (agreeing, explained) > best[0]:
-                    best = ((agreeing, explained), self._judge(node, fits), fits)
-                if agreeing == wanted and not any(fit.partial for fit in fits):
-                    return best[1], best[2]
-            if best[0][0] == wanted:
+        most = (sum(1 for v in self.views if v.open.get(site)), sum(len(v.open.get(site, ())) for v in self.views))
+        for tree, level in templates(self._group(site, view, call)):
+            node = Node(
+                self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
+            )
+            fits = [self.fit(node, v) for v in self.views]
+            if not any(call in fit.calls for fit in fits):
+                continue
+            score = (sum(1 for fit in fits if fit.calls), sum(len(fit.calls) for fit in fits))
+            if score > best[0]:
+                best = (score, self._judge(node, fits), fits)
+            if score == most and not any(fit.partial for fit in fits):
                 break
         return best[1], best[2]
 
-    def _group(self, site: str, view: _View, call: CallRecord, shortest: int) -> list[Covered]:
-        first = cover(view.number, call, view.values, shortest)
+    def _group(self, site: str, view: _View, call: CallRecord) -> list[Covered]:
+        first = cover(view.number, call, view.values)
         others = [
-            cover(v.number, other, v.values, shortest)
+            cover(v.number, other, v.values)
             for v in self.views
             for other in v.open.get(site, ())[:64]
             if other is not call and other.family == call.family and other.identity == call.identity
         ]
-        group = mates(first, others)
+        group = mates(first, others, [v.values for v in self.views])
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
 
     def fit(self, node: Node, view: _View) -> _Fit:
@@ -214,9 +207,10 @@ class _Builder:
         complete = [(fit, view) for fit, view in zip(fits, self.views, strict=True) if view.complete and fit.calls]
         if level is not None and level.domain is not None:
             partial = [len(fit.calls) for fit, _ in complete if fit.partial]
-            cap = min(partial) if partial else max((len(fit.calls) for fit, _ in complete), default=None)
+            cap = min(partial) if partial else None
+            seen = max((len(fit.calls) for fit, _ in complete), default=None)
             fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
-            level = replace(level, cap=cap, exact=fixed, distinct=any(fit.distinct for fit in fits))
+            level = replace(level, cap=cap, exact=fixed, seen=seen, distinct=any(fit.distinct for fit in fits))
         elif level is not None:
             level = Level(None, repeat=min(counts))
         inputs = {freeze(view.trace.input) for fit, view in zip(fits, self.views, strict=True) if fit.calls}

@@ -30,6 +30,8 @@ Skeleton = tuple[str, OpenPath]
 
 MAX_VALUES = 6_000
 MAX_CANDIDATES = 24
+SHORTEST = 8
+"""Shorter values are only looked for where literals of one site differ (`fold.mates`)."""
 _SEED = 40
 """A clipped value is recognised by its first characters, this many at least."""
 
@@ -59,6 +61,7 @@ class Hole:
 
 
 Parts = list[str | Hole]
+"""Literals at even places, holes at odd ones."""
 
 
 class Values:
@@ -122,18 +125,22 @@ class Values:
         sources = [s for s in self._lists.get(freeze(value), ()) if s.known < before]
         return self._hole(sources) if sources else None
 
-    def cover(self, text: str, before: int, shortest: int) -> Parts:
-        """`text` as literals and holes; only values known before position `before`, at least `shortest` long."""
-        if not text:
-            return [text]
-        exact = [s for s in self._texts.get(text, ()) if s.known < before]
-        if exact:
-            return [self._hole(exact)]
+    def known(self, text: str, before: int) -> Hole | None:
+        """A text that is a known value as it stands, however short."""
+        sources = [s for s in self._texts.get(text, ()) if s.known < before]
+        return self._hole(sources) if sources else None
+
+    def cover(self, text: str, before: int) -> Parts:
+        """`text` as literals and holes, in turn; only values known before position `before`, and long enough to be no
+        accident."""
+        exact = self.known(text, before)
+        if exact is not None:
+            return ["", exact, ""]
         found: list[tuple[int, int, list[Source]]] = []
         taken = bytearray(len(text))
         longest_first = sorted(self._texts, key=len, reverse=True)
         for value in longest_first:
-            if len(value) < shortest:
+            if len(value) < SHORTEST:
                 break
             at = text.find(value)
             if at < 0:
@@ -141,7 +148,7 @@ class Values:
             sources = [s for s in self._texts[value] if s.known < before]
             while at >= 0 and sources:
                 end = at + len(value)
-                if not any(taken[at:end]) and (len(value) >= 6 or _stands_alone(text, at, end)):
+                if not any(taken[at:end]):
                     taken[at:end] = b"\1" * len(value)
                     found.append((at, end, sources))
                 at = text.find(value, end)

@@ -113,13 +113,14 @@ def _encode_level(level: Level) -> dict[str, Any]:
         "repeat": level.repeat,
         "cap": level.cap,
         "exact": level.exact,
+        "seen": level.seen,
         "distinct": level.distinct,
     }
 
 
 def _decode_level(data: dict[str, Any]) -> Level:
     domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
-    return Level(domain, data["repeat"], data["cap"], data["exact"], data["distinct"])
+    return Level(domain, data["repeat"], data["cap"], data["exact"], data["seen"], data["distinct"])
 
 
 def _encode(tree: Tree) -> Any:

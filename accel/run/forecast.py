@@ -267,7 +267,7 @@ class Forecast:
                 if node.prefills:
                     self._prefill(node, element)
                 continue
-            reason = self._refusal(node, element)
+            reason = self._refusal(node, element) or _beyond_seen(node, position)
             if not reason:
                 call = self.run.issue(node, element.input, element.key)
                 if isinstance(call, str):
@@ -293,6 +293,11 @@ class Forecast:
             return
         if self.run.prefill(node, element.input):
             element.prefilled = known
+
+
+def _beyond_seen(node: Node, position: int) -> str:
+    seen = node.level.seen if node.level is not None else None
+    return "more elements than any run so far had" if seen is not None and position >= seen else ""
 
 
 def known_prefix(tree: Tree) -> int:
