@@ -61,7 +61,7 @@ class _Slot:
         self.number = number
 
 
-def cover(trace: int, call: CallRecord, values: Values) -> Covered:
+def cover(trace: int, call: CallRecord, values: Values, shortest: int) -> Covered:
     """Cover every text of a call's input by what its trace knew before the call."""
     slots: list[Parts | Hole] = []
 
@@ -76,7 +76,7 @@ def cover(trace: int, call: CallRecord, values: Values) -> Covered:
             hole = values.whole(tree, call.start) if any(isinstance(leaf, str) for _, leaf in leaves(tree)) else None
             return slot(hole) if hole is not None else [visit(value) for value in tree]
         if isinstance(tree, str) and tree:
-            return slot(values.cover(tree, call.start))
+            return slot(values.cover(tree, call.start, shortest))
         return tree
 
     return Covered(trace, call, visit(call.input), slots)

@@ -15,7 +15,7 @@ from ..ir import OPS, Confidence, Graph, Level, Node, verify
 from ..record import CallRecord, Trace
 from ..values import Opaque, Tree, freeze
 from .fold import Covered, cover, mates, templates
-from .provenance import Values
+from .provenance import SHORTEST, Values
 
 MAX_NODES_PER_SITE = 24
 
@@ -160,24 +160,27 @@ class _Builder:
         """The candidate that explains this call and most of the site's others in most traces."""
         best: tuple[tuple[int, int], Node | None, list[_Fit]] = ((0, 0), None, [])
         most = (sum(1 for v in self.views if v.open.get(site)), sum(len(v.open.get(site, ())) for v in self.views))
-        for tree, level in templates(self._group(site, view, call)):
-            node = Node(
-                self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
-            )
-            fits = [self.fit(node, v) for v in self.views]
-            if not any(call in fit.calls for fit in fits):
-                continue
-            score = (sum(1 for fit in fits if fit.calls), sum(len(fit.calls) for fit in fits))
-            if score > best[0]:
-                best = (score, self._judge(node, fits), fits)
-            if score == most and not any(fit.partial for fit in fits):
-                break
+        for shortest in SHORTEST:
+            for tree, level in templates(self._group(site, view, call, shortest)):
+                node = Node(
+                    self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
+                )
+                fits = [self.fit(node, v) for v in self.views]
+                if not any(call in fit.calls for fit in fits):
+                    continue
+                score = (sum(1 for fit in fits if fit.calls), sum(len(fit.calls) for fit in fits))
+                if score > best[0]:
+                    best = (score, self._judge(node, fits), fits)
+                if score == most and not any(fit.partial for fit in fits):
+                    return best[1], best[2]
+            if best[0][0] == most[0]:
+                break  # it explains every trace; the rest of the site is another node
         return best[1], best[2]
 
-    def _group(self, site: str, view: _View, call: CallRecord) -> list[Covered]:
-        first = cover(view.number, call, view.values)
+    def _group(self, site: str, view: _View, call: CallRecord, shortest: int) -> list[Covered]:
+        first = cover(view.number, call, view.values, shortest)
         others = [
-            cover(v.number, other, v.values)
+            cover(v.number, other, v.values, shortest)
             for v in self.views
             for other in v.open.get(site, ())[:64]
             if other is not call and other.family == call.family and other.identity == call.identity

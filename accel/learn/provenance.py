@@ -30,9 +30,10 @@ Skeleton = tuple[str, OpenPath]
 
 MAX_VALUES = 6_000
 MAX_CANDIDATES = 24
-SHORTEST = 8
-"""Shorter values are only looked for where literals of one site differ (`fold.mates`)."""
-_SEED = 40
+SHORTEST = (8, 3)
+"""The shortest value that counts as pasted, first try and second. Shorter ones are only looked for where literals of
+one site differ (`fold.mates`)."""
+_SEED = 20
 """A clipped value is recognised by its first characters, this many at least."""
 
 
@@ -130,9 +131,8 @@ class Values:
         sources = [s for s in self._texts.get(text, ()) if s.known < before]
         return self._hole(sources) if sources else None
 
-    def cover(self, text: str, before: int) -> Parts:
-        """`text` as literals and holes, in turn; only values known before position `before`, and long enough to be no
-        accident."""
+    def cover(self, text: str, before: int, shortest: int) -> Parts:
+        """`text` as literals and holes, in turn; values known before `before`, at least `shortest` long."""
         exact = self.known(text, before)
         if exact is not None:
             return ["", exact, ""]
@@ -140,7 +140,7 @@ class Values:
         taken = bytearray(len(text))
         longest_first = sorted(self._texts, key=len, reverse=True)
         for value in longest_first:
-            if len(value) < SHORTEST:
+            if len(value) < shortest:
                 break
             at = text.find(value)
             if at < 0:
@@ -148,7 +148,7 @@ class Values:
             sources = [s for s in self._texts[value] if s.known < before]
             while at >= 0 and sources:
                 end = at + len(value)
-                if not any(taken[at:end]):
+                if not any(taken[at:end]) and (len(value) >= SHORTEST[0] or _stands_alone(text, at, end)):
                     taken[at:end] = b"\1" * len(value)
                     found.append((at, end, sources))
                 at = text.find(value, end)
