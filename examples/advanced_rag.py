@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 SHORTEST_DESCRIPTION_WORDS = 500
 PASSAGES_PER_PACKAGE = 4  # descriptions begin with what a package is for; many end in years of release notes
-PASSAGE_WORDS = 150
+PASSAGE_WORDS = 120
 QUERIES = 3
 
 
@@ -71,10 +71,10 @@ def ingest(store: VectorStore) -> int:
 
 def build_graph(llm: BaseChatModel, store: VectorStore) -> CompiledStateGraph[State, None, State, State]:
     """Input: {"question": str}. Output: the whole state."""
-    retriever = store.as_retriever(search_kwargs={"k": 2})
-    planner = llm.bind(max_tokens=80)
-    note_taker = llm.bind(max_tokens=80)
-    writer = llm.bind(max_tokens=150)
+    retriever = store.as_retriever()
+    planner = llm.bind(max_tokens=64)
+    note_taker = llm.bind(max_tokens=64)
+    writer = llm.bind(max_tokens=120)
 
     def expand(state: State) -> dict[str, Any]:
         prompt = (

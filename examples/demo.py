@@ -131,7 +131,7 @@ class Demo:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--questions", type=Path, default=HERE / "questions.txt", help="a question per line")
-    parser.add_argument("--limit", type=int, default=10, help="how many of the questions (default 10)")
+    parser.add_argument("--limit", type=int, default=6, help="how many of the questions (default 6)")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for raw outputs and reports")
     options = parser.parse_args()
     lines = options.questions.read_text(encoding="utf-8").splitlines()
@@ -213,10 +213,9 @@ def show(demo: Demo, out: Path) -> None:
         highlight=False,
     )
     equal = Table(title=f"Equal in both arms, of {len(requests)} questions", title_justify="left")
-    equal.add_column("calls", justify="right")
+    for column in ("calls", *FIELDS):
+        equal.add_column(column, justify="right")
     equal.add_row(str(sum(r.same_calls for r in requests)), *(str(sum(r.same(f) for r in requests)) for f in FIELDS))
-    for name in FIELDS:
-        equal.add_column(name, justify="right")
     console.print(equal)
     calls = Table(title="Component calls", title_justify="left")
     for column in ("", "demanded", "issued early", "retired", "wasted", "wasted tokens", "mispredicted"):
