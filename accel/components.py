@@ -233,7 +233,8 @@ def _state_in(code: types.CodeType) -> str | None:
         return instruction is not None and instruction.opname.startswith("LOAD_FAST") and instruction.argval in own
 
     before: list[dis.Instruction | None] = [None, None]
-    for instruction in dis.get_instructions(code):
+    instructions = list(dis.get_instructions(code))
+    for instruction, following in zip(instructions, [*instructions[1:], None], strict=True):
         name, value = instruction.opname, instruction.argval
         if name in _ASSIGNMENTS or (name == "STORE_DEREF" and value in code.co_freevars):
             return f"assigns to {value}"
@@ -241,10 +242,15 @@ def _state_in(code: types.CodeType) -> str | None:
             return "assigns to an item of something it may not own"
         if name in ("LOAD_METHOD", "LOAD_ATTR") and value in _MUTATORS and not is_own(before[-1]):
             return f"calls .{value}() on something it may not own"
-        if name in ("LOAD_GLOBAL", "LOAD_NAME") and value in _DRAWS:
+        if name in ("LOAD_GLOBAL", "LOAD_NAME") and value in _DRAWS and not _makes_generator(following):
             return f"uses {value}"
         before = [before[-1], instruction]
     return None
+
+
+def _makes_generator(following: dis.Instruction | None) -> bool:
+    """``random.Random(seed)``: a generator of the code's own, not the shared one."""
+    return following is not None and following.argval == "Random"
 
 
 def _is_name(instruction: dis.Instruction | None) -> bool:
@@ -320,7 +326,7 @@ def _field(value: Any, depth: int = 0) -> Any:
     names: list[str] = []
     if isinstance(getattr(type(value), "model_fields", None), dict):
         names = [*type(value).model_fields, *(getattr(value, "__pydantic_private__", None) or ())]
-    elif dataclasses.is_dataclass(value) and value.__dataclass_params__.eq:  # type: ignore[attr-defined]
+    elif getattr(getattr(type(value), "__dataclass_params__", None), "eq", False):
         names = [field.name for field in dataclasses.fields(value)]
     if names:
         return [Opaque(type(value)), {name: _field(getattr(value, name, None), depth + 1) for name in names}]

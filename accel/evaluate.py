@@ -38,7 +38,9 @@ def step_into(value: Tree, step: Step) -> Tree:
     if isinstance(step, str):
         return value.get(step, UNKNOWN) if isinstance(value, dict) else UNKNOWN
     if isinstance(step, int):
-        return value[step] if isinstance(value, list) and -len(value) <= step < len(value) else UNKNOWN
+        if not isinstance(value, list) or (step < 0 and isinstance(value, Open)):
+            return UNKNOWN  # what is last in an open list may not stay last
+        return value[step] if -len(value) <= step < len(value) else UNKNOWN
     if not isinstance(value, str):
         return UNKNOWN
     done = not isinstance(value, Partial)

@@ -39,45 +39,62 @@ def _commas(text: str, done: bool) -> list[str]:
     return [part.strip() for part in (parts if done else parts[:-1]) if part.strip()]
 
 
-_FENCE = re.compile(r"```(?:json)?\s*\n?")
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_MAX_STARTS = 16
 
 
 def _json(text: str, done: bool) -> Tree:
-    start = _FENCE.search(text)
-    body = text[start.end() :] if start else text
-    if start:
-        body = body.split("```", 1)[0]
-    at = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
-    if at < 0:
-        return None
-    body = body[at:]
-    try:
-        if done:
-            end = max(body.rfind("}"), body.rfind("]"))
-            return jiter.from_json(body[: end + 1].encode()) if end >= 0 else None
-        return _opened(jiter.from_json(body.encode(), partial_mode=True), body)
-    except ValueError:
-        return None
+    """The first array or object in the text, whatever stands around it (prose, a code fence)."""
+    at = -1
+    for _ in range(_MAX_STARTS):
+        at = min((i for i in (text.find("{", at + 1), text.find("[", at + 1)) if i >= 0), default=-1)
+        if at < 0:
+            return None
+        end = _end_of_container(text, at)
+        try:
+            if end is not None:
+                value = jiter.from_json(text[at:end].encode())
+                return value if done or not isinstance(value, list) else Open(value)
+            value = jiter.from_json(text[at:].encode(), partial_mode=True)
+            return value if done else _opened(value, text[-1].isdigit())
+        except ValueError:
+            continue  # a bracket in prose: no continuation makes it JSON
+    return None
 
 
-def _opened(value: Tree, body: str) -> Tree:
-    """Mark what may still grow: jiter drops an unfinished last item, so what it returns is closed except containers
-    on the right edge."""
+def _end_of_container(text: str, at: int) -> int | None:
+    """Behind the bracket that closes the one at `at`; None if it is still open."""
+    depth = 0
+    for token in _TOKENS.finditer(text, at):
+        if token.group() in ("[", "{"):
+            depth += 1
+        elif token.group() in ("]", "}"):
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return None
+
+
+def _opened(value: Tree, in_number: bool) -> Tree:
+    """Mark what may still grow: jiter drops an unfinished last text, so what it returns is closed except containers
+    on the right edge, and a number there if the text may end inside it."""
     if isinstance(value, list):
         items = Open(value[:-1])
-        if value:
-            last = value[-1]
-            # A number or a container at the edge may still continue; a closed string or literal can't.
-            items.append(_opened(last, body) if isinstance(last, list | dict) else last)
-            if isinstance(last, int | float) and not isinstance(last, bool):
-                items.pop()
+        if value and not (in_number and _is_number(value[-1])):
+            items.append(_opened(value[-1], in_number))
         return items
     if isinstance(value, dict):
-        keys = list(value)
-        return {key: (_opened(value[key], body) if key == keys[-1] else value[key]) for key in keys}
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return None
+        last = next(reversed(value), None)
+        return {
+            key: _opened(item, in_number) if key == last else item
+            for key, item in value.items()
+            if not (in_number and key == last and _is_number(item))
+        }
     return value
+
+
+def _is_number(value: Tree) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 EXTRACTORS: dict[str, Callable[[str, bool], Tree]] = {

@@ -1,0 +1,380 @@
+"""Invariants 1 to 3: who runs what, and which results may answer which demands."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
+from pydantic import SecretStr
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import (
+    TENANT,
+    Chat,
+    CountingChat,
+    ReadonlyStore,
+    State,
+    TenantChat,
+    World,
+    chain,
+    three,
+    train,
+)
+
+TOPIC = "beaches of Portugal"
+A, B = f"answer to <Alpha asks: {TOPIC}>", f"answer to <Beta asks: {TOPIC}>"
+RESULT = {"q": TOPIC, "a": A, "b": B, "c": f"answer to <Gamma joins {A} with {B}.>"}
+
+
+def ready(world: World, model: Any, other: Any = None, **options: Any) -> Any:
+    """`three`, trained, with nothing in the log."""
+    fast = accelerate(three(world, model, other), **options)
+    train(fast)
+    world.forget()
+    return fast
+
+
+def early_before(world: World, node: str, text: str) -> None:
+    """Let `node` begin only after an early call with `text` is over."""
+    world.hooks[node] = lambda: world.wait_early(text)
+
+
+# --- 1. user code runs as written ---------------------------------------------------------------------------------
+
+
+def test_each_node_runs_once_and_in_order_while_calls_run_early() -> None:
+    world = World()
+    fast = ready(world, Chat(world))
+    early_before(world, "b", "Beta asks")
+    assert fast.invoke({"q": TOPIC}) == RESULT
+    assert world.visits == ["a", "b", "c"]
+    assert len(world.calls) == 3, "the early call is the call: nothing is called twice"
+
+
+def test_nodes_stay_in_the_callers_thread() -> None:
+    world = World()
+    fast = ready(world, Chat(world))
+    threads: list[threading.Thread] = []
+    for name in "abc":
+        world.hooks[name] = lambda: threads.append(threading.current_thread())
+    assert fast.invoke({"q": TOPIC}) == RESULT
+    assert threads == [threading.current_thread()] * 3
+
+
+async def test_async_nodes_stay_on_the_callers_loop() -> None:
+    world = World()
+    model = Chat(world)
+    loops: list[object] = []
+
+    async def a(state: State) -> State:
+        loops.append(asyncio.get_running_loop())
+        return {"a": (await model.ainvoke(f"Alpha asks: {state['q']}")).content}
+
+    async def b(state: State) -> State:
+        loops.append(asyncio.get_running_loop())
+        return {"b": (await model.ainvoke(f"Beta asks: {state['q']}")).content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    for topic in ("volcanoes of Iceland", "glaciers of Norway", TOPIC):
+        assert (await fast.ainvoke({"q": topic}))["b"] == f"answer to <Beta asks: {topic}>"
+        assert await asyncio.to_thread(accel.settle)
+    assert loops == [asyncio.get_running_loop()] * 6
+
+
+def test_a_node_with_effects_only_never_runs_ahead() -> None:
+    world = World()
+    model = Chat(world)
+    effects: list[str] = []
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def effect(state: State) -> State:
+        effects.append(state["a"])
+        return {}
+
+    def c(state: State) -> State:
+        world.node("c")
+        return {"c": model.invoke(f"Gamma ends {state['a']}").content}
+
+    fast = accelerate(chain(("a", a), ("effect", effect), ("c", c)))
+    train(fast)
+    effects.clear()
+    world.hooks["c"] = lambda: world.wait_early("Gamma ends")
+    fast.invoke({"q": TOPIC})
+    assert effects == [A]
+
+
+# --- 2. only pure components are issued ----------------------------------------------------------------------------
+
+
+def test_a_model_whose_leaf_counts_is_never_called_early() -> None:
+    world = World()
+    model = CountingChat(world)
+    fast = accelerate(three(world, model), egress="inputs")
+    train(fast, ("one topic", "two topics", "three topics", "four topics"))
+    assert world.texts(early=True) == []
+    assert model.count == 12
+    assert fast.report().issued == 0
+    assert "not pure: CountingChat._generate assigns to count" in str(fast.report())
+
+
+def test_a_model_whose_inherited_leaf_counts_is_never_called_early() -> None:
+    class Louder(CountingChat):
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            return super()._generate(messages, stop, run_manager, **kwargs)
+
+    world = World()
+    model = Louder(world)
+    fast = accelerate(three(world, model), egress="inputs")
+    train(fast, ("one topic", "two topics", "three topics", "four topics"))
+    assert world.texts(early=True) == []
+
+
+def test_what_register_says_goes_before_what_the_code_says() -> None:
+    world = World()
+    model = accel.register(Chat(world), pure=False)
+    fast = accelerate(three(world, model))
+    train(fast, ("one topic", "two topics", "three topics"))
+    assert world.texts(early=True) == []
+
+
+@pytest.mark.xfail(strict=True, reason="results of embeddings are shared whether or not they are pure")
+def test_an_impure_embedding_is_called_as_often_as_the_program_calls_it() -> None:
+    numbers = itertools.count(1)
+
+    class CountingEmbed(Embeddings):
+        def embed_query(self, text: str) -> list[float]:
+            return [float(next(numbers))]
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [self.embed_query(text) for text in texts]
+
+    embed = CountingEmbed()
+
+    def a(state: State) -> State:
+        return {"a": embed.embed_query(state["q"]), "b": embed.embed_query(state["q"])}
+
+    fast = accelerate(chain(("a", a)))
+    assert fast.invoke({"q": TOPIC}) == {"q": TOPIC, "a": [1.0], "b": [2.0]}
+
+
+def test_a_model_that_looks_at_its_callback_manager_is_found_out() -> None:
+    class Telling(Chat):
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            result = self._result(messages, kwargs)
+            if run_manager is not None:
+                run_manager.on_llm_new_token("token")
+            return result
+
+    world = World()
+    fast = ready(world, Telling(world))
+    for _ in range(2):
+        assert fast.invoke({"q": TOPIC}) == RESULT
+        assert accel.settle()
+    world.forget()
+    fast.invoke({"q": TOPIC})
+    assert world.texts(early=True) == []
+
+
+# --- 3. exact match or nothing --------------------------------------------------------------------------------------
+
+
+def issue_then(world: World, change: Any) -> None:
+    """Before node b makes its call, which has been made early already, do `change`."""
+
+    def hook() -> None:
+        world.wait_early("Beta asks")
+        change()
+
+    world.hooks["b"] = hook
+
+
+def test_a_field_changed_between_issue_and_demand_counts() -> None:
+    world = World()
+    model = Chat(world)
+    fast = ready(world, model)
+
+    def restyle() -> None:
+        model.style = " loudly"
+
+    issue_then(world, restyle)
+    assert fast.invoke({"q": TOPIC})["b"] == B + " loudly"
+
+
+def test_a_secret_changed_between_issue_and_demand_counts() -> None:
+    world = World()
+    model = Chat(world, secret=SecretStr("one"))
+    fast = ready(world, model)
+
+    def rotate() -> None:
+        model.secret = SecretStr("two")
+
+    issue_then(world, rotate)
+    assert fast.invoke({"q": TOPIC})["b"] == B
+    assert len(world.texts("Beta asks")) == 2, "the early call was made with the other secret"
+
+
+def test_an_equal_secret_in_a_new_object_does_not_count() -> None:
+    world = World()
+    model = Chat(world, secret=SecretStr("one"))
+    fast = ready(world, model)
+
+    def rotate() -> None:
+        model.secret = SecretStr("one")
+
+    issue_then(world, rotate)
+    assert fast.invoke({"q": TOPIC})["b"] == B
+    assert len(world.texts("Beta asks")) == 1
+
+
+def test_a_changed_keyword_is_another_call() -> None:
+    world = World()
+    model = Chat(world)
+    options: dict[str, Any] = {"length": 5}
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": model.invoke(f"Beta asks: {state['q']}", **options).content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    train(fast)
+
+    def longer() -> None:
+        options["length"] = 6
+
+    issue_then(world, longer)
+    assert fast.invoke({"q": TOPIC})["b"] == B + "{'length': 6}"
+
+
+@pytest.mark.xfail(strict=True, reason="an input that holds a mutable object is compared by identity alone")
+def test_an_object_in_the_input_changed_in_place_is_another_call() -> None:
+    class Filter:
+        level = 1
+
+        def __repr__(self) -> str:
+            return f"level {self.level}"
+
+    world = World()
+    model = Chat(world)
+    wanted = Filter()
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": model.invoke(f"Beta asks: {state['q']}", wanted=wanted).content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    train(fast)
+
+    def higher() -> None:
+        if world.texts("Beta asks", early=True):
+            world.wait_early("Beta asks")
+        wanted.level = 2
+
+    # Node a is over only when the call of b, were it issued, is: no early call is also a pass.
+    world.hooks["b"] = lambda: (accel.settle(), higher())  # type: ignore[func-returns-value]
+    assert fast.invoke({"q": TOPIC})["b"] == B + "{'wanted': level 2}"
+
+
+def test_a_context_variable_changed_between_issue_and_demand_counts() -> None:
+    world = World()
+    fast = ready(world, TenantChat(world))
+
+    def become() -> None:
+        TENANT.set("another")
+
+    issue_then(world, become)
+    result = fast.invoke({"q": TOPIC})
+    assert (result["a"], result["b"]) == (f"nobody: {A}", f"another: {B}")
+
+
+def test_an_early_call_sees_the_context_variables_of_its_run() -> None:
+    world = World()
+    fast = ready(world, TenantChat(world))
+    early_before(world, "b", "Beta asks")
+    token = TENANT.set("somebody")
+    try:
+        result = fast.invoke({"q": TOPIC})
+    finally:
+        TENANT.reset(token)
+    assert result["b"] == f"somebody: {B}"
+    assert len(world.texts("Beta asks")) == 1
+
+
+def test_a_configurable_value_that_differs_at_the_demand_counts() -> None:
+    world = World()
+    model = Chat(world)
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        config: RunnableConfig = {"configurable": {"user": "another"}}
+        token = var_child_runnable_config.set(config)
+        try:
+            return {"b": model.invoke(f"Beta asks: {state['q']}").content}
+        finally:
+            var_child_runnable_config.reset(token)
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    train(fast)
+    world.forget()
+    early_before(world, "b", "Beta asks")
+    assert fast.invoke({"q": TOPIC})["b"] == B
+    assert world.texts("Beta asks", early=False) != []
+
+
+@pytest.mark.xfail(strict=True, reason="early calls run without the configuration of their run")
+@pytest.mark.parametrize("user", ["alice", "bob"])
+def test_a_leaf_that_reads_the_configuration_reads_that_of_its_run(user: str) -> None:
+    class Personal(Chat):
+        def _result(self, messages: Any, kwargs: Any) -> Any:
+            who = (ensure_config().get("configurable") or {}).get("user", "nobody")
+            return super()._result(messages, {"user": who})
+
+    world = World()
+    fast = accelerate(three(world, Personal(world)))
+    config: RunnableConfig = {"configurable": {"user": user}}
+    train(fast, config=config)
+    world.forget()
+    world.hooks["b"] = lambda: accel.settle() and world.texts("Beta", early=True) and world.wait_early("Beta")  # type: ignore[assignment, return-value]
+    assert fast.invoke({"q": TOPIC}, config)["b"] == B + str({"user": user})
+
+
+def test_another_object_of_the_same_store_class_is_another_store() -> None:
+    world = World()
+    stores = [ReadonlyStore(world, {"x": "first"}), ReadonlyStore(world, {"x": "second"})]
+    model = Chat(world)
+    current = {"store": stores[0]}
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": current["store"].similarity_search(state["q"])[0].page_content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    train(fast)
+    world.forget()
+
+    def swap() -> None:
+        world.wait(lambda: any(c.early and c.component == "store" and c.over for c in world.calls))
+        current["store"] = stores[1]
+
+    world.hooks["b"] = swap
+    assert fast.invoke({"q": TOPIC})["b"] == "second"
