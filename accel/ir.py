@@ -361,6 +361,11 @@ class Graph:
         return {name: tuple(names) for name, names in found.items()}
 
     @cached_property
+    def producers(self) -> dict[str, frozenset[str]]:
+        """Whose outputs a node refers to."""
+        return {node.name: frozenset(ref.node for ref in node.refs()) for node in self.nodes}
+
+    @cached_property
     def by_site(self) -> dict[str, tuple[Node, ...]]:
         sites: dict[str, list[Node]] = {}
         for node in self.nodes:

@@ -18,6 +18,8 @@ from .fold import Covered, cover, mates, templates
 from .provenance import SHORTEST, Values
 
 MAX_NODES_PER_SITE = 24
+MAX_TRIES = 6
+"""Calls of a site that may fail to give a node before the rest of the site is left opaque."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +51,7 @@ def learn(traces: Sequence[Trace], running: Trace | None = None) -> Graph:
     """The p-graph of finished `traces`; `running`, a trace still going on, may confirm templates or add loops."""
     views = [_View(i, trace, True) for i, trace in enumerate(traces)]
     if running is not None:
-        views.append(_View(len(views), running, False))
+        views.append(_View(len(views), running, False, Values(cautious=not views)))
     builder = _Builder(views)
     for site in _sites(views):
         builder.explain(site)
@@ -94,6 +96,8 @@ class _Builder:
     def __init__(self, views: list[_View], known: Graph | None = None) -> None:
         self.views = views
         self._known = known or Graph()
+        self._covers: dict[tuple[int, int], Covered] = {}
+        """Of the site at hand, until another node adds values."""
         self.nodes: list[Node] = []
         self._names: dict[str, int] = {}
         self._add_sources()
@@ -142,17 +146,19 @@ class _Builder:
         self._leave_opaque(site)
 
     def _explain_some(self, site: str) -> bool:
-        skipped: set[int] = set()
+        """One more node at this site; False if there is none to be found."""
+        tries = 0
+        self._covers.clear()
         for view in self.views:
             for call in view.open.get(site, ()):
-                if not OPS[call.op].issuable or call.composite or id(call) in skipped:
+                if not OPS[call.op].issuable or call.composite:
                     continue
                 node, fits = self._best(site, view, call)
-                if node is not None:
+                if node is not None and node.confidence != "seen":
                     self._accept(node, fits)
                     return True
-                skipped.add(id(call))
-                if len(skipped) > MAX_NODES_PER_SITE:
+                tries += 1
+                if tries == MAX_TRIES:
                     return False
         return False
 
@@ -160,7 +166,9 @@ class _Builder:
         """The candidate that explains this call and most of the site's others in most traces."""
         best: tuple[tuple[int, int], Node | None, list[_Fit]] = ((0, 0), None, [])
         most = (sum(1 for v in self.views if v.open.get(site)), sum(len(v.open.get(site, ())) for v in self.views))
-        for shortest in SHORTEST:
+        # Inside a first run two iterations may share a short value by chance: then rather a hole too many.
+        first_run = not any(v.complete for v in self.views)
+        for shortest in reversed(SHORTEST) if first_run else SHORTEST:
             for tree, level in templates(self._group(site, view, call, shortest)):
                 node = Node(
                     self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
@@ -178,15 +186,21 @@ class _Builder:
         return best[1], best[2]
 
     def _group(self, site: str, view: _View, call: CallRecord, shortest: int) -> list[Covered]:
-        first = cover(view.number, call, view.values, shortest)
+        first = self._cover(view, call, shortest)
         others = [
-            cover(v.number, other, v.values, shortest)
+            self._cover(v, other, shortest)
             for v in self.views
             for other in v.open.get(site, ())[:64]
             if other is not call and other.family == call.family and other.identity == call.identity
         ]
         group = mates(first, others, [v.values for v in self.views])
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
+
+    def _cover(self, view: _View, call: CallRecord, shortest: int) -> Covered:
+        key = (id(call), shortest)
+        if key not in self._covers:
+            self._covers[key] = cover(view.number, call, view.values, shortest)
+        return self._covers[key]
 
     def fit(self, node: Node, view: _View) -> _Fit:
         """Which of the view's open calls the node predicts, in its order; empty unless they are a beginning of it."""
@@ -242,8 +256,11 @@ class _Builder:
         if not any(rest):
             return
         call = next(calls[0] for calls in rest if calls)
+        seen_once = len({freeze(view.trace.input) for view in self.views if view.complete}) < 2
         reason = (
-            "its input holds text that no known value explains"
+            "seen with one input only"
+            if OPS[call.op].issuable and seen_once
+            else "its input holds text that no known value explains"
             if OPS[call.op].issuable
             else f"{call.op} is left to the program"
         )

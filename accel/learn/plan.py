@@ -53,6 +53,8 @@ class Plan:
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
         self._misses: Counter[str] = Counter()
+        self._hopeless: Counter[str] = Counter()
+        """By call site: attempts to learn it inside a run that taught nothing."""
         self._lock = threading.Lock()
         self._unexplained = 0
         """Runs since the last relearn that the graph didn't fully explain."""
@@ -87,9 +89,10 @@ class Plan:
             self.history.append(run.counts)
         learner.post(lambda: self._learn_from(run))
 
-    def learn_within(self, run: Run) -> None:
+    def learn_within(self, run: Run, site: str) -> None:
         """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
-        learner.post(lambda: self._learn_within(run))
+        if self._hopeless[site] < QUIET_AFTER:
+            learner.post(lambda: self._learn_within(run, site))
 
     # --- on the learner thread
 
@@ -125,13 +128,15 @@ class Plan:
                 self._composites.add(call.site)
             self.bindings[call.site] = (call.component, METHODS[(call.family, call.method)])
 
-    def _learn_within(self, run: Run) -> None:
+    def _learn_within(self, run: Run, site: str) -> None:
         if run.closed or len(run.trace.calls) > MAX_CALLS:
             return
         self._note_facts(run.trace)
         graph = self._rewritten(learn(list(self._traces), running=_so_far(run.trace)))
-        if any(node.confidence in ("looped", "verified") for node in graph.nodes):
+        if any(node.confidence in ("looped", "verified") for node in graph.by_site.get(site, ())):
             run.adopt(graph, learnt_here=True)
+        else:
+            self._hopeless[site] += 1
 
     def _rewritten(self, learnt: Graph) -> Graph:
         return rewrite(learnt)

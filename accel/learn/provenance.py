@@ -68,7 +68,9 @@ Parts = list[str | Hole]
 class Values:
     """All values one trace has seen, by text, growing as nodes are learnt."""
 
-    def __init__(self) -> None:
+    def __init__(self, cautious: bool = False) -> None:
+        self.cautious = cautious
+        """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
         self.outputs: dict[str, Tree] = {}
         """What each node put out: a list for a node with many outputs."""
         self._texts: dict[str, list[Source]] = {}
@@ -81,7 +83,7 @@ class Values:
 
     def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
         """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""
-        rank = (0 if early else 1, known)
+        rank = (int(early), -known) if self.cautious else (int(not early), known)
         stack: list[tuple[Path, Tree]] = [(prefix, tree)]
         while stack and self._count < MAX_VALUES:
             path, value = stack.pop()

@@ -69,7 +69,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
         return "its component is busy"
     if not run.hold(call):
         gate.leave_early(call)
-        return "the run is over"
+        return "the run is over, or the program has just made this call itself"
     rank = EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1)
     if method.kind in ("sync", "stream"):
         threads.spawn(lambda: _on_thread(run, call, args, kwargs, rank))

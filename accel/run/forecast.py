@@ -197,7 +197,7 @@ class Forecast:
             return
         if changed:
             for node in self.graph.nodes:
-                if node.predictable and any(ref.node in changed for ref in node.refs()) and self._update(node):
+                if not changed.isdisjoint(self.graph.producers[node.name]) and self._update(node):
                     changed.add(node.name)
         self._issue_ready()
 

@@ -232,7 +232,7 @@ class Run:
         opened = call
         self._tell(lambda forecast: forecast.demanded(opened))
         if not self.quiet and not writes and count in (2, 4, 8, 16) and not call.joined and call.bound is None:
-            self.plan.learn_within(self)
+            self.plan.learn_within(self, site)
         return call
 
     def instead(self, gone: Call) -> Call:
@@ -387,9 +387,11 @@ class Run:
         return early.issue(self, node, bound, tree, key)
 
     def hold(self, call: Call) -> bool:
-        """Make an early call known to demands; False if the run is over."""
+        """Make an early call known to demands; False if the run is over, or the program has just made this call."""
         with self._lock:
             if self.closed or self.quiet:
+                return False
+            if any(c.demanded and c.bound is None and not c.joined for c in self._calls.get(call.key, ())):
                 return False
             self._calls.setdefault(call.key, []).append(call)
             self.counts.issued += 1
