@@ -76,7 +76,9 @@ class World:
 
     def node(self, name: str) -> None:
         """First line of every node: note the visit, let Accel follow the run up to here, do what the test wants."""
-        self.visits.append(name)
+        with self.cond:
+            self.visits.append(name)
+            self.cond.notify_all()
         assert accel.settle()
         hook = self.hooks.get(name)
         if hook is not None:

@@ -1,0 +1,369 @@
+"""What is known about components: state in their code, facts, endpoints, identity."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import accel
+from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint, identity_of
+from accel.errors import AccelError
+
+TOTAL = 0
+LOG: list[str] = []
+
+
+def note(text: str) -> str:
+    LOG.append(text)
+    return text
+
+
+def shout(text: str) -> str:
+    return text.upper()
+
+
+class Base:
+    def __init__(self) -> None:
+        self.n = 0
+        self.replies = ["a", "b"]
+        self.seen: dict[str, int] = {}
+        self.source = itertools.count()
+
+    def step(self) -> int:
+        self.n += 1
+        return self.n
+
+    @property
+    def reply(self) -> str:
+        return self.replies.pop(0)
+
+
+class AssignsSelf(Base):
+    def _generate(self, text: str) -> str:
+        self.n += 1
+        return text
+
+
+class AssignsGlobal(Base):
+    def _generate(self, text: str) -> str:
+        global TOTAL
+        TOTAL += 1
+        return text
+
+
+class PopsList(Base):
+    def _generate(self, text: str) -> str:
+        return self.replies.pop(0)
+
+
+class PopsAlias(Base):
+    def _generate(self, text: str) -> str:
+        replies = self.replies
+        return replies.pop(0)
+
+
+class PopsAliasOfAlias(Base):
+    def _generate(self, text: str) -> str:
+        first, _ = self.replies, text
+        second = first
+        return second.pop(0)
+
+
+class PopsWalrus(Base):
+    def _generate(self, text: str) -> str:
+        return replies.pop(0) if (replies := self.replies) else text
+
+
+class PopsGetattr(Base):
+    def _generate(self, text: str) -> str:
+        replies = getattr(self, "replies")  # noqa: B009 - the subject
+        return str(replies.pop(0))
+
+
+class PopsElement(Base):
+    def _generate(self, rows: Any) -> str:
+        for row in rows:
+            row.pop()
+        return ""
+
+
+class DrawsNext(Base):
+    def _generate(self, text: str) -> str:
+        return str(next(self.source))
+
+
+class DrawsDunder(Base):
+    def _generate(self, text: str) -> str:
+        return str(self.source.__next__())
+
+
+class SetsItem(Base):
+    def _generate(self, text: str) -> str:
+        self.seen[text] = 1
+        return text
+
+
+class SetsItemByAttribute(Base):
+    def _generate(self, text: str) -> str:
+        key = shout(text)
+        self.seen[key.__doc__] = 1  # type: ignore[index]
+        return text
+
+
+class CallsMethod(Base):
+    def _generate(self, text: str) -> str:
+        return str(self.step())
+
+
+class ReadsProperty(Base):
+    def _generate(self, text: str) -> str:
+        return self.reply
+
+
+class CallsHelper(Base):
+    def _generate(self, text: str) -> str:
+        return note(text)
+
+
+class CallsSuper(AssignsSelf):
+    def _generate(self, text: str) -> str:
+        return super()._generate(text)
+
+
+class InClosure(Base):
+    def _generate(self, text: str) -> str:
+        return "".join(str(self.step()) for _ in text)
+
+
+class StatefulStream(Base):
+    def _generate(self, text: str) -> str:
+        return text
+
+    def _stream(self, text: str) -> Any:
+        self.n += 1
+        yield text
+
+
+IMPURE = [cls for cls in Base.__subclasses__() if "_generate" in cls.__dict__] + [CallsSuper]
+
+
+class Pure(Base):
+    def _generate(self, text: str) -> str:
+        found = []
+        counts = {}
+        for word in text.split():
+            found.append(shout(word))
+            counts[word] = 1
+        rows = sorted(found)
+        rows.reverse()
+        copy = self.replies[:]
+        copy.pop()
+        return " ".join(rows) + str(counts)
+
+
+IMPURE.remove(Pure) if Pure in IMPURE else None
+
+
+@pytest.mark.parametrize("cls", IMPURE, ids=lambda cls: cls.__name__)
+def test_state_in_the_code_is_found(cls: type[Base]) -> None:
+    facts = facts_of(cls())
+    assert facts.pure is False
+    assert facts.reason.startswith(f"{cls.__name__}.") and "(line " in facts.reason
+
+
+def test_what_a_leaf_made_itself_it_may_change() -> None:
+    assert facts_of(Pure()).pure is True
+
+
+def test_nothing_is_assumed_of_an_unknown_component() -> None:
+    facts = facts_of(Pure())
+    assert (facts.concurrency, facts.local, facts.readonly, facts.owned) == (1, False, False, False)
+    assert (facts.elementwise, facts.streams_equal) == (False, False)
+
+
+# --- facts ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_instance_goes_before_its_class_and_a_class_before_its_bases() -> None:
+    class Parent(Pure):
+        pass
+
+    class Child(Parent):
+        pass
+
+    accel.register(Parent, concurrency=2, local=True, readonly=True)
+    accel.register(Child, concurrency=3, readonly=False)
+    child, other = Child(), Child()
+    assert accel.register(child, concurrency=4) is child
+    assert [facts_of(x).concurrency for x in (child, other, Parent())] == [4, 3, 2]
+    assert [facts_of(x).local for x in (child, other)] == [True, True]
+    assert facts_of(child).readonly is False
+
+
+def test_later_declarations_add_to_earlier_ones() -> None:
+    class Own(Pure):
+        pass
+
+    accel.register(Own, concurrency=2)
+    accel.register(Own, local=True)
+    accel.register(Own, concurrency=5)
+    facts = facts_of(Own())
+    assert (facts.concurrency, facts.local) == (5, True)
+
+
+def test_declared_facts_go_before_what_the_code_shows() -> None:
+    class Counted(AssignsSelf):
+        pass
+
+    assert facts_of(accel.register(Counted(), pure=True)).pure is True
+    assert facts_of(Counted()).pure is False
+
+
+def test_a_listed_name_counts_only_in_its_own_package() -> None:
+    ChatOpenAI = type("ChatOpenAI", (AssignsSelf,), {"__module__": "my_package"})
+    assert facts_of(ChatOpenAI()).pure is False
+    listed = type("ChatOpenAI", (Pure,), {"__module__": "langchain_openai.chat_models"})
+    assert facts_of(listed()).concurrency == 64
+    assert facts_of(type("Sub", (listed,), {})()).concurrency == 1, "a subclass may do anything"
+
+
+def test_facts_are_completed_not_replaced() -> None:
+    facts = Facts(pure=False, reason="mine").over(Facts(pure=True, local=True, reason="theirs"))
+    assert facts == Facts(pure=False, local=True, reason="mine")
+
+
+def test_register_says_what_it_knows() -> None:
+    with pytest.raises(AccelError, match="doesn't know 'purr'; known facts are pure, concurrency, local, readonly"):
+        accel.register(Pure, purr=True)
+    with pytest.raises(AccelError, match="owned"):
+        accel.register(Pure, owned=True)
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])
+def test_register_refuses_a_concurrency_that_is_no_count(number: Any) -> None:
+    with pytest.raises(AccelError, match="at least 1"):
+        accel.register(Pure, concurrency=number)
+
+
+# --- endpoints -----------------------------------------------------------------------------------------------------
+
+
+class Address:
+    """An address object, as HTTP libraries have them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Client:
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://localhost:8000/v1", "localhost:11434", "http://127.0.0.1", "http://[::1]:80/", "https://10.1.2.3/x",
+     "192.168.0.7", "http://user:pass@172.16.0.1:80"],
+)  # fmt: skip
+def test_private_endpoints(address: str) -> None:
+    assert has_private_endpoint(Client(base_url=address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://api.example.com/v1", "http://localhost.example.com", "http://localhost@example.com", "http://8.8.8.8",
+     "http://127.0.0.1.example.com", "http://2130706433", "http://[broken", "", "http://example.com/?x=localhost",
+     "http://example.com#@localhost", "printer.local", "127.0.0.1@example.com"],
+)  # fmt: skip
+def test_public_endpoints(address: str) -> None:
+    assert not has_private_endpoint(Client(base_url=address))
+
+
+def test_an_address_object_counts_too() -> None:
+    client = Client(base_url=Address("https://api.example.com"), host="localhost")
+    assert endpoint_of(client) == "https://api.example.com"
+    assert not has_private_endpoint(client)
+    assert endpoint_of(Client()) is None and not has_private_endpoint(Client())
+
+
+# --- identity ------------------------------------------------------------------------------------------------------
+
+
+class Secret:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_secret_value(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret('****')"
+
+
+@dataclass
+class Options:
+    temperature: float
+
+
+@dataclass(eq=False)
+class Handle:
+    calls: int = 0
+
+
+def identity(**fields: Any) -> Any:
+    return identity_of(Client(**fields), by_object=False)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(1, True), (1, 1.0), ("a", "b"), ([1], [2]), ({"a": 1}, {"a": 2}), (Secret("x"), Secret("y")), ({1}, {2}),
+     ({1: "a"}, {1: "b"}), (b"x", b"y"), (Options(0.1), Options(0.2)), (Handle(), Handle()), (None, "None"),
+     ({"s": Secret("x")}, {"s": Secret("y")}), ([Options(0.1)], [Options(0.2)])],
+)  # fmt: skip
+def test_clients_that_differ_in_a_field_are_not_the_same(left: Any, right: Any) -> None:
+    assert identity(field=left) != identity(field=right)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Secret("x"), lambda: {"a": [1, "x", None]}, lambda: {1, 2, 3}, lambda: Options(0.1), lambda: b"x"],
+)  # fmt: skip
+def test_clients_with_equal_fields_are_the_same(make: Any) -> None:
+    assert identity(field=make()) == identity(field=make())
+    assert hash(identity(field=make())) == hash(identity(field=make()))
+
+
+def test_identity_is_taken_at_its_moment() -> None:
+    client = Client(options=Options(0.1), rows={"a": [1]}, tags={1})
+    before = identity_of(client, by_object=False)
+    client.options.temperature = 0.9  # type: ignore[attr-defined]
+    changed = identity_of(client, by_object=False)
+    client.rows["a"].append(2)  # type: ignore[attr-defined]
+    again = identity_of(client, by_object=False)
+    client.tags.add(2)  # type: ignore[attr-defined]
+    assert len({before, changed, again, identity_of(client, by_object=False)}) == 4
+
+
+def test_a_client_that_holds_itself_has_an_identity() -> None:
+    client = Client(loop=[])
+    client.loop.append(client.loop)  # type: ignore[attr-defined]
+    assert identity_of(client, by_object=False) == identity_of(client, by_object=False)
+
+
+def test_another_class_is_another_client() -> None:
+    class Other(Client):
+        pass
+
+    assert identity_of(Other(a=1), by_object=False) != identity(a=1)
+
+
+def test_stores_are_themselves_only() -> None:
+    store = Client(a=1)
+    assert identity_of(store, by_object=True) == identity_of(store, by_object=True)
+    assert identity_of(store, by_object=True) != identity_of(Client(a=1), by_object=True)
