@@ -28,6 +28,7 @@ from accel.run.run import Run
 from accel.run.settings import Host, Settings
 from accel.run.threads import learner
 from accel.run.topology import END, START, Control, Topology
+from accel.timeline import timeline
 from accel.values import freeze, snapshot
 
 from .components import holds, install_all
@@ -203,6 +204,13 @@ class Accelerated:
     def explain(self) -> str:
         """The learnt graph, the rewritten graph, and for every call site why it is predicted or not."""
         return explain(self._accel.plan)
+
+    def timeline(self, path: str) -> None:
+        """Draw the last run as a self-contained HTML page: calls by kind, early ones marked."""
+        learner.settle(60.0)
+        if self._accel.plan.last is None:
+            raise ConfigurationError("There is no run to draw yet.", "Invoke the graph first.")
+        timeline({"last run": self._accel.plan.last}, path)
 
     def warmup(self, inputs: Iterable[Any], config: RunnableConfig | None = None) -> None:
         """Run the program on these inputs, effects included, and wait until Accel has learnt from them."""
