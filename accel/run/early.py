@@ -18,6 +18,7 @@ from ..values import Tree, freeze
 from . import threads
 from .call import Call
 from .gates import gate_of
+from .permits import nested_refuses
 
 if TYPE_CHECKING:
     from .run import Run
@@ -217,10 +218,14 @@ async def areplay(call: Call) -> AsyncGenerator[Any, None]:
 
 
 def nested(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """A component called by an early call: shared where sharing is allowed, otherwise just made."""
-    if method.copy is None or method.kind != "sync":
-        return wrapped(*args, **kwargs)
+    """A component called by an early call. What may be shared is; what may not run early ends the early call."""
     tree = method.read(component, args, kwargs)
+    reason = nested_refuses(run, method, component, tree)
+    if reason:
+        raise CallCancelled(f"an early call can't go on: {reason}")
+    if method.kind != "sync":
+        return wrapped(*args, **kwargs)
+    assert method.copy is not None
     call, mine = run.share(method, component, tree)
     if not mine:
         return method.copy(call.future.result())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..components import identity_of
+from ..intercept import Method
 from ..ir import Node
+from ..values import Opaque, Tree, leaves
 from .egress import endpoint_key
 from .settings import Bound
 
@@ -64,4 +66,17 @@ def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
     if not bound.facts.local and run.settings.egress == "known":
         if not run.ledger.knows(endpoint_key(bound.component), values):
             return 'its endpoint has not seen all values yet; accelerate(..., egress="inputs") would allow it'
+    return ""
+
+
+def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> str:
+    """Why an early call may not call this component itself; empty if it may. The same rules one level down: a search
+    of a local store must not send its query to a remote embedding model before the program does."""
+    facts = run.facts(component)
+    if method.copy is None or not facts.pure:
+        return f"it calls {type(component).__name__}, which is a primitive of its own"
+    if not facts.local and run.settings.egress == "known":
+        texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
+        if not run.ledger.knows(endpoint_key(component), texts):
+            return f"{type(component).__name__} has not seen all values yet"
     return ""

@@ -145,12 +145,13 @@ class Run:
 
         self._tell(tell)
 
-    def fail(self, visit: Visit) -> None:
+    def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
         visit.failed = True
         with self._lock:
             self.host.control.running[visit.node] = self.host.control.running.get(visit.node, 1) - 1
-        self.plan.note_barrier(visit.node)
+        if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
+            self.plan.note_barrier(visit.node)
         self.silence()
 
     def silence(self) -> None:
@@ -176,8 +177,6 @@ class Run:
                     self.drop(call)
         intercept.count_run(-1)
         self.plan.learn_from(self)
-
-    # --- demands
 
     # --- opening a demand
 

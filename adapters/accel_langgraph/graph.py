@@ -291,8 +291,8 @@ def _watching(cls: type) -> type:
         token = scope.set(Scope(here.run, self._accel_node))
         try:
             output = cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        except BaseException:
-            here.run.fail(visit)
+        except BaseException as error:
+            here.run.fail(visit, error)
             raise
         finally:
             scope.reset(token)
@@ -307,8 +307,8 @@ def _watching(cls: type) -> type:
         token = scope.set(Scope(here.run, self._accel_node))
         try:
             output = await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        except BaseException:
-            here.run.fail(visit)
+        except BaseException as error:
+            here.run.fail(visit, error)
             raise
         finally:
             scope.reset(token)
@@ -334,8 +334,8 @@ def _watching(cls: type) -> type:
                 finally:
                     scope.reset(token)
                 yield output
-        except BaseException:
-            here.run.fail(visit)
+        except BaseException as error:
+            here.run.fail(visit, error)
             raise
         here.run.leave(visit, output)
 

@@ -217,8 +217,11 @@ async def test_vector_store(embeddings: AccelEmbeddings, folder: str) -> None:
     assert scored == await store.asimilarity_search_with_score("dog", k=3)
     assert [score for _, score in scored] == sorted((score for _, score in scored), reverse=True)
     assert store.as_retriever(search_kwargs={"k": 1}).invoke("tax")[0].id == "3"
-    assert (await store.as_retriever(search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.2})
-            .ainvoke("When are taxes due?"))[0].id == "3"
+    assert (
+        await store.as_retriever(
+            search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.2}
+        ).ainvoke("When are taxes due?")
+    )[0].id == "3"
     await store.aadd_texts(["Cats sleep."], ids=["4"])
     assert [document.id for document in store.get_by_ids(["4", "none", "1"])] == ["4", "1"]
     assert store.delete(["4"]) and await store.adelete(filter={"topic": "animal"}) and store.count() == 1
@@ -241,4 +244,3 @@ def test_a_resource_names_the_store_without_its_password() -> None:
     assert "hidden" not in one and "docs" in one and "db" in one
     assert one == AccelVectorStore(fake, "docs", dsn="postgresql://me:other@db:5432/x").accel_resource()
     assert one != AccelVectorStore(fake, "more", dsn="postgresql://me:hidden@db:5432/x").accel_resource()
-
