@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir import Clip, Extract, Graph, Node, Ref, Star
+from ..ir import Clip, Extract, Graph, Node, Ref
 
 
 def decode(graph: Graph) -> Graph:
@@ -21,12 +21,9 @@ def decode(graph: Graph) -> Graph:
 
 def _sees_parts(ref: Ref) -> bool:
     """Whether a beginning of the text is enough for some value of this reference."""
-    seen = False
+    inside = False
     for step in ref.path:
-        if isinstance(step, Extract):
-            seen = True
-        elif isinstance(step, Clip):
+        if inside or isinstance(step, Clip):
             return True
-        elif seen and isinstance(step, int | Star):
-            return True
-    return seen
+        inside = isinstance(step, Extract)
+    return False

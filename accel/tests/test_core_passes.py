@@ -77,8 +77,10 @@ def test_the_text_of_a_graph() -> None:
     store = opaque("store", "ingestion", reason="ingestion is left to the program")
     shown = str(Graph((INPUT, LIST, rich, store)))
     for part in (
-        "for {list.content|lines[*]} first 3 at most distinct; after list; partial decodes; 2 partial prefills; depth 4",
-        r"""messages[0].content: a\n{input.q["two words"][3][*]|json[:500]|strip}{#+1}{join[:5] list.content|lines[*] by '\n[{#+1}] '}""",
+        "for {list.content|lines[*]} first 3 at most distinct; after list; partial decodes; 2 partial prefills; ",
+        "depth 4",
+        r"""messages[0].content: a\n{input.q["two words"][3][*]|json[:500]|strip}{#+1}{join[:5] """,
+        r"""{#+1}{join[:5] list.content|lines[*] by '\n[{#+1}] '}""",
         "each: [- {list.content|lines[*]} for each {list.content|lines[*]}]",
         "opaque: <object>",
         "? ingestion is left to the program",
