@@ -12,8 +12,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import wrapt
-
 from .values import Tree
 
 if TYPE_CHECKING:
@@ -150,6 +148,8 @@ def install(cls: type, method: Method) -> None:
     original = cls.__dict__.get(method.name)
     if not enabled or original is None or key in _installed or not callable(original):
         return
+    import wrapt  # takes longer to import than all of Accel's core
+
     with _lock:
         if key not in _installed:
             _installed[key] = original

@@ -11,8 +11,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import wrapt
-
 from .components import register
 from .errors import ConfigurationError
 from .intercept import METHODS, Method, scope
@@ -48,6 +46,8 @@ def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
         raise ConfigurationError(f"accel.pure takes a function, not {function!r}.", "Declare the function itself.")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ConfigurationError(f"{function!r} yields; a pure function returns.", "Return a list instead.")
+    import wrapt  # see `intercept.install`
+
     method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
     register(function, pure=True, concurrency=concurrency, local=local)
 

@@ -42,7 +42,9 @@ class CallRecord:
     """Prompt and output tokens, where the component tells."""
     retired: bool = False
     issued_s: float | None = None
-    """When the early call that answered it started."""
+    """When the early call that answered it started, and"""
+    answered_s: float | None = None
+    """when it had its result."""
 
     @property
     def ok(self) -> bool:

@@ -126,7 +126,8 @@ def _start_s(call: CallRecord) -> float:
 
 
 def _end_s(call: CallRecord) -> float:
-    return call.ended_s if call.ended_s is not None else call.started_s
+    end = call.answered_s if call.retired and call.answered_s is not None else call.ended_s
+    return end if end is not None else call.started_s
 
 
 def _seconds(trace: Trace) -> float:

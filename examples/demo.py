@@ -107,8 +107,7 @@ class Demo:
 
     def forget_prefixes(self) -> None:
         engine = accel_local.engine(self.llm.engine_config)
-        # vLLM's own call; Accel's engine protocol has none, because applications have no use for it.
-        accel_local.run(engine._llm.reset_prefix_cache())
+        accel_local.run(engine.reset_prefix_cache())
 
     def ask(self, graph: Any, question: str) -> Arm:
         self.forget_prefixes()

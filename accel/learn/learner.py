@@ -207,15 +207,14 @@ class _Builder:
         prediction = predict(node, view.values)
         inputs = [freeze(tree) for tree in prediction.inputs if not has_gap(tree)]
         calls = [c for c in view.open.get(node.site, ()) if c.family == node.method]
-        assigned = _assign(inputs, calls)
-        if assigned is not None:
-            return _Fit(assigned, len(inputs), False)
+        plain = _assign(inputs, calls)
         unique = list(dict.fromkeys(inputs))
-        if len(unique) < len(inputs):
+        if len(unique) < len(inputs) and (plain is None or len(plain) < len(inputs)):
             assigned = _assign(unique, calls)
-            if assigned is not None:
+            # Dropping duplicates explains more than stopping early, if then nothing is left over.
+            if assigned is not None and (plain is None or len(assigned) == len(unique)):
                 return _Fit(assigned, len(unique), True)
-        return _Fit([], len(inputs), False)
+        return _Fit(plain, len(inputs), False) if plain is not None else _Fit([], len(inputs), False)
 
     def _judge(self, node: Node, fits: list[_Fit]) -> Node:
         """Level bounds, confidence and whether it is always demanded."""

@@ -53,6 +53,7 @@ class Plan:
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
         self._misses: Counter[str] = Counter()
+        self._widest: Counter[tuple[str, str]] = Counter()
         self._hopeless: Counter[str] = Counter()
         """By call site: attempts to learn it inside a run that taught nothing."""
         self._lock = threading.Lock()
@@ -93,6 +94,14 @@ class Plan:
         """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
         if self._hopeless[site] < QUIET_AFTER:
             learner.post(lambda: self._learn_within(run, site))
+
+    def _widen(self, node: Node) -> Node:
+        """Remember the most elements any run had, also of runs whose traces are gone."""
+        level = node.level
+        if level is None or level.seen is None:
+            return node
+        most = self._widest[node.site, str(level.domain)] = max(level.seen, self._widest[node.site, str(level.domain)])
+        return node if most == level.seen else replace(node, level=replace(level, seen=most))
 
     # --- on the learner thread
 
@@ -152,7 +161,7 @@ class Plan:
                 return replace(node, confidence="seen", reason="kept missing")
             return node
 
-        learnt = learnt.map(hush)
+        learnt = learnt.map(hush).map(self._widen)
         with self._lock:
             for name in list(self._misses):
                 if name in quiet:

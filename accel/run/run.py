@@ -291,7 +291,7 @@ class Run:
     def _close(self, call: Call, record: CallRecord) -> None:
         record.output, record.tokens = call.output, call.tokens
         record.end, record.ended_s = self.trace.tick(), time.perf_counter()
-        record.issued_s = call.issued_s
+        record.issued_s, record.answered_s = call.issued_s, call.ended_s
 
     def failed(self, call: Call, error: BaseException) -> None:
         """A call raised. A demand that fails silences the run: a retry must get calls of its own."""

@@ -142,15 +142,10 @@ def test_pmap_drops_a_level_over_one() -> None:
 
 
 def test_prune_puts_reads_after_earlier_writes_only() -> None:
-    graph = Graph((
-        INPUT, node("early", "searching", tree=1), opaque("write", "ingestion"), LIST, node("late", "searching", tree=1),
-        opaque("write2", "ingestion"), opaque("unseen", "searching"),
-    ))  # fmt: skip
-    after = prune(graph)
-    assert [(n.name, n.after) for n in after.nodes if n.after] == [
-        ("late", ("write",)),
-        ("unseen", ("write", "write2")),
-    ]
+    early, late = (node(name, "searching", tree=1) for name in ("early", "late"))
+    writes = opaque("write", "ingestion"), opaque("write2", "ingestion")
+    after = prune(Graph((INPUT, early, writes[0], LIST, late, writes[1], opaque("unseen", "searching"))))
+    assert {n.name: n.after for n in after.nodes if n.after} == {"late": ("write",), "unseen": ("write", "write2")}
     assert str(after.by_name["late"]).split("\n")[0] == "late = searching  # verified; after write"
     assert prune(after) is after
 

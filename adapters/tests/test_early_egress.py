@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any, TypedDict
 
-import accel
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from langgraph.graph import END, START, StateGraph
+
+import accel
 
 
 class RemoteEmbeddings(Embeddings):

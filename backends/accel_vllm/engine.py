@@ -4,11 +4,15 @@ Prefix sharing is the stock prefix cache: `prefill` is a request of one output t
 """
 
 import asyncio
+import atexit
 import contextlib
+import functools
 import logging
 import multiprocessing.spawn
 import os
 import re
+import shutil
+import tempfile
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -137,6 +141,11 @@ class VLLMEngine:
         if self._children is not None:
             self._children.end()
 
+    async def reset_prefix_cache(self) -> None:
+        """Forget all cached prompts; benchmarks do this between arms."""
+        if self._llm is not None:
+            await self._llm.reset_prefix_cache()
+
     # Prompts
 
     @property
@@ -260,8 +269,17 @@ def _set_environment(*, offline: bool) -> None:
     """vLLM reads these at import and passes them to its processes. What the user set stays."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_RPC_BASE_PATH", _socket_folder())
     if offline:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@functools.cache
+def _socket_folder() -> str:
+    """Where vLLM's processes meet: one folder for this process, gone with it. vLLM itself leaves its sockets behind."""
+    folder = tempfile.mkdtemp(prefix="accel-vllm-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @contextlib.contextmanager

@@ -1,0 +1,256 @@
+"""Traces in, graphs out: what is learnt from hand-made traces, as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accel.ir import Graph
+from accel.learn.learner import learn
+from accel.record import CallRecord, Trace
+from accel.values import freeze
+
+TOPICS = ("volcanoes of Iceland", "glaciers of Norway")
+ITEMS = {
+    TOPICS[0]: ["the fires of Hekla", "the ashes of Katla", "the craters of Askja"],
+    TOPICS[1]: ["the fields of Jostedal", "the tongues of Svartisen", "the ice caves of Folgefonna"],
+}
+
+
+class Script:
+    """A trace written call by call."""
+
+    def __init__(self, value: Any) -> None:
+        self.trace = Trace(value)
+        self.trace.tick()
+
+    def call(self, site: str, tree: Any, output: Any = None, op: str = "decode", **fields: Any) -> Any:
+        start = self.trace.tick()
+        record = CallRecord(
+            site, "", op, op, op, None, "component", tree, freeze(tree), start, 0.0, end=self.trace.tick(), **fields
+        )
+        record.output = {"content": output} if op == "decode" else output
+        self.trace.calls.append(record)
+        return output
+
+    def done(self) -> Trace:
+        self.trace.completed = True
+        return self.trace
+
+
+def learnt(program: Any, topics: Any = TOPICS) -> Graph:
+    traces = []
+    for topic in topics:
+        script = Script({"q": topic})
+        program(script, topic)
+        traces.append(script.done())
+    return learn(traces)
+
+
+def shown(graph: Graph) -> list[str]:
+    """Heads and inputs of what was called."""
+    return [line.strip() for node in graph.nodes if node.site for line in str(node).split("\n")]
+
+
+def listing(script: Script, topic: str, count: int = 3) -> list[str]:
+    items = ITEMS[topic][:count]
+    script.call("list", f"Name parts of {topic}", "\n".join(f"{i}. {item}" for i, item in enumerate(items, 1)))
+    return items
+
+
+def test_a_template_over_the_input_and_an_earlier_answer() -> None:
+    def program(script: Script, topic: str) -> None:
+        first = script.call("a", f"Describe {topic} in short.", f"All about {topic}, at length")
+        script.call("b", [f"Check: {first}", {"stop": None}], "fine")
+
+    assert shown(learnt(program)) == [
+        "main.decode = decode  # verified",
+        ": Describe {input.q} in short.",
+        "main.decode.2 = decode  # verified",
+        "[0]: Check: {main.decode.content}",
+    ]
+
+
+def test_one_trace_is_no_proof() -> None:
+    graph = learnt(lambda script, topic: script.call("a", f"Describe {topic}", "x"), TOPICS[:1])
+    assert shown(graph)[0] == "main.decode = decode  # seen"
+
+
+def test_two_traces_with_one_input_are_no_proof() -> None:
+    graph = learnt(lambda script, topic: script.call("a", f"Describe {topic}", "x"), (TOPICS[0], TOPICS[0]))
+    assert shown(graph)[0] == "main.decode = decode  # seen"
+
+
+def test_a_loop_over_the_items_of_an_answer() -> None:
+    def program(script: Script, topic: str) -> None:
+        for item in listing(script, topic):
+            script.call("each", f"Explain {item} briefly", f"{item} is big")
+
+    assert shown(learnt(program))[2:] == [
+        "main.decode.2[*] = decode  # verified; for {main.decode.content|numbered[*]} first 3",
+        ": Explain {main.decode.content|numbered[*]} briefly",
+    ]
+
+
+def test_two_iterations_in_one_trace_are_a_loop() -> None:
+    def program(script: Script, topic: str) -> None:
+        for item in listing(script, topic):
+            script.call("each", f"Explain {item} briefly", f"{item} is big")
+
+    graph = learnt(program, TOPICS[:1])
+    assert [node.confidence for node in graph.nodes if node.site == "each"] == ["looped"]
+
+
+def test_a_loop_that_stops_early_is_capped() -> None:
+    def program(script: Script, topic: str) -> None:
+        for item in listing(script, topic)[:2]:
+            script.call("each", f"Explain {item} briefly", f"{item} is big")
+
+    assert "for {main.decode.content|numbered[*]} first 2" in shown(learnt(program))[2]
+
+
+def test_a_loop_that_stops_anywhere_is_capped_at_the_least() -> None:
+    def program(script: Script, topic: str) -> None:
+        for item in listing(script, topic)[: 1 if topic == TOPICS[0] else 2]:
+            script.call("each", f"Explain {item} briefly", f"{item} is big")
+
+    assert "first 1 at most" in shown(learnt(program))[2]
+
+
+@pytest.mark.parametrize(
+    ("paste", "text"),
+    [
+        (lambda items: "; ".join(items), "{join main.decode.content|numbered[*] by '; '}"),
+        (
+            lambda items: "\n".join(f"[{i}] {item}" for i, item in enumerate(items, 1)),
+            r"[1] {join main.decode.content|numbered[*] by '\n[{#+1}] '}",
+        ),
+    ],
+)
+def test_joins(paste: Any, text: str) -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("sum", f"Sum up: {paste(listing(script, topic))}.", "done")
+
+    assert shown(learnt(program))[2:] == ["main.decode.2 = decode  # verified", f": Sum up: {text}."]
+
+
+def test_a_join_is_as_long_as_the_list() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("sum", f"Sum up: {', '.join(listing(script, topic, 3 if topic == TOPICS[0] else 2))}.", "done")
+
+    assert ": Sum up: {join main.decode.content|numbered[*] by ', '}." in shown(learnt(program))
+
+
+def test_a_nested_loop() -> None:
+    def program(script: Script, topic: str) -> None:
+        for item in listing(script, topic, 2):
+            parts = script.call("parts", f"Parts of {item}", f"- upper half of {item}\n- lower half of {item}")
+            for part in parts.split("\n"):
+                script.call("leaf", f"Weigh {part[2:]} now", "heavy")
+
+    graph = learnt(program)
+    assert shown(graph)[4].startswith(
+        "main.decode.3[*] = decode  # verified; for {main.decode.2[*].content|bullets[*]}"
+    )
+    assert shown(graph)[5] == ": Weigh {main.decode.2[*].content|bullets[*]} now"
+
+
+def test_the_same_call_several_times_is_a_repeat() -> None:
+    def program(script: Script, topic: str) -> None:
+        for _ in range(3):
+            script.call("vote", f"Judge {topic}", "yes")
+
+    assert shown(learnt(program))[0] == "main.decode[*] = decode  # verified; for 3 times"
+
+
+def test_a_loop_over_distinct_items() -> None:
+    def program(script: Script, topic: str) -> None:
+        one, two, three = ITEMS[topic]
+        script.call("list", f"Name parts of {topic}", "\n".join([one, two, one, three]))
+        for item in (one, two, three):
+            script.call("each", f"Explain {item} briefly", f"{item} is big")
+
+    assert "distinct" in shown(learnt(program))[2]
+
+
+def test_a_clipped_value() -> None:
+    def program(script: Script, topic: str) -> None:
+        long = script.call(
+            "a", f"Describe {topic}", f"{topic} are known for very many things, and also for others: " * 3
+        )
+        script.call("b", f"Continue: {long[:80]} ...", "x")
+
+    assert ": Continue: {main.decode.content[:80]} ..." in shown(learnt(program))
+
+
+def test_a_short_value_is_told_from_a_literal_by_a_second_trace() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("a", f"In 7 words: {topic[:2]}", "x")
+
+    topics = ("ab", "cd")
+    assert ": In 7 words: {input.q}" in shown(learnt(program, topics))
+
+
+def test_text_from_nowhere_is_opaque() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("a", f"Hash: {sum(map(ord, topic)) * 7919}", "x")
+
+    lines = shown(learnt(program))
+    assert lines == ["main.decode = decode  # opaque", "? its input holds text that no known value explains"]
+
+
+def test_what_is_called_in_some_runs_only_is_not_always() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("a", f"Describe {topic}", "x")
+        if topic == TOPICS[0]:
+            script.call("b", f"Extra for {topic}", "y")
+
+    graph = learnt(program)
+    assert [node.always for node in graph.nodes if node.site] == [True, False]
+
+
+def test_writes_are_left_to_the_program_and_feed_nothing() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("w", {"args": [[topic]]}, None, op="ingestion")
+        script.call("r", {"args": [topic]}, [{"page_content": f"On {topic}"}], op="searching")
+
+    assert shown(learnt(program)) == [
+        "main.ingestion = ingestion  # opaque",
+        "? ingestion is left to the program",
+        "main.searching = searching  # verified",
+        "args[0]: {input.q}",
+    ]
+
+
+def test_failed_calls_teach_nothing() -> None:
+    assert shown(learnt(lambda script, topic: script.call("a", f"Describe {topic}", "x", failed=True))) == []
+
+
+def test_only_what_was_known_before_the_call_explains_it() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("a", f"Use the later {ITEMS[topic][0]}", "x")
+        script.call("b", f"Describe {topic}", ITEMS[topic][0])
+
+    assert shown(learnt(program))[0] == "main.decode = decode  # opaque"
+
+
+def test_a_literal_that_differs_between_runs_stays_out_of_the_graph() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("a", f"User {hash_of(topic)} asks about {topic}", "x")
+
+    def hash_of(topic: str) -> str:
+        return {TOPICS[0]: "alice@example.com", TOPICS[1]: "bob@example.com"}[topic]
+
+    for node in learnt(program).nodes:
+        assert node.confidence != "verified" or not node.site
+
+
+def test_learning_is_deterministic() -> None:
+    def program(script: Script, topic: str) -> None:
+        items = listing(script, topic)
+        for item in items:
+            script.call("each", f"Explain {item} of {topic}", f"{item} is big")
+        script.call("sum", f"Sum up: {'; '.join(items)}.", "done")
+
+    assert len({str(learnt(program)) for _ in range(3)}) == 1
