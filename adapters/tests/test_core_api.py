@@ -1,0 +1,161 @@
+"""What `accelerate` gives back, refuses and restores."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+
+import accel
+from accel import accelerate
+from accel.errors import AccelError, ConfigurationError
+from accel.intercept import is_installed
+from adapters.tests.core_fakes import Chat, State, UnknownChat, World, chain, three, train
+
+TOPIC = "beaches of Portugal"
+
+
+def test_other_things_are_refused_with_what_is_accepted() -> None:
+    with pytest.raises(TypeError) as caught:
+        accelerate(42)
+    assert str(caught.value) == (
+        "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), not int: 42. "
+        "For LangGraph support: pip install 'accelgraph[langgraph]'"
+    )
+    with pytest.raises(TypeError, match="not StateGraph"):
+        accelerate(three(World(), Chat(World())).builder)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"speculate": "wild"}, "speculate='wild' is not known"),
+        ({"egress": "all"}, "egress='all' is not known"),
+        ({"pure_nodes": ["nope"]}, "pure_nodes names 'nope'"),
+        ({"plan": "/nowhere/plan.json"}, "There is no plan at"),
+    ],
+)
+def test_unknown_options_are_refused(options: dict[str, Any], error: str) -> None:
+    world = World()
+    with pytest.raises(ConfigurationError, match=error):
+        accelerate(three(world, Chat(world)), **options)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        accelerate(three(world, Chat(world)), faster=True)  # type: ignore[call-arg]
+
+
+def test_register_errors_name_what_is_known() -> None:
+    with pytest.raises(AccelError, match="known facts are"):
+        accel.register(Chat, fast=True)
+    with pytest.raises(AccelError, match="at least 1"):
+        accel.register(Chat, concurrency=0)
+
+
+def test_accelerating_twice_changes_nothing() -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)))
+    assert accelerate(fast) is fast
+
+
+def test_the_graph_given_is_not_changed() -> None:
+    world = World()
+    graph = three(world, Chat(world))
+    before = (dict(vars(graph)), dict(graph.nodes), {name: dict(vars(node)) for name, node in graph.nodes.items()})
+    fast = accelerate(graph)
+    train(fast)
+    assert (dict(vars(graph)), dict(graph.nodes)) == before[:2]
+    for name, node in graph.nodes.items():
+        assert {key: vars(node)[key] for key in before[2][name]} == before[2][name]
+    assert type(graph) is CompiledStateGraph
+
+
+def test_it_looks_like_the_graph_it_was_made_from() -> None:
+    world = World()
+    graph = three(world, Chat(world))
+    fast = accelerate(graph)
+    assert isinstance(fast, CompiledStateGraph) and isinstance(fast, Pregel)
+    assert type(fast).__name__ == type(graph).__name__ and type(fast).__module__ == type(graph).__module__
+    assert fast.get_graph().draw_mermaid() == graph.get_graph().draw_mermaid()
+    assert fast.get_input_jsonschema() == graph.get_input_jsonschema()
+    assert fast.get_output_jsonschema() == graph.get_output_jsonschema()
+    assert list(fast.nodes) == list(graph.nodes)
+    assert all(fast.nodes[name].bound is graph.nodes[name].bound for name in graph.nodes)
+
+
+@pytest.mark.parametrize("derive", [lambda g: g.with_config(tags=["x"]), lambda g: g.copy()])
+def test_copies_are_accelerated_with_the_same_plan(derive: Any) -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)))
+    train(fast)
+    copy = derive(fast)
+    assert copy is not fast and copy.plan is fast.plan
+    world.hooks["b"] = lambda: world.wait_early("Beta asks: beaches")
+    assert copy.invoke({"q": TOPIC})["b"] == f"answer to <Beta asks: {TOPIC}>"
+
+
+def test_uninstall_restores_the_classes_and_the_graph_goes_on() -> None:
+    class Own(Chat):
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            return self._result(messages, kwargs)
+
+    original = Own.__dict__["_generate"]
+    world = World()
+    fast = accelerate(three(world, Own(world)))
+    assert is_installed(Own, "_generate") and Own.__dict__["_generate"] is not original
+    accel.uninstall()
+    assert Own.__dict__["_generate"] is original and not is_installed(Own, "_generate")
+    assert fast.invoke({"q": TOPIC})["b"] == f"answer to <Beta asks: {TOPIC}>"
+    accel.uninstall()
+
+
+def test_framework_base_classes_are_never_patched() -> None:
+    world = World()
+    accelerate(three(world, UnknownChat(world)))
+    assert not any(is_installed(BaseChatModel, name) for name in dir(BaseChatModel))
+
+
+def test_outside_runs_a_component_is_as_without_accel() -> None:
+    world = World()
+    model = Chat(world)
+    fast = accelerate(three(world, model))
+    train(fast)
+    world.forget()
+    assert model.invoke("Beta asks: something").content == "answer to <Beta asks: something>"
+    assert fast.report().runs == 2
+
+
+def test_off_only_records() -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)), speculate="off")
+    train(fast, ("one topic", "two topics", "three topics"))
+    assert world.texts(early=True) == []
+    assert fast.report().demanded == 9
+    assert "Alpha asks: {input.q}" in fast.explain()
+
+
+def test_the_first_request_gains_inside_a_loop() -> None:
+    world = World()
+    model = Chat(world)
+    world.answer = lambda text: "\n".join(f"part {i} of the list" for i in range(6)) if "List" in text else text
+    seen = threading.Event()
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"List parts of {state['q']}").content}
+
+    def b(state: State) -> State:
+        answers = []
+        for number, line in enumerate(state["a"].split("\n")):
+            if number >= 2:
+                assert accel.settle()
+            if number == 5:
+                world.wait_early("Explain part 5", over=False)
+                seen.set()
+            answers.append(model.invoke(f"Explain {line}").content)
+        return {"b": answers}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    assert fast.invoke({"q": TOPIC})["b"] == [f"Explain part {i} of the list" for i in range(6)]
+    assert seen.is_set() and len(world.texts("Explain")) == 6
