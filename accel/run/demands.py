@@ -84,7 +84,7 @@ async def _async(run: Run, here: Scope, method: Method, component: Any, wrapped:
             result = await asyncio.wrap_future(call.future)
         except asyncio.CancelledError:
             if call.state != "dropped":
-                run.drop(call)  # the program cancelled its demand: the work ends with it
+                run.calls.drop(call)  # the program cancelled its demand: the work ends with it
                 raise
             call = run.instead(call)
         except BaseException:

@@ -68,7 +68,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     gate = gate_of(bound.component)
     if not gate.try_enter_early(call, bound.facts.concurrency or 1):
         return "its component is busy"
-    if not run.hold(call):
+    if not run.calls.hold(call):
         gate.leave_early(call)
         return "the run is over, or the program has just made this call itself"
     rank = EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1)
@@ -99,7 +99,7 @@ def _on_thread(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
     try:
         if threads.before_call is not None:
             threads.before_call()
-        if run.begin(call):
+        if run.calls.begin(call):
             run.entry.copy().run(_body, run, call, args, kwargs, rank)
     finally:
         _leave(run, call)
@@ -125,7 +125,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
 
 
 def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
-    if not run.begin(call):
+    if not run.calls.begin(call):
         _leave(run, call)
         return
 
@@ -163,7 +163,7 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
 
 def _early_failed(run: Run, call: Call, args: Any, kwargs: Any, error: BaseException) -> None:
     if isinstance(error, CallCancelled | asyncio.CancelledError):
-        run.drop(call)
+        run.calls.drop(call)
         if not call.future.done():
             call.future.cancel()
         call.close()
@@ -226,7 +226,7 @@ def nested(run: Run, method: Method, component: Any, wrapped: Callable[..., Any]
     if method.kind != "sync":
         return wrapped(*args, **kwargs)
     assert method.copy is not None
-    call, mine = run.share(method, component, tree)
+    call, mine = run.calls.share(method, component, tree, run.ambient)
     if not mine:
         return method.copy(call.future.result())
     with run.inside(call):

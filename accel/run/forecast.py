@@ -174,7 +174,7 @@ class Forecast:
                 taken_back = True
                 self.run.note_miss(name)
             old.bound = None
-            self.run.drop(old)
+            self.run.calls.drop(old)
         elif element.key is not None and element.key != call.key:
             self.run.note_miss(name)
         element.call = call
@@ -187,7 +187,7 @@ class Forecast:
         element.value = UNKNOWN
         if call is not None:
             call.bound = None
-            self.run.drop(call)
+            self.run.calls.drop(call)
 
     # --- evaluation
 
@@ -236,7 +236,7 @@ class Forecast:
                 changed = True
             element.key = key
             if key is not None:
-                known = self.run.unbound(key)
+                known = self.run.calls.unbound(key)
                 if known is not None:
                     element.call = known
                     known.bound = (node.name, position)

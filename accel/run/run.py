@@ -24,8 +24,9 @@ from ..record import CallRecord, Trace, Visit, call_site
 from ..values import Tree, freeze, snapshot
 from . import demands, early, permits
 from .ambient import Ambient, user_vars
-from .answers import claim, loop_here
+from .answers import loop_here
 from .call import Call
+from .calls import Calls
 from .egress import Ledger, endpoint_key
 from .forecast import Forecast
 from .gates import gate_of
@@ -59,7 +60,8 @@ class Run:
         self.learnt_here = False
         self.forecast: Forecast | None = None
         self._lock = RLock()
-        self._calls: dict[Hashable, list[Call]] = {}
+        self.calls = Calls(self._lock, self.counts)
+        self.calls.accepting = not self.quiet
         self._visits: dict[str, int] = {}
         self.used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
@@ -93,10 +95,9 @@ class Run:
         with self._lock:
             self.graph, self.learnt_here = graph, learnt_here
             forecast = Forecast(self, graph)
-            calls = [call for calls in self._calls.values() for call in calls if call.record is not None]
-            for held in self._calls.values():
-                for call in held:
-                    call.bound = None
+            calls = [call for call in self.calls.all() if call.record is not None]
+            for call in self.calls.all():
+                call.bound = None
             visits = list(self.trace.visits)
         forecast.publish("input", 0, self.trace.input)
         seen: dict[str, int] = {}
@@ -157,11 +158,7 @@ class Run:
     def silence(self) -> None:
         """Drop everything early and issue nothing more in this run."""
         self.quiet = True
-        with self._lock:
-            for call in [call for calls in self._calls.values() for call in calls]:
-                if call.early and not call.demanded:
-                    self.drop(call)
-            self._calls.clear()
+        self.calls.drop_undemanded(forget=True)
 
     def finish(self, completed: bool) -> None:
         """The run ended, raised, was interrupted or abandoned: nothing early is left running."""
@@ -172,9 +169,7 @@ class Run:
             self.trace.completed = completed and not any(visit.failed for visit in self.trace.visits)
             self.closed = True
             self.token.cancel()
-            for call in [call for calls in self._calls.values() for call in calls]:
-                if call.early and not call.demanded:
-                    self.drop(call)
+            self.calls.drop_undemanded(forget=False)
         intercept.count_run(-1)
         self.plan.learn_from(self)
 
@@ -205,15 +200,13 @@ class Run:
             self.trace.calls.append(record)
             self.counts.demanded += 1
             self.used[site] = (component, method)
-            call = None if writes else claim(self._calls.get(key, ()), method, ambient, facts)
-            if call is not None and not call.joined:
-                self.counts.issued -= 1  # taken over before it started
+            call = None if writes else self.calls.claim(key, method, ambient, facts)
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
                 call.state = "running"
                 call.demanded = True
                 if not writes:
-                    self._calls.setdefault(key, []).append(call)
+                    self.calls.add(call)
                 call.record = record
             elif call.record is None:
                 call.record = record
@@ -239,7 +232,7 @@ class Run:
         with self._lock:
             call = Call(gone.method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
             call.state, call.demanded, call.record = "running", True, gone.record
-            self._calls.setdefault(call.key, []).append(call)
+            self.calls.add(call)
         self._tell(lambda forecast: forecast.demanded(call))
         return call
 
@@ -359,9 +352,7 @@ class Run:
     def budget_refuses(self) -> str:
         """Whether early work has used up what it may (invariants 7 and 9)."""
         with self._lock:
-            outstanding = sum(
-                1 for calls in self._calls.values() for c in calls if c.early and c.state in ("queued", "running")
-            )
+            outstanding = self.calls.outstanding()
             budget = self.settings.budget
             if outstanding >= budget.max_outstanding or self.counts.issued >= budget.max_issued:
                 return "the budget of early calls is used up"
@@ -370,40 +361,12 @@ class Run:
                 return "max_concurrency is used up"
         return ""
 
-    def unbound(self, key: Hashable) -> Call | None:
-        """A call with this key that has no place in the graph yet."""
-        with self._lock:
-            for call in self._calls.get(key, ()):
-                if call.bound is None and not (call.over and call.state != "done"):
-                    return call
-        return None
-
     def issue(self, node: Node, tree: Tree, key: Hashable) -> Call | str:
         """Start an early call, or say why not."""
         bound = self.binding(node)
         if bound is None or bound.key(tree) != key:
             return "its component changed"
         return early.issue(self, node, bound, tree, key)
-
-    def hold(self, call: Call) -> bool:
-        """Make an early call known to demands; False if the run is over, or the program has just made this call."""
-        with self._lock:
-            if self.closed or self.quiet:
-                return False
-            if any(c.demanded and c.bound is None and not c.joined for c in self._calls.get(call.key, ())):
-                return False
-            self._calls.setdefault(call.key, []).append(call)
-            self.counts.issued += 1
-            return True
-
-    def begin(self, call: Call) -> bool:
-        """An early call is about to run: False if it was dropped or taken over meanwhile."""
-        with self._lock:
-            if call.state != "queued":
-                return False
-            call.state = "running"
-            call.issued_s = time.perf_counter()
-            return True
 
     def prefill(self, node: Node, tree: Tree) -> bool:
         """Warm the engine's cache with what is known of a prompt; False if the component can't."""
@@ -423,55 +386,15 @@ class Run:
             self._prefilling -= 1
         self.stopped()
 
-    def share(self, method: Method, component: Any, tree: Tree) -> tuple[Call, bool]:
-        """A shareable call made inside an early one: the call, and whether the caller has to run it."""
-        identity = identity_of(component, method.by_object)
-        key = (method.family, identity, freeze(tree))
-        with self._lock:
-            for call in self._calls.get(key, ()):
-                if not (call.over and call.state != "done") and call.loop is None and call.state != "queued":
-                    return call, False
-            call = Call(method, component, identity, tree, key, self.ambient, early=True)
-            call.state = "running"
-            call.nested = True
-            self._calls.setdefault(key, []).append(call)
-        return call, True
-
     def disqualify(self, call: Call, reason: str) -> None:
         """This component turned out not to be fit for early calls."""
         self.plan.disqualified[type(call.component)] = reason
-        self.drop(call)
+        self.calls.drop(call)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold a reference to an early task until it is done: loops only hold weak ones."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def drop(self, call: Call) -> None:
-        """Give up an early call that nobody demanded."""
-        with self._lock:
-            if call.demanded and not call.joined:
-                return
-            if not call.early or (call.over and call.state == "dropped"):
-                return
-            wasted = call.state in ("running", "done") and not call.fed and not call.nested
-            was_over = call.over
-            call.state = "dropped"
-            held = self._calls.get(call.key)
-            if held is not None and call in held:
-                held.remove(call)
-            if wasted:
-                self.counts.wasted += 1
-                self.counts.wasted_tokens += sum(call.tokens)
-            elif call.fed:
-                self.counts.fed += 1
-        if was_over:
-            return
-        call.token.cancel()
-        if call.loop is not None and call.task is not None:
-            call.loop.call_soon_threadsafe(call.task.cancel)
-        call.future.cancel()
-        call.close()
 
     def note_miss(self, name: str) -> None:
         self.counts.missed += 1

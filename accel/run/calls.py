@@ -1,0 +1,125 @@
+"""The calls of one run: issued, demanded or both, found by key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from threading import RLock
+from typing import Any
+
+from ..components import Facts, identity_of
+from ..intercept import Method
+from ..values import Tree, freeze
+from .ambient import Ambient
+from .answers import claim
+from .call import Call
+from .settings import Counts
+
+
+class Calls:
+    """Every change of a call's state that several threads may race for happens here, under one lock."""
+
+    def __init__(self, lock: RLock, counts: Counts) -> None:
+        self.lock = lock
+        self.counts = counts
+        self.accepting = True
+        """False when the run is over or silenced: nothing is issued any more."""
+        self._by_key: dict[Hashable, list[Call]] = {}
+
+    def all(self) -> list[Call]:
+        with self.lock:
+            return [call for calls in self._by_key.values() for call in calls]
+
+    def add(self, call: Call) -> None:
+        with self.lock:
+            self._by_key.setdefault(call.key, []).append(call)
+
+    def claim(self, key: Hashable, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
+        """The call that answers a demand, if there is one; see `answers.claim`."""
+        with self.lock:
+            call = claim(self._by_key.get(key, ()), method, ambient, facts)
+            if call is not None and not call.joined:
+                self.counts.issued -= 1  # taken over before it started
+            return call
+
+    def outstanding(self) -> int:
+        """Early calls that are waiting or running."""
+        return sum(1 for call in self.all() if call.early and call.state in ("queued", "running"))
+
+    def unbound(self, key: Hashable) -> Call | None:
+        """A call with this key that has no place in the graph yet."""
+        with self.lock:
+            for call in self._by_key.get(key, ()):
+                if call.bound is None and not (call.over and call.state != "done"):
+                    return call
+        return None
+
+    def hold(self, call: Call) -> bool:
+        """Make an early call known to demands; False if the run is over, or the program has just made this call."""
+        with self.lock:
+            if not self.accepting:
+                return False
+            if any(c.demanded and c.bound is None and not c.joined for c in self._by_key.get(call.key, ())):
+                return False
+            self._by_key.setdefault(call.key, []).append(call)
+            self.counts.issued += 1
+            return True
+
+    def begin(self, call: Call) -> bool:
+        """An early call is about to run: False if it was dropped or taken over meanwhile."""
+        with self.lock:
+            if call.state != "queued":
+                return False
+            call.state = "running"
+            call.issued_s = time.perf_counter()
+            return True
+
+    def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient) -> tuple[Call, bool]:
+        """A shareable call made inside an early one: the call, and whether the caller has to run it."""
+        identity = identity_of(component, method.by_object)
+        key = (method.family, identity, freeze(tree))
+        with self.lock:
+            for call in self._by_key.get(key, ()):
+                if not (call.over and call.state != "done") and call.loop is None and call.state != "queued":
+                    return call, False
+            call = Call(method, component, identity, tree, key, ambient, early=True)
+            call.state = "running"
+            call.nested = True
+            self._by_key.setdefault(key, []).append(call)
+        return call, True
+
+    def drop(self, call: Call) -> None:
+        """Give up an early call that nobody demanded."""
+        with self.lock:
+            if call.demanded and not call.joined:
+                return
+            if not call.early or (call.over and call.state == "dropped"):
+                return
+            wasted = call.state in ("running", "done") and not call.fed and not call.nested
+            was_over = call.over
+            call.state = "dropped"
+            held = self._by_key.get(call.key)
+            if held is not None and call in held:
+                held.remove(call)
+            if wasted:
+                self.counts.wasted += 1
+                self.counts.wasted_tokens += sum(call.tokens)
+            elif call.fed:
+                self.counts.fed += 1
+        if was_over:
+            return
+        call.token.cancel()
+        if call.loop is not None and call.task is not None:
+            call.loop.call_soon_threadsafe(call.task.cancel)
+        call.future.cancel()
+        call.close()
+
+    def drop_undemanded(self, forget: bool) -> None:
+        """Give up everything early that nobody demanded, and accept no more; `forget`: share nothing either."""
+        with self.lock:
+            self.accepting = False
+            for call in self.all():
+                if call.early and not call.demanded:
+                    self.drop(call)
+            if forget:
+                self._by_key.clear()
