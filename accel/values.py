@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import types
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -142,6 +143,16 @@ def freeze(tree: Tree) -> Hashable:
 def same(left: Tree, right: Tree) -> bool:
     """Tree equality with leaf types."""
     return left is right or freeze(left) == freeze(right)
+
+
+def is_comparable(tree: Tree) -> bool:
+    """Whether equal trees mean equal values: opaque leaves must be functions or classes, which don't change. Other
+    objects are equal by identity and may have changed meanwhile."""
+    if isinstance(tree, dict):
+        return all(map(is_comparable, tree.values()))
+    if isinstance(tree, list):
+        return all(map(is_comparable, tree))
+    return not isinstance(tree, Opaque) or isinstance(tree.obj, type | types.FunctionType | types.BuiltinFunctionType)
 
 
 def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Tree]]:

@@ -61,7 +61,7 @@ def load(path: str) -> Plan:
     try:
         graph = Graph(tuple(_decode_node(node) for node in data["nodes"]))
         verify(graph)
-    except (KeyError, TypeError, ValueError, GraphError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(
             f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
         ) from None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..components import Facts
 from ..intercept import Method, epoch
+from ..values import is_comparable
 from .ambient import Ambient, unchanged
 from .call import Call
 
@@ -17,7 +18,7 @@ def claim(calls: Iterable[Call], method: Method, ambient: Ambient, facts: Facts)
     for call in calls:
         if call.over and call.state != "done":
             continue
-        if call.demanded and (method.copy is None or call.state != "done"):
+        if call.demanded and (method.copy is None or not facts.pure or call.state != "done"):
             continue
         if not may_retire(call, method, ambient, facts):
             continue
@@ -33,7 +34,7 @@ def claim(calls: Iterable[Call], method: Method, ambient: Ambient, facts: Facts)
 
 def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
     """Whether the result of `call` may stand for this demand (invariants 3 and 5)."""
-    if not unchanged(call.ambient, ambient):
+    if not unchanged(call.ambient, ambient) or not is_comparable(call.input):
         return False
     if method.op == "searching":
         same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch

@@ -14,7 +14,7 @@ from .. import engine
 from ..errors import CallCancelled
 from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
 from ..ir import Node
-from ..values import Tree, freeze
+from ..values import Tree, freeze, is_comparable
 from . import threads
 from .call import Call
 from .gates import gate_of
@@ -61,6 +61,8 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     args, kwargs = method.build(bound.component, tree)
     if freeze(method.read(bound.component, args, kwargs)) != freeze(tree):
         return "its input can't be rebuilt exactly"
+    if not is_comparable(tree):
+        return "its input holds an object that may change meanwhile"
     call = Call(method, bound.component, bound.identity, tree, key, run.ambient, early=True)
     if method.op == "searching":
         call.resource = resource_of(bound.component)
@@ -91,6 +93,7 @@ def _leave(run: Run, call: Call) -> None:
 
 def _enter_context(run: Run, call: Call, rank: int) -> None:
     scope.set(Scope(run, call=call, early=True))
+    run.host.set_config()
     engine.cancel_token.set(call.token)
     engine.priority.set(rank)
 

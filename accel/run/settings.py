@@ -63,6 +63,8 @@ class Host:
     """Somebody listens to tokens, so models will be asked to stream."""
     max_concurrency: int | None = None
     loop: asyncio.AbstractEventLoop | None = None
+    set_config: Callable[[], None] = lambda: None
+    """Let components that read the user's configuration find it in the context of an early call."""
     holds: Callable[[Any], str] = lambda component: ""
     """Why the framework would answer a call of this component without calling it (a cache, a rate limiter)."""
     references: Callable[[Any], bool] = lambda component: False

@@ -70,12 +70,19 @@ class Control:
             return f"node {node!r} may not run"
         if node not in self._topology.successors:
             return f"node {node!r} is not part of the graph"
-        if node in self._before and node not in self.passed:
+        if node in self._before:
             return f"the run pauses before node {node!r}"
-        for barrier in self._barriers | self._after:
-            if barrier not in self.passed and node in self._reach[barrier]:
+        for barrier in self._barriers:
+            if node in self._reach[barrier] and self._may_come(barrier):
                 return f"node {barrier!r} comes before and may stop the run"
+        for barrier in self._after:
+            if node in self._reach[barrier]:
+                return f"the run pauses after node {barrier!r}"
         for barrier in self._before:
-            if barrier not in self.passed and node in self._reach[barrier] and not self.running.get(barrier):
+            if node in self._reach[barrier] and not self.running.get(barrier) and self._may_come(barrier):
                 return f"the run pauses before node {barrier!r}"
         return ""
+
+    def _may_come(self, barrier: str) -> bool:
+        """Whether the run may still meet this barrier: not passed yet, or part of a loop."""
+        return barrier not in self.passed or barrier in self._reach[barrier]

@@ -89,7 +89,6 @@ def test_a_pause_after_a_node_holds_what_follows() -> None:
     assert state.refuses("c", True) != ""
 
 
-@pytest.mark.xfail(strict=True, reason="once the node is over, what follows it counts as free to go")
 def test_a_pause_after_a_node_holds_what_follows_also_when_it_is_over() -> None:
     state = control(LINE, after="b")
     state.enter("b")
@@ -97,7 +96,6 @@ def test_a_pause_after_a_node_holds_what_follows_also_when_it_is_over() -> None:
     assert state.refuses("c", True) != ""
 
 
-@pytest.mark.xfail(strict=True, reason="a pause counts as over once its node has run, also where the node comes again")
 def test_a_pause_before_a_node_of_a_loop_comes_again() -> None:
     state = control(LOOP, before="a")
     state.enter("a")

@@ -97,12 +97,22 @@ class Acceleration:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
+        early_config: RunnableConfig = {
+            "configurable": {k: v for k, v in configurable.items() if not k.startswith("__")},
+            "tags": list(given.get("tags") or ()),
+            "metadata": dict(given.get("metadata") or {}),
+        }
+
+        def set_config() -> None:
+            var_child_runnable_config.set(early_config)
+
         host = Host(
             control=control,
             config=config_now,
             streaming="messages" in ([modes] if isinstance(modes, str) else modes or ()),
             max_concurrency=given.get("max_concurrency"),
             loop=loop,
+            set_config=set_config,
             holds=holds,
             references=refers,
         )

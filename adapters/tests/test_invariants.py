@@ -146,7 +146,6 @@ def test_what_register_says_goes_before_what_the_code_says() -> None:
     assert world.texts(early=True) == []
 
 
-@pytest.mark.xfail(strict=True, reason="results of embeddings are shared whether or not they are pure")
 def test_an_impure_embedding_is_called_as_often_as_the_program_calls_it() -> None:
     numbers = itertools.count(1)
 
@@ -257,7 +256,6 @@ def test_a_changed_keyword_is_another_call() -> None:
     assert fast.invoke({"q": TOPIC})["b"] == B + "{'length': 6}"
 
 
-@pytest.mark.xfail(strict=True, reason="an input that holds a mutable object is compared by identity alone")
 def test_an_object_in_the_input_changed_in_place_is_another_call() -> None:
     class Filter:
         level = 1
@@ -338,7 +336,6 @@ def test_a_configurable_value_that_differs_at_the_demand_counts() -> None:
     assert world.texts("Beta asks", early=False) != []
 
 
-@pytest.mark.xfail(strict=True, reason="early calls run without the configuration of their run")
 @pytest.mark.parametrize("user", ["alice", "bob"])
 def test_a_leaf_that_reads_the_configuration_reads_that_of_its_run(user: str) -> None:
     class Personal(Chat):

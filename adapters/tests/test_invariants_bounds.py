@@ -128,9 +128,7 @@ BEFORE, AFTER = {"interrupt_before": ["b"]}, {"interrupt_after": ["a"]}
         (BEFORE, False),
         (BEFORE, True),
         (AFTER, False),
-        pytest.param(
-            AFTER, True, marks=pytest.mark.xfail(strict=True, reason="once a is over, what follows it counts as free")
-        ),
+        (AFTER, True),
     ],
 )
 def test_nothing_is_issued_past_a_static_interrupt(where: dict[str, list[str]], at_run: bool) -> None:
