@@ -6,6 +6,8 @@ almost every input is a template over earlier values, whatever code did the past
 
 from __future__ import annotations
 
+import os.path
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..evaluate import UNKNOWN, enumerate_stars, follow
@@ -140,24 +142,12 @@ class Values:
             return ["", exact, ""]
         found: list[tuple[int, int, list[Source]]] = []
         taken = bytearray(len(text))
-        longest_first = sorted(self._texts, key=len, reverse=True)
-        for value in longest_first:
-            if len(value) < shortest:
-                break
-            at = text.find(value)
-            if at < 0:
-                continue
-            sources = [s for s in self._texts[value] if s.known < before]
-            while at >= 0 and sources:
-                end = at + len(value)
-                if not any(taken[at:end]) and (len(value) >= SHORTEST[0] or _stands_alone(text, at, end)):
-                    taken[at:end] = b"\1" * len(value)
-                    found.append((at, end, sources))
-                at = text.find(value, end)
-        for value in longest_first:
-            if len(value) <= _SEED:
-                break
-            self._cover_clipped(text, value, before, taken, found)
+        near = [v for v in self._texts if len(v) >= shortest and (v if len(v) <= _SEED else v[:_SEED]) in text]
+        places = [place for value in near for place in self._places(text, value, before)]
+        for at, end, sources in sorted(places, key=lambda place: place[0] - place[1]):  # the longest first
+            if not any(taken[at:end]):
+                taken[at:end] = b"\1" * (end - at)
+                found.append((at, end, sources))
         parts: Parts = []
         position = 0
         for at, end, sources in sorted(found, key=lambda item: item[0]):
@@ -166,24 +156,23 @@ class Values:
         parts.append(text[position:])
         return self._fold_joins(parts)
 
-    def _cover_clipped(
-        self, text: str, value: str, before: int, taken: bytearray, found: list[tuple[int, int, list[Source]]]
-    ) -> None:
-        at = text.find(value[:_SEED])
-        if at < 0 or any(taken[at : at + _SEED]):
-            return
-        end = at + _SEED
-        while end < len(text) and end - at < len(value) and text[end] == value[end - at]:
-            end += 1
-        if end - at == len(value):
-            return
-        n = end - at
-        if any(taken[at:end]):
-            return
-        sources = [Source(s.node, (*s.path, Clip(n)), s.known, s.rank) for s in self._texts[value] if s.known < before]
-        if sources:
-            taken[at:end] = b"\1" * n
-            found.append((at, end, sources))
+    def _places(self, text: str, value: str, before: int) -> Iterator[tuple[int, int, list[Source]]]:
+        """Where a value stands in the text, whole or, if it is nowhere whole, cut off at its end."""
+        at = text.find(value)
+        if at >= 0:
+            sources = [s for s in self._texts[value] if s.known < before]
+            while at >= 0 and sources:
+                end = at + len(value)
+                if len(value) >= SHORTEST[0] or _stands_alone(text, at, end):
+                    yield at, end, sources
+                at = text.find(value, end)
+        elif len(value) > _SEED and (at := text.find(value[:_SEED])) >= 0:
+            n = len(os.path.commonprefix([text[at : at + len(value)], value]))
+            clipped = [
+                Source(s.node, (*s.path, Clip(n)), s.known, s.rank) for s in self._texts[value] if s.known < before
+            ]
+            if clipped:
+                yield at, at + n, clipped
 
     def _hole(self, sources: list[Source]) -> Hole:
         hole = Hole({}, {})

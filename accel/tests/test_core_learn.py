@@ -183,7 +183,6 @@ def test_a_clipped_value() -> None:
     assert ": Continue: {main.decode.content[:80]} ..." in shown(learnt(program))
 
 
-@pytest.mark.xfail(strict=True, reason="a known value inside a clipped one is taken first")
 def test_a_clipped_value_that_holds_a_known_one() -> None:
     def program(script: Script, topic: str) -> None:
         answer = f"On {topic}: what is known of old, since always, and what was added to it only recently, a lot"
