@@ -71,7 +71,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     if not gate.try_enter_early(call, bound.facts.concurrency or 1):
         return "its component is busy"
     if not run.calls.hold(call):
-        gate.leave_early(call)
+        _leave(call)
         return "the run is over, or the program has just made this call itself"
     rank = EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1)
     if method.kind in ("sync", "stream"):
@@ -80,14 +80,24 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
         loop = run.host.loop
         assert loop is not None
         call.loop = loop
-        loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs, rank))
+        try:
+            loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs, rank))
+        except RuntimeError:  # the loop is closed: the run was abandoned
+            run.calls.drop(call)
+            _leave(call)
     return call
 
 
-def _leave(run: Run, call: Call) -> None:
+def _leave(call: Call) -> None:
+    """An early call is no longer inside its component: demands that wait for that go on."""
     gate_of(call.component).leave_early(call)
     if not call.left.done():
         call.left.set_result(None)
+
+
+def _ended(run: Run, call: Call) -> None:
+    """As `_leave`, and other early calls may take the place."""
+    _leave(call)
     run.stopped()
 
 
@@ -105,7 +115,7 @@ def _on_thread(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
         if run.calls.begin(call):
             run.entry.copy().run(_body, run, call, args, kwargs, rank)
     finally:
-        _leave(run, call)
+        _ended(run, call)
 
 
 def _body(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
@@ -129,7 +139,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
 
 def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
     if not run.calls.begin(call):
-        _leave(run, call)
+        _ended(run, call)
         return
 
     async def body() -> None:
@@ -150,7 +160,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
         else:
             _early_done(run, call, args, kwargs, result)
         finally:
-            _leave(run, call)
+            _ended(run, call)
 
     assert call.loop is not None
     call.task = call.loop.create_task(body(), context=run.entry.copy())
