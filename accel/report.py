@@ -43,6 +43,11 @@ class Report:
             f"{c.wasted} wasted ({c.wasted_tokens} tokens), {c.fed} only fed predictions, {c.missed} mispredicted, "
             f"{c.prefills} prompts prefilled in parts"
         ]
+        if c.fed:
+            lines.append(
+                f"  {c.fed} early searches could not stand for the program's own; if nobody else writes to the store "
+                "during a run: accel.register(store, readonly=True)"
+            )
         for node in self._plan.graph.nodes:
             if not node.site:
                 continue
