@@ -166,6 +166,7 @@ class Plan:
             for name in list(self._misses):
                 if name in quiet:
                     del self._misses[name]
+            self.reasons = {}
             self.learnt = learnt
             self.graph = self._rewritten(learnt)
 

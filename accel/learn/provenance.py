@@ -110,7 +110,7 @@ class Values:
             if not isinstance(found, list | dict) or not found or (name != "json" and len(found) > 200):
                 continue
             base = (*path, Extract(name))
-            if isinstance(found, list):
+            if isinstance(found, list) and len(found) > 1:
                 self._lists.setdefault(freeze(found), []).append(Source(node, base, known, rank))
             for steps, leaf in leaves(found):
                 if isinstance(leaf, str) or (isinstance(leaf, int | float) and not isinstance(leaf, bool)):

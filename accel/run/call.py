@@ -13,6 +13,7 @@ from ..intercept import Method
 from ..record import CallRecord
 from ..values import Tree
 from .ambient import Ambient
+from .gates import gate_of
 
 State = Literal["queued", "running", "done", "failed", "dropped"]
 
@@ -81,6 +82,13 @@ class Call:
         with self.grew:
             self.chunks.append(chunk)
             self._notify()
+
+    def leave(self) -> None:
+        """An early call is no longer inside its component: demands that wait for that go on. Idempotent."""
+        gate_of(self.component).leave_early(self)
+        with self.grew:
+            if not self.left.done():
+                self.left.set_result(None)
 
     def close(self) -> None:
         """Wake whoever replays the chunks: there are no more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from threading import RLock
 from typing import Any
 
@@ -106,11 +107,15 @@ class Calls:
                 self.counts.wasted_tokens += sum(call.tokens)
             elif call.fed:
                 self.counts.fed += 1
+            never_began = not was_over and call.loop is not None and call.task is None
         if was_over:
             return
+        if never_began:
+            call.leave()  # its loop may be closed, and then nothing else would
         call.token.cancel()
         if call.loop is not None and call.task is not None:
-            call.loop.call_soon_threadsafe(call.task.cancel)
+            with suppress(RuntimeError):  # a closed loop runs nothing any more
+                call.loop.call_soon_threadsafe(call.task.cancel)
         call.future.cancel()
         call.close()
 

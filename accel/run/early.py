@@ -71,7 +71,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     if not gate.try_enter_early(call, bound.facts.concurrency or 1):
         return "its component is busy"
     if not run.calls.hold(call):
-        _leave(call)
+        call.leave()
         return "the run is over, or the program has just made this call itself"
     rank = EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1)
     if method.kind in ("sync", "stream"):
@@ -84,20 +84,13 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
             loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs, rank))
         except RuntimeError:  # the loop is closed: the run was abandoned
             run.calls.drop(call)
-            _leave(call)
+            call.leave()
     return call
 
 
-def _leave(call: Call) -> None:
-    """An early call is no longer inside its component: demands that wait for that go on."""
-    gate_of(call.component).leave_early(call)
-    if not call.left.done():
-        call.left.set_result(None)
-
-
 def _ended(run: Run, call: Call) -> None:
-    """As `_leave`, and other early calls may take the place."""
-    _leave(call)
+    """An early call has left its component, and others may take the place."""
+    call.leave()
     run.stopped()
 
 
