@@ -281,7 +281,11 @@ def _set_environment(*, offline: bool) -> None:
 @functools.cache
 def _socket_folder() -> str:
     """Where vLLM's processes meet: one folder for this process, gone with it. vLLM itself leaves its sockets behind."""
-    folder = tempfile.mkdtemp(prefix="accel-vllm-")
+    for left in Path(tempfile.gettempdir()).glob("accel-vllm-*-*"):
+        owner = left.name.split("-")[2]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            shutil.rmtree(left, ignore_errors=True)  # its process was killed
+    folder = tempfile.mkdtemp(prefix=f"accel-vllm-{os.getpid()}-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
