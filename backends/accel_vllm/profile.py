@@ -1,6 +1,7 @@
 """Measures what a language model costs on this machine, so that a schedule's limit can be computed."""
 
 import asyncio
+import itertools
 import random
 import statistics
 import time
@@ -10,13 +11,14 @@ from accel.engine import LLMEngine, Profile, Sampling
 PREFILL_TOKENS = (64, 128, 256, 512, 1024)
 DECODE_BATCHES = (1, 2, 4, 8, 16)
 DECODE_STEPS = 24
-PROMPT_TOKENS = 64
+PROMPT_TOKENS = 256
+"""The context of the requests that decode: attention over it is part of a step, and programs have some."""
 
 
 async def measure_profile(engine: LLMEngine) -> Profile:
     """Prefill seconds by prompt length and seconds per decode step by requests decoding together, on an idle engine.
 
-    About 25 s for a 135M model in fp32 on two cores. `dataclasses.asdict` of the result is JSON-able.
+    About 45 s for a 135M model in fp32 on two cores. `dataclasses.asdict` of the result is JSON-able.
     """
     dice = random.Random(0)
     longest = engine.max_prompt_tokens - DECODE_STEPS
@@ -30,8 +32,16 @@ async def measure_profile(engine: LLMEngine) -> Profile:
     decode = []
     for batch in DECODE_BATCHES:
         prompts = [_prompt(dice, PROMPT_TOKENS) for _ in range(batch)]
-        finished = await asyncio.gather(*(_answer(engine, prompt, DECODE_STEPS) for prompt in prompts))
-        decode.append((batch, statistics.median(step for steps in finished for step in steps)))
+        # The first ones decode while the last are still prefilled: only steps of the whole batch count.
+        answers = await asyncio.gather(*(_answer(engine, prompt, DECODE_STEPS + 2 * batch) for prompt in prompts))
+        together, apart = max(times[0] for times in answers), min(times[-1] for times in answers)
+        steps = [
+            later - earlier
+            for times in answers
+            for earlier, later in itertools.pairwise(times)
+            if earlier >= together and later <= apart
+        ]
+        decode.append((batch, statistics.median(steps)))
     return Profile(engine="llm", prefill=tuple(prefill), decode=tuple(decode))
 
 
@@ -49,12 +59,9 @@ async def _prefill_s(engine: LLMEngine, prompt: list[int]) -> float:
 
 
 async def _answer(engine: LLMEngine, prompt: list[int], tokens: int) -> list[float]:
-    """Decode `tokens` tokens; seconds per token between deltas, without the first, which includes the prefill."""
-    times: list[float] = []
-    last: float | None = None
-    async for delta in engine.generate(prompt, Sampling(max_tokens=tokens, ignore_end=True)):
-        now = time.perf_counter()
-        if last is not None and delta.tokens:
-            times.append((now - last) / delta.tokens)
-        last = now
-    return times
+    """Decode `tokens` tokens; when each came."""
+    return [
+        time.perf_counter()
+        async for delta in engine.generate(prompt, Sampling(max_tokens=tokens, ignore_end=True))
+        if delta.tokens
+    ]
