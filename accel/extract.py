@@ -39,7 +39,7 @@ def _commas(text: str, done: bool) -> list[str]:
     return [part.strip() for part in (parts if done else parts[:-1]) if part.strip()]
 
 
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # also a string that is still open
 _MAX_STARTS = 16
 
 
@@ -56,7 +56,7 @@ def _json(text: str, done: bool) -> Tree:
                 value = jiter.from_json(text[at:end].encode())
                 return value if done or not isinstance(value, list) else Open(value)
             value = jiter.from_json(text[at:].encode(), partial_mode=True)
-            return value if done else _opened(value, text[-1].isdigit())
+            return value if done else _opened(value, _ends_in_number(text, at))
         except ValueError:
             continue  # a bracket in prose: no continuation makes it JSON
     return None
@@ -73,6 +73,13 @@ def _end_of_container(text: str, at: int) -> int | None:
             if depth == 0:
                 return token.end()
     return None
+
+
+def _ends_in_number(text: str, at: int) -> bool:
+    """Whether the text ends inside a number, and not inside a string that ends in a digit so far."""
+    tokens = list(_TOKENS.finditer(text, at))
+    in_string = tokens[-1].end() == len(text) and tokens[-1].group().startswith('"')
+    return text[-1].isdigit() and not in_string
 
 
 def _opened(value: Tree, in_number: bool) -> Tree:

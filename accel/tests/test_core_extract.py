@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accel.extract import EXTRACTORS, Open, extract
@@ -111,6 +111,8 @@ def test_json_closed_in_a_beginning_stays(
 
 
 @given(containers, st.integers(0, 300), st.integers(0, 300))
+@example([0, "\x1f\x1f"], 3, 12)  # a digit inside a string that is still open
+@example({"a": {"": None}, "b": "]"}, 12, 24)  # a bracket inside a string that is still open
 def test_closed_json_only_grows(value: Any, one: int, other: int) -> None:
     text = json.dumps(value)
     shorter, longer = (extract("json", text[:n], done=False) for n in sorted((one, other)))
