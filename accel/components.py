@@ -331,14 +331,3 @@ def _field(value: Any, depth: int = 0) -> Any:
     if names:
         return [Opaque(type(value)), {name: _field(getattr(value, name, None), depth + 1) for name in names}]
     return Opaque(value)
-
-
-def holds_credential(component: Any) -> bool:
-    """Whether any field is a secret or is named like one."""
-    for name, value in getattr(component, "__dict__", {}).items():
-        if value and (
-            hasattr(value, "get_secret_value")
-            or any(word in name.lower() for word in ("api_key", "token_", "password", "secret"))
-        ):
-            return True
-    return False

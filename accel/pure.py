@@ -19,19 +19,19 @@ from .values import Tree, snapshot, thaw
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _read(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+def read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     return {"args": snapshot(args, exact=True), "kwargs": snapshot(kwargs, exact=True)}
 
 
-def _build(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return tuple(thaw(tree["args"])), thaw(tree["kwargs"])
 
 
 CALL = Method(
-    "__call__", "function", "tool", "sync", _read, _build, snapshot, copy=copy.deepcopy, by_object=True
+    "__call__", "function", "tool", "sync", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
 )  # fmt: skip
 COROUTINE = Method(
-    "__call__", "coroutine", "tool", "async", _read, _build, snapshot, copy=copy.deepcopy, by_object=True
+    "__call__", "coroutine", "tool", "async", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
 )  # fmt: skip
 METHODS.update({(method.family, method.name): method for method in (CALL, COROUTINE)})
 

@@ -63,6 +63,8 @@ class Visit:
     left: Tree = None
     ended_s: float | None = None
     failed: bool = False
+    position: int = 0
+    """How many times the node had run before."""
 
 
 @dataclass(slots=True, eq=False)

@@ -28,10 +28,10 @@ def binding(run: Run, node: Node) -> Bound | None:
         component, method = known
     identity = identity_of(component, method.by_object)
     if used is None and not run.host.references(component):
-        others = list(run.used.values())
-        if all(identity_of(other, m.by_object) != identity for other, m in others if type(other) is type(component)):
-            return None
-        if all(type(other) is not type(component) for other, _ in others):
+        if not any(
+            type(other) is type(component) and identity_of(other, m.by_object) == identity
+            for other, m in list(run.used.values())
+        ):
             return None
     return Bound(component, method, identity, run.facts(component))
 

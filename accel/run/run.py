@@ -100,12 +100,10 @@ class Run:
                 call.bound = None
             visits = list(self.trace.visits)
         forecast.publish("input", 0, self.trace.input)
-        seen: dict[str, int] = {}
         for visit in visits:
-            position = seen[visit.node] = seen.get(visit.node, -1) + 1
-            forecast.publish(f"{visit.node}.in", position, visit.entered)
+            forecast.publish(f"{visit.node}.in", visit.position, visit.entered)
             if visit.end is not None:
-                forecast.publish(f"{visit.node}.out", position, visit.left)
+                forecast.publish(f"{visit.node}.out", visit.position, visit.left)
         for call in sorted(calls, key=lambda c: c.record.start if c.record else 0):
             forecast.demanded(call)
         self.forecast = forecast
@@ -124,10 +122,10 @@ class Run:
         """A framework node starts with this input."""
         visit = Visit(node, self.trace.tick(), snapshot(value), time.perf_counter())
         with self._lock:
-            position = self._visits[node] = self._visits.get(node, -1) + 1
+            visit.position = self._visits[node] = self._visits.get(node, -1) + 1
             self.trace.visits.append(visit)
             self.host.control.enter(node)
-        self._tell(lambda forecast: forecast.publish(f"{node}.in", position, visit.entered))
+        self._tell(lambda forecast: forecast.publish(f"{node}.in", visit.position, visit.entered))
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
@@ -135,13 +133,10 @@ class Run:
         visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), time.perf_counter()
         with self._lock:
             self.host.control.leave(visit.node)
-            position = sum(
-                1 for other in self.trace.visits[: self.trace.visits.index(visit)] if other.node == visit.node
-            )
             again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
 
         def tell(forecast: Forecast) -> None:
-            forecast.publish(f"{visit.node}.out", position, visit.left)
+            forecast.publish(f"{visit.node}.out", visit.position, visit.left)
             forecast.left(visit.node, again)
 
         self._tell(tell)

@@ -19,6 +19,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from accel import intercept
 from accel.intercept import Method, install
+from accel.pure import build_call, read_call
 from accel.values import Tree, add_view, snapshot, thaw
 
 # --- messages -------------------------------------------------------------------------------------------------------
@@ -110,15 +111,11 @@ def _build_messages(manager: Callable[[], Any]) -> Callable[[Any, Tree], tuple[t
 
 
 def _read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    return {"args": snapshot(args, exact=True), "kwargs": snapshot(_own_kwargs(kwargs), exact=True)}
-
-
-def _build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return tuple(thaw(tree["args"])), thaw(tree["kwargs"])
+    return read_call(component, args, _own_kwargs(kwargs))
 
 
 def _build_managed(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args, kwargs = _build_call(component, tree)
+    args, kwargs = build_call(component, tree)
     return args, {**kwargs, "run_manager": RecordingRunManager()}
 
 
@@ -204,7 +201,7 @@ EMBEDDINGS = tuple(
         family=name,
         op="embedding",
         read=_read_call,
-        build=_build_call,
+        build=build_call,
         view=_nothing,
         copy=_copy_vectors,
     )
@@ -213,7 +210,7 @@ SEARCHES = tuple(
     method
     for name in ("similarity_search", "similarity_search_with_score", "max_marginal_relevance_search")
     for method in _twins(
-        name, f"a{name}", family=name, op="searching", read=_read_call, build=_build_call, view=snapshot, by_object=True
+        name, f"a{name}", family=name, op="searching", read=_read_call, build=build_call, view=snapshot, by_object=True
     )
 )
 WRITES = tuple(
@@ -225,7 +222,7 @@ WRITES = tuple(
         family="write",
         op="ingestion",
         read=_read_call,
-        build=_build_call,
+        build=build_call,
         view=snapshot,
         by_object=True,
     )

@@ -6,7 +6,6 @@ ends, and everything else happens at the component boundary.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -24,6 +23,7 @@ from accel.learn.plan import Plan
 from accel.pure import pure
 from accel.report import Report, explain
 from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.answers import loop_here
 from accel.run.run import Run
 from accel.run.settings import Host, Settings
 from accel.run.threads import learner
@@ -93,10 +93,6 @@ class Acceleration:
             current = var_child_runnable_config.get()
             return first if current is None or scope.get() is None else _user_config(current)
 
-        try:
-            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-        except RuntimeError:
-            loop = None
         early_config: RunnableConfig = {
             "configurable": {k: v for k, v in configurable.items() if not k.startswith("__")},
             "tags": list(given.get("tags") or ()),
@@ -111,16 +107,12 @@ class Acceleration:
             config=config_now,
             streaming="messages" in ([modes] if isinstance(modes, str) else modes or ()),
             max_concurrency=given.get("max_concurrency"),
-            loop=loop,
+            loop=loop_here(),
             set_config=set_config,
             holds=holds,
             references=refers,
         )
-        host_entry = host.config
-        host.config = lambda: first
-        run = Run(self.plan, self.settings, host, value)
-        host.config = host_entry
-        return run
+        return Run(self.plan, self.settings, host, value)
 
 
 def _names(given: Any, topology: Topology) -> Iterable[str]:
