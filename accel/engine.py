@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from accel.errors import CallCancelled, RequestError
+from accel.profile import Profile
 
 TokenIds = Sequence[int]
 Vector = Sequence[float]
@@ -139,22 +140,6 @@ class Hit:
     text: str
     metadata: Metadata
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """Measured speed of an engine on this machine: curves of (size, seconds), to be interpolated. JSON-able by asdict.
-
-    `prefill`: (prompt tokens, s). `decode`: (requests decoding together, s for one token of each).
-    `embed`: (texts of `embed_tokens` tokens in one batch, s). `search`: (records in the collection, s).
-    """
-
-    engine: str
-    prefill: tuple[tuple[int, float], ...] = ()
-    decode: tuple[tuple[int, float], ...] = ()
-    embed: tuple[tuple[int, float], ...] = ()
-    embed_tokens: int = 0
-    search: tuple[tuple[int, float], ...] = ()
 
 
 class Engine(Protocol):

@@ -50,6 +50,8 @@ class Method:
     """Prompt and output tokens of a result."""
     prefill: str = ""
     """The component's method that warms its cache with a prompt whose last text is only a prefix, if it has one."""
+    aprefill: str = ""
+    """The same as a coroutine."""
     by_object: bool = False
     """Components of this family are themselves only (stores, retrievers, tools)."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import sys
 import sysconfig
-import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from .clock import now_s
 from .values import Tree
 
 
@@ -74,7 +74,7 @@ class Trace:
     input: Tree = None
     calls: list[CallRecord] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
-    started_s: float = field(default_factory=time.perf_counter)
+    started_s: float = field(default_factory=now_s)
     ended_s: float | None = None
     completed: bool = False
     """Ran to its end: not raised, interrupted or abandoned."""

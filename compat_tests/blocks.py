@@ -124,10 +124,17 @@ def ask_list(w: Writer) -> Lines:
     if want == "lines" and w.rng.random() < 0.5:
         lines = [f"raw_{name} = {asked}.content", f"{name} = [x.strip() for x in raw_{name}.split('\\n') if x.strip()]"]
     if w.rng.random() < 0.3:
-        lines.append(w.rng.choice([
-            f"{name} = {name}[:2]", f"{name} = list(dict.fromkeys({name}))", f"{name} = sorted({name})",
-            f"{name} = [x for x in {name} if len(x) > 9]", f"{name}.reverse()",
-        ]))
+        lines.append(
+            w.rng.choice(
+                [
+                    f"{name} = {name}[:2]",
+                    f"{name} = list(dict.fromkeys({name}))",
+                    f"{name} = sorted({name})",
+                    f"{name} = [x for x in {name} if len(x) > 9]",
+                    f"{name}.reverse()",
+                ]
+            )
+        )
     w.lists.append(name)
     return lines
 
@@ -141,13 +148,22 @@ def loop(w: Writer) -> Lines:
     if style == 0:
         lines = [f"{name} = [{asked}.content for item in {each}]"]
     elif style == 1:
-        lines = [f"{name} = []", f"for position, item in enumerate({each}):", f"    {name}.append({asked}.content)",
-                 f"    effect(key, (position, {name}[-1]))"]
+        lines = [
+            f"{name} = []",
+            f"for position, item in enumerate({each}):",
+            f"    {name}.append({asked}.content)",
+            f"    effect(key, (position, {name}[-1]))",
+        ]
     elif style == 2:
         judge = w.ask("local", w.prompt("item", want="yes or no"))
         stop = w.rng.choice(["break", "continue"])
-        lines = [f"{name} = []", f"for item in {each}:", f'    if "no" in {judge}.content:', f"        {stop}",
-                 f"    {name}.append({asked}.content)"]
+        lines = [
+            f"{name} = []",
+            f"for item in {each}:",
+            f'    if "no" in {judge}.content:',
+            f"        {stop}",
+            f"    {name}.append({asked}.content)",
+        ]
     elif style == 3:
         refine = w.ask(model, 'f"Improve {sofar} with {item}."')
         lines = ['sofar = "nothing"', f"for item in {each}:", f"    sofar = {refine}.content", f"{name} = [sofar]"]
@@ -205,7 +221,7 @@ def chain(w: Writer) -> Lines:
     w.texts.append(name)
     if "parse_json" in built and not get:
         built = f"{model} | StrOutputParser()"
-        return [f"chain = {built}", f'{name} = {call}({w.prompt(variable)}))', f"seen(key, {name})"]
+        return [f"chain = {built}", f"{name} = {call}({w.prompt(variable)}))", f"seen(key, {name})"]
     return [f"chain = {built}", f'{name} = seen(key, {call}({{"topic": {variable}}}))){access}']
 
 
@@ -252,10 +268,18 @@ def write(w: Writer) -> Lines:
         return effect(w)
     w.uses.add("writes")
     text, several = w.text(), w.list()
-    return [w.rng.choice([
-        f"store.add_texts({several})", f"store.add_texts([{text}])", f"store.add_texts([{text}], ids=['x'])",
-        "store.delete(sorted(store.rows)[:1])", f"store.rows['hidden'] = {text}", f"retriever.rows['hidden'] = {text}",
-    ])]
+    return [
+        w.rng.choice(
+            [
+                f"store.add_texts({several})",
+                f"store.add_texts([{text}])",
+                f"store.add_texts([{text}], ids=['x'])",
+                "store.delete(sorted(store.rows)[:1])",
+                f"store.rows['hidden'] = {text}",
+                f"retriever.rows['hidden'] = {text}",
+            ]
+        )
+    ]
 
 
 def write_between(w: Writer) -> Lines:
@@ -274,8 +298,10 @@ def caught(w: Writer) -> Lines:
     name, model, variable = w.fresh("tried"), w.model(), w.text()
     w.texts.append(name)
     return [
-        "try:", f"    {name} = {w.ask(model, w.prompt(variable, fragile=True))}.content",
-        "except ModelError as error:", "    effect(key, ('caught', str(error)))",
+        "try:",
+        f"    {name} = {w.ask(model, w.prompt(variable, fragile=True))}.content",
+        "except ModelError as error:",
+        "    effect(key, ('caught', str(error)))",
         f"    {name} = {w.ask(model, w.prompt(variable))}.content",
     ]
 
@@ -293,8 +319,11 @@ def raises(w: Writer) -> Lines:
     w.uses.add("remote")
     name = w.fresh("guarded")
     w.texts.append(name)
-    return ['if "STOP" in question:', '    raise ValueError(f"blocked {question}")',
-            f"{name} = {w.ask('remote', w.prompt('question'))}.content"]
+    return [
+        'if "STOP" in question:',
+        '    raise ValueError(f"blocked {question}")',
+        f"{name} = {w.ask('remote', w.prompt('question'))}.content",
+    ]
 
 
 def sanitize(w: Writer) -> Lines:
@@ -336,8 +365,12 @@ def mutate(w: Writer) -> Lines:
     if w.rng.random() < 0.5:
         return [w.rng.choice(changes)]
     w.texts.append(f"text_{name}")
-    return [f"{name} = {w.ask(w.model(), w.prompt(variable))}", f"{name}.content += '!'",
-            f"{name}.additional_kwargs['mine'] = key", f"text_{name} = {name}.content"]
+    return [
+        f"{name} = {w.ask(w.model(), w.prompt(variable))}",
+        f"{name}.content += '!'",
+        f"{name}.additional_kwargs['mine'] = key",
+        f"text_{name} = {name}.content",
+    ]
 
 
 def reconfigure(w: Writer) -> Lines:
@@ -369,7 +402,25 @@ def repeat(w: Writer) -> Lines:
 
 
 BLOCKS: dict[Callable[[Writer], Lines], int] = {
-    ask: 6, ask_list: 6, loop: 7, parallel: 2, batch: 1, chain: 3, judge: 2, embed: 2, search: 4, write: 2,
-    write_between: 1, caught: 2, raises: 2, sanitize: 2, tenant: 1, stream: 2, effect: 2, mutate: 2, reconfigure: 1,
-    hidden_input: 1, repeat: 1,
+    ask: 6,
+    ask_list: 6,
+    loop: 7,
+    parallel: 2,
+    batch: 1,
+    chain: 3,
+    judge: 2,
+    embed: 2,
+    search: 4,
+    write: 2,
+    write_between: 1,
+    caught: 2,
+    raises: 2,
+    sanitize: 2,
+    tenant: 1,
+    stream: 2,
+    effect: 2,
+    mutate: 2,
+    reconfigure: 1,
+    hidden_input: 1,
+    repeat: 1,
 }

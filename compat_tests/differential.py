@@ -1,7 +1,7 @@
 """Runs a random program plain and accelerated, and says where they differ.
 
-    python -m compat_tests.differential 1234             # one program: its text, and a smaller one that differs, too
-    python -m compat_tests.differential 0:2000 --step 2  # many: one line of JSON with the counts
+python -m compat_tests.differential 1234             # one program: its text, and a smaller one that differs, too
+python -m compat_tests.differential 0:2000 --step 2  # many: one line of JSON with the counts
 """
 
 from __future__ import annotations
@@ -73,8 +73,13 @@ class Arm:
     def __post_init__(self) -> None:
         self.parts = Parts(self.probe)
         self.stumbled: set[str] = set()
-        namespace = {**self.parts.namespace(), "seen": self.log_seen, "effect": self.log_effect,
-                     "stumble_once": self.stumble_once, "counter": itertools.count()}
+        namespace = {
+            **self.parts.namespace(),
+            "seen": self.log_seen,
+            "effect": self.log_effect,
+            "stumble_once": self.stumble_once,
+            "counter": itertools.count(),
+        }
         self.graph = self.wrap(self.program.build(namespace))
 
     def log_seen(self, key: str, value: Any) -> Any:
@@ -101,8 +106,12 @@ class Arm:
             raise ModelError("try again")
 
     def run(self, position: int, request: Request, runner: asyncio.Runner | None) -> Outcome:
-        given = {"run": f"r{position}", "question": request.question, "items": list(request.items),
-                 "text": request.items[0] if request.items else "nothing"}
+        given = {
+            "run": f"r{position}",
+            "question": request.question,
+            "items": list(request.items),
+            "text": request.items[0] if request.items else "nothing",
+        }
         config = {"configurable": {"user": request.user}}
         context = copy_context()
         context.run(TENANT.set, request.tenant)
@@ -361,8 +370,10 @@ def main() -> int:
                 program, verdict = small, again
             differences = "\n".join(verdict.differences) or "no difference"
             requests = "\n".join(map(str, program.requests))
-            sys.stdout.write(f"=== seed {seed}\n{program.source[len(PRELUDE):]}\n{requests}\n{differences}\n"
-                             f"reproduce: python -m compat_tests.differential {seed}\n")
+            sys.stdout.write(
+                f"=== seed {seed}\n{program.source[len(PRELUDE) :]}\n{requests}\n{differences}\n"
+                f"reproduce: python -m compat_tests.differential {seed}\n"
+            )
     faulthandler.cancel_dump_traceback_later()
     sys.stdout.write(json.dumps(counts) + "\n")
     return bool(counts["mismatches"])

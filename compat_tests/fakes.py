@@ -354,8 +354,12 @@ class Parts:
 
     def stored(self) -> dict[str, object]:
         """What the run left behind in its components."""
-        return {"store": dict(self.store.rows), "retriever": dict(self.retriever.rows), "next": self.scripted.position,
-                "styles": [model.style for model in (self.local, self.follower, self.remote)]}
+        return {
+            "store": dict(self.store.rows),
+            "retriever": dict(self.retriever.rows),
+            "next": self.scripted.position,
+            "styles": [model.style for model in (self.local, self.follower, self.remote)],
+        }
 
 
 def register_fakes(register: Callable[..., object]) -> None:

@@ -197,8 +197,11 @@ def compare(got: list[Entry], want: list[Entry], *, strict_order: bool, mode: st
             counts[mode]["reordered"] += 1
             continue
         what = f"graph {theirs[0]}.{theirs[1]}({theirs[2]})"
-        found += [f"{what}: chunk {i}\n  {mode}: {a}\n  plain: {b}"
-                  for i, (a, b) in enumerate(zip(mine[3], theirs[3], strict=False)) if a != b]
+        found += [
+            f"{what}: chunk {i}\n  {mode}: {a}\n  plain: {b}"
+            for i, (a, b) in enumerate(zip(mine[3], theirs[3], strict=False))
+            if a != b
+        ]
         if len(mine[3]) != len(theirs[3]):
             found.append(f"{what}: {len(mine[3])} chunks instead of {len(theirs[3])}")
         if mine[4] != theirs[4] or mine[:3] != theirs[:3]:

@@ -11,7 +11,7 @@ from typing import Any
 from compat_tests.answers import WORDS
 from compat_tests.blocks import Lines, Writer, indent
 
-PRELUDE = '''
+PRELUDE = """
 import asyncio
 import json
 import operator
@@ -64,7 +64,7 @@ def json_items(answer):
         return json.loads(answer)["items"]
     except ValueError:
         return []
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ class Generator:
         name = self.node(solo=True)
         again = f"again_{name}"
         self.nodes[-1] = replace(
-            self.nodes[-1], tail=tuple(line.replace("{", '{"rounds": state.get("rounds", 0) + 1, ', 1)
-                                       for line in self.nodes[-1].tail)
+            self.nodes[-1],
+            tail=tuple(line.replace("{", '{"rounds": state.get("rounds", 0) + 1, ', 1) for line in self.nodes[-1].tail),
         )
         after = f"after_{name}"
         self.function(again, [], f'return {name!r} if state["rounds"] % 2 else {after!r}')
@@ -239,10 +239,15 @@ class Generator:
         name = self.node(solo=False, blocks=(1, 2))
         spread, after = f"spread_{name}", f"after_{name}"
         limit = self.rng.choice(["", "[:3]"])
-        self.function(spread, [
-            f'sends = [Send({name!r}, {{"run": state["run"], "index": str(index), "question": state["question"],',
-            f'    "text": item, "items": [item]}}) for index, item in enumerate(state["items"]{limit})]',
-        ], f"return sends or [{after!r}]", may_await=False)
+        self.function(
+            spread,
+            [
+                f'sends = [Send({name!r}, {{"run": state["run"], "index": str(index), "question": state["question"],',
+                f'    "text": item, "items": [item]}}) for index, item in enumerate(state["items"]{limit})]',
+            ],
+            f"return sends or [{after!r}]",
+            may_await=False,
+        )
         for source in exits:
             self.wiring.append(f"graph.add_conditional_edges({source!r}, {spread}, [{name!r}, {after!r}])")
         self.wiring.append(f"graph.add_node({after!r}, lambda state: {{'notes': [{after!r}]}})")

@@ -114,8 +114,13 @@ def test_subgraph(parts: Parts, mode: Any) -> None:
 
 def test_drawing_and_schemas_are_unchanged(parts: Parts, compared: Compared) -> None:
     fast = research(parts).compile(name="research")
-    compared(fast.get_graph().draw_mermaid(), fast.get_input_jsonschema(), fast.get_output_jsonschema(), fast.name,
-             type(fast).__name__)
+    compared(
+        fast.get_graph().draw_mermaid(),
+        fast.get_input_jsonschema(),
+        fast.get_output_jsonschema(),
+        fast.name,
+        type(fast).__name__,
+    )
 
 
 def test_send_keeps_order(parts: Parts) -> None:
@@ -138,6 +143,7 @@ def test_reducers_of_parallel_branches(parts: Parts) -> None:
     graph = StateGraph(Topic)
     graph.add_node("join", lambda state: {"answer": parts.local.invoke("Join " + ", ".join(state["notes"])).content})
     for name in ("b", "a", "c"):
+
         def branch(state: Topic, name: str = name) -> Topic:
             return {"notes": [str(parts.local.invoke(f"{name} of {state['topic']}").content)]}
 

@@ -119,8 +119,9 @@ def test_predecessor_interrupts_only_sometimes(parts: Parts) -> None:
 
 def test_cache_policy(parts: Parts) -> None:
     graph = StateGraph(Topic)
-    graph.add_node("ask", lambda state: {"answer": parts.local.invoke(f"Ask {state['topic']}").content},
-                   cache_policy=CachePolicy())
+    graph.add_node(
+        "ask", lambda state: {"answer": parts.local.invoke(f"Ask {state['topic']}").content}, cache_policy=CachePolicy()
+    )
     graph.add_node("more", lambda state: {"notes": [parts.local.invoke(f"More on {state['answer']}").content]})
     graph.add_edge(START, "ask")
     graph.add_edge("ask", "more")

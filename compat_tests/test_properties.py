@@ -28,7 +28,10 @@ def test_accelerated_programs_equal_plain_ones() -> None:
     workers = [
         subprocess.Popen(
             [*command, f"{FIRST_SEED + worker}:{FIRST_SEED + PROGRAMS}", "--step", str(WORKERS)],
-            cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         for worker in range(WORKERS)
     ]
@@ -60,8 +63,10 @@ class RunsTwice(differential.Plain):
 
     def accelerate(self, graph: Any, **options: Any) -> Any:
         invoke = graph.invoke
-        graph.invoke = lambda given, config: (invoke({**given, "items": list(given["items"])}, config),
-                                              invoke(given, config))[1]
+        graph.invoke = lambda given, config: (
+            invoke({**given, "items": list(given["items"])}, config),
+            invoke(given, config),
+        )[1]
         return graph
 
 

@@ -32,7 +32,7 @@ from rich.table import Table
 
 import accel
 import accel_local
-from accel.engine import Profile
+from accel.profile import Profile
 from accel.record import Trace
 from accel.run.run import Counts
 from accel.schedule.limit import Limit, latencies, limit

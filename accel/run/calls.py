@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable
 from contextlib import suppress
 from threading import RLock
 from typing import Any
 
+from ..clock import now_s
 from ..components import Facts, identity_of
 from ..intercept import Method
 from ..values import Tree, freeze
@@ -72,7 +72,7 @@ class Calls:
             if call.state != "queued":
                 return False
             call.state = "running"
-            call.issued_s = time.perf_counter()
+            call.issued_s = now_s()
             return True
 
     def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient) -> tuple[Call, bool]:

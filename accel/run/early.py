@@ -6,7 +6,8 @@ An early call sees a copy of the run's entry context, a cancel token and a prior
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Hashable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -250,24 +251,54 @@ def nested(run: Run, method: Method, component: Any, wrapped: Callable[..., Any]
 
 def prefill(run: Run, bound: Bound, tree: Tree) -> bool:
     """Warm the cache of an engine of ours with the known beginning of a prompt (Ayo, pass 3)."""
-    warm = getattr(bound.component, bound.method.prefill, None) if bound.method.prefill else None
+    loop = run.host.loop
+    name = bound.method.prefill if loop is None else bound.method.aprefill
+    warm = getattr(bound.component, name, None) if name else None
     if warm is None:
         return False
     args, kwargs = bound.method.build(bound.component, tree)
     kwargs.pop("run_manager", None)
+    work = partial(warm, *args, **kwargs)
+    if loop is None:
+        threads.spawn(lambda: _prefill_on_thread(run, work))
+    else:
+        try:
+            loop.call_soon_threadsafe(_prefill_on_loop, run, loop, work)
+        except RuntimeError:  # the loop is closed: the run was abandoned
+            return False
+    return True
 
+
+def _prefill_on_thread(run: Run, work: Callable[[], Any]) -> None:
     def body() -> None:
         engine.cancel_token.set(run.token)
         engine.priority.set(EARLY_PRIORITY)
-        warm(*args, **kwargs)
+        work()
 
-    def work() -> None:
+    try:
+        run.entry.copy().run(body)
+    except Exception:  # noqa: BLE001 - a prefill is only a hint; the demand meets the engine's error itself
+        run.counts.failed_prefills += 1
+    finally:
+        run.prefill_over()
+
+
+def _prefill_on_loop(run: Run, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, int]]) -> None:
+    async def body() -> None:
+        engine.priority.set(EARLY_PRIORITY)
         try:
-            run.entry.copy().run(body)
-        except Exception:  # noqa: BLE001 - a prefill is only a hint; the demand meets the engine's error itself
+            await work()
+        except Exception:  # noqa: BLE001 - as above
             run.counts.failed_prefills += 1
         finally:
+            forget()
             run.prefill_over()
 
-    threads.spawn(work)
-    return True
+    task = loop.create_task(body(), context=run.entry.copy())
+    run.keep(task)
+    forget = run.token.on_cancel(partial(_cancel_task, loop, task))
+
+
+def _cancel_task(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    with suppress(RuntimeError):  # a closed loop runs nothing any more
+        loop.call_soon_threadsafe(task.cancel)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import time
 from collections.abc import Callable, Generator, Hashable
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from .. import engine, intercept
+from ..clock import now_s
 from ..components import Facts, facts_of, identity_of
 from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
@@ -120,7 +120,7 @@ class Run:
 
     def enter(self, node: str, value: Any) -> Visit:
         """A framework node starts with this input."""
-        visit = Visit(node, self.trace.tick(), snapshot(value), time.perf_counter())
+        visit = Visit(node, self.trace.tick(), snapshot(value), now_s())
         with self._lock:
             visit.position = self._visits[node] = self._visits.get(node, -1) + 1
             self.trace.visits.append(visit)
@@ -130,7 +130,7 @@ class Run:
 
     def leave(self, visit: Visit, value: Any) -> None:
         """A framework node returned this value."""
-        visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), time.perf_counter()
+        visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), now_s()
         with self._lock:
             self.host.control.leave(visit.node)
             again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
@@ -160,7 +160,7 @@ class Run:
         with self._lock:
             if self.closed:
                 return
-            self.trace.ended_s = time.perf_counter()
+            self.trace.ended_s = now_s()
             self.trace.completed = completed and not any(visit.failed for visit in self.trace.visits)
             self.closed = True
             self.token.cancel()
@@ -176,7 +176,7 @@ class Run:
 
     def open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any) -> Call:
         """Record the demand and find what answers it: a call to join, or one for the program to run itself."""
-        now = time.perf_counter()
+        now = now_s()
         tree = method.read(component, args, kwargs)
         identity = identity_of(component, method.by_object)
         key = (method.family, identity, freeze(tree))
@@ -259,7 +259,7 @@ class Run:
         output = call.method.view(result) if result is not None else None
         call.output = snapshot(output)
         call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
-        call.ended_s = time.perf_counter()
+        call.ended_s = now_s()
         with self._lock:
             if call.state == "dropped":
                 return
@@ -278,7 +278,7 @@ class Run:
 
     def _close(self, call: Call, record: CallRecord) -> None:
         record.output, record.tokens = call.output, call.tokens
-        record.end, record.ended_s = self.trace.tick(), time.perf_counter()
+        record.end, record.ended_s = self.trace.tick(), now_s()
         record.issued_s, record.answered_s = call.issued_s, call.ended_s
 
     def failed(self, call: Call, error: BaseException) -> None:
@@ -287,10 +287,10 @@ class Run:
             if call.state == "dropped":
                 return
             call.state = "failed"
-            call.ended_s = time.perf_counter()
+            call.ended_s = now_s()
             if call.record is not None:
                 call.record.failed = True
-                call.record.end, call.record.ended_s = self.trace.tick(), time.perf_counter()
+                call.record.end, call.record.ended_s = self.trace.tick(), now_s()
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
         call.close()
@@ -305,7 +305,7 @@ class Run:
         with self._lock:
             if call.record is not None:
                 call.record.failed = True
-                call.record.end, call.record.ended_s = self.trace.tick(), time.perf_counter()
+                call.record.end, call.record.ended_s = self.trace.tick(), now_s()
         self.silence()
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:

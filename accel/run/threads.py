@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 log = logging.getLogger("accel")
 
@@ -19,6 +21,9 @@ _lock = threading.Lock()
 
 def spawn(work: Callable[[], None]) -> None:
     """Run `work` at once on a thread of ours; never waits for a free one."""
+    if issuer.inline:
+        work()
+        return
     with _lock:
         inbox = _idle.pop() if _idle else None
     if inbox is not None:
@@ -55,8 +60,15 @@ class Worker:
         self._thread: threading.Thread | None = None
         self.faults = 0
         """Defects of Accel's own: counted, logged, and never the program's problem (invariant 9)."""
+        self.inline = False
+        self._posted: deque[Callable[[], None]] = deque()
+        self._draining = False
 
     def post(self, work: Callable[[], None]) -> None:
+        if self.inline:
+            self._posted.append(work)
+            self._drain()
+            return
         if self._thread is None or not self._thread.is_alive():
             with self._start:
                 if self._thread is None or not self._thread.is_alive():
@@ -67,12 +79,26 @@ class Worker:
     def _serve(self) -> None:
         while True:
             work = self._inbox.get()
-            try:
-                work()
-            except Exception:  # noqa: BLE001 - see `faults`
-                self.faults += 1
-                log.exception("%s: a defect in Accel; the program is not affected", self._name)
+            self._do(work)
             del work
+
+    def _drain(self) -> None:
+        """In order and one at a time, as on the thread: what work posts comes after it."""
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._posted:
+                self._do(self._posted.popleft())
+        finally:
+            self._draining = False
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:  # noqa: BLE001 - see `faults`
+            self.faults += 1
+            log.exception("%s: a defect in Accel; the program is not affected", self._name)
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""
@@ -85,3 +111,13 @@ issuer = Worker("accel-issuer")
 """Follows what runs publish and issues what has become ready."""
 learner = Worker("accel-learner")
 """Learns from traces, off the hot path."""
+
+
+@contextmanager
+def inline() -> Generator[None, None, None]:
+    """Do all of it at once on whatever thread asks for it: a simulation on one thread repeats exactly."""
+    issuer.inline = learner.inline = True
+    try:
+        yield
+    finally:
+        issuer.inline = learner.inline = False

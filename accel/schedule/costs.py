@@ -1,38 +1,34 @@
-"""What a step of a language model's engine costs, from its measured profile."""
+"""What a step of a language model's engine costs, from its profile."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from ..profile import Profile, at
 
-from ..engine import Profile
-
-Curve = Sequence[tuple[int, float]]
+BATCH_TOKENS, BLOCK_TOKENS, SLOTS = 256, 32, 32
+"""Where the profile doesn't say: the settings of `accel_vllm` on a CPU."""
 
 
 class Costs:
-    """The measured profile as a function: seconds of prompt tokens, and of a step by how many requests decode in it."""
+    """The profile as a function: seconds of prompt tokens, and of a step by how many requests decode in it."""
 
-    def __init__(self, profile: Profile, batch_tokens: int, block_tokens: int, slots: int) -> None:
+    def __init__(self, profile: Profile) -> None:
         if len(profile.prefill) < 2 or not profile.decode:
             raise ValueError("The limit needs a measured profile of the language model: prefill and decode curves.")
-        self.batch_tokens = batch_tokens
-        self.block_tokens = max(1, block_tokens)
-        self.slots = slots
-        (n, at_n), (m, at_m) = profile.prefill[0], profile.prefill[1]
-        self.pass_s = max(0.0, at_n - n * (at_m - at_n) / (m - n))
-        """A step that carries next to nothing."""
-        self._prefill: Curve = ((0, self.pass_s), *profile.prefill)
+        self.batch_tokens = profile.batch_tokens or BATCH_TOKENS
+        self.block_tokens = profile.block_tokens or BLOCK_TOKENS
+        self.slots = profile.slots or SLOTS
+        self.pass_s = profile.pass_s
+        self._prefill = ((0, self.pass_s), *profile.prefill)
         # More requests never take less time; where a measurement says so, the larger batch's is nearer the truth.
-        decode = [(n, min(s for k, s in profile.decode if k >= n)) for n, _ in profile.decode]
-        self._decode: Curve = decode
+        self._decode = tuple((n, min(s for k, s in profile.decode if k >= n)) for n, _ in profile.decode)
 
     def prompt_s(self, first: int, last: int) -> float:
         """Prompt tokens from position `first` up to `last`, beside whatever else the step does."""
-        return _at(self._prefill, last) - _at(self._prefill, first)
+        return at(self._prefill, last) - at(self._prefill, first)
 
     def decode_s(self, requests: int) -> float:
         """One token of each."""
-        return _at(self._decode, requests)
+        return at(self._decode, requests)
 
     def step_s(self, requests: int, prompt_s: float) -> float:
         return (self.decode_s(requests) if requests else self.pass_s) + prompt_s
@@ -40,13 +36,3 @@ class Costs:
     def token_s(self) -> float:
         """Per token in the best batch."""
         return min(self.decode_s(n) / n for n in range(1, self.slots + 1))
-
-
-def _at(curve: Curve, size: int) -> float:
-    """Interpolated; beyond its ends along its last pieces."""
-    if len(curve) == 1:
-        return curve[0][1]
-    right = next((i for i, (n, _) in enumerate(curve) if n >= size), len(curve) - 1)
-    right = max(1, right)
-    (n, at_n), (m, at_m) = curve[right - 1], curve[right]
-    return max(0.0, at_n + (size - n) * (at_m - at_n) / (m - n))

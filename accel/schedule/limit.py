@@ -21,8 +21,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..engine import Profile
 from ..ir import OPS, Graph
+from ..profile import Profile
 from ..record import CallRecord, Trace
 from .costs import Costs
 from .edges import WHOLE, Event, events_of, texts_of
@@ -69,16 +69,13 @@ def limit(
     *,
     latency_s: Mapping[str, float] | None = None,
     certain: Collection[str] | None = None,
-    batch_tokens: int = 256,
-    block_tokens: int = 32,
-    slots: int = 32,
 ) -> Limit:
     """The limit of one completed run. `profile`: the language model's. `latency_s`: seconds by primitive ("searching")
     for all else, see `latencies`; what is missing is measured in this trace. `certain`: framework nodes that are sure
     to run (None: all).
     """
     events = events_of(trace, graph, certain)
-    costs = Costs(profile, batch_tokens, block_tokens, slots)
+    costs = Costs(profile)
     measured = {**latencies([trace]), **(latency_s or {})}
     runs = Runs(events, costs, measured)
     tails = runs.tails()

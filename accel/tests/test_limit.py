@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
-from accel.engine import Profile
 from accel.ir import OPS, STAR, Extract, Graph, Join, Level, Node, Ref, Template
+from accel.profile import Profile
 from accel.record import CallRecord, Trace, Visit
 from accel.schedule.costs import Costs
 from accel.schedule.edges import Event, events_of
@@ -63,7 +64,7 @@ def rules_of(runs: Runs) -> float:
 def test_limit_against_every_order(seed: int) -> None:
     dice = random.Random(seed)
     count = dice.randrange(2, 6)
-    runs = Runs(random_events(dice, count), Costs(PROFILE, 256, 32, 32), {"searching": 0.03})
+    runs = Runs(random_events(dice, count), Costs(PROFILE), {"searching": 0.03})
     found, optimum = rules_of(runs), best_of_all_orders(runs, count)
     assert optimum <= found * (1 + 1e-9)
     assert found <= optimum * 1.05, "the rules miss a much better order"
@@ -73,7 +74,7 @@ def test_limit_against_every_order(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_in_order_is_the_sum_of_its_parts(seed: int) -> None:
     events = random_events(random.Random(seed), 5)
-    runs = Runs(events, Costs(PROFILE, 10_000, 32, 32), {"searching": 0.03})
+    runs = Runs(events, Costs(replace(PROFILE, batch_tokens=10_000)), {"searching": 0.03})
     expected = sum(e.think_s for e in events) + sum(runs.alone_s(n) for n in range(5))
     assert runs.simulate(lambda n: n, False, in_order=True)[0] == pytest.approx(expected)
 
@@ -82,7 +83,7 @@ def test_independent_calls_decode_together() -> None:
     calls = [record("decode", 2 * i, 0.0, 0.0, input=f"{i}", tokens=(64, 11)) for i in range(4)]
     events = [Event(call, (i - 1,) if i else (), 0.0, {}) for i, call in enumerate(calls)]
     events.append(Event(None, (3,)))
-    runs = Runs(events, Costs(PROFILE, 256, 32, 32), {})
+    runs = Runs(events, Costs(PROFILE), {})
     # One step prefills all four and gives their first tokens; ten more steps give the rest, four at a time.
     assert rules_of(runs) == pytest.approx(0.01 + 4 * 0.1 + 10 * 0.016)
     assert runs.unbounded_s() == pytest.approx(0.01 + 0.1 + 10 * 0.01)
@@ -92,7 +93,7 @@ def test_shared_beginnings_are_prefilled_once() -> None:
     text = "x" * 640
     calls = [record("decode", 2 * i, 0.0, 0.0, input=text + str(i), tokens=(64, 1)) for i in range(2)]
     events = [Event(calls[0], (), 0.0, {}), Event(calls[1], (0,), 0.0, {}), Event(None, (1,))]
-    runs = Runs(events, Costs(PROFILE, 64, 32, 32), {})
+    runs = Runs(events, Costs(replace(PROFILE, batch_tokens=64)), {})
     # Whole blocks only, and one token at least is computed again: 32 of 64 come out of the cache.
     assert rules_of(runs) == pytest.approx((0.01 + 0.1) + (0.01 + 0.05))
 

@@ -24,7 +24,7 @@ from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import BaseModel, ConfigDict
 
 import accel_local
-from accel.engine import Constraint, Delta, LLMEngine, Sampling, priority
+from accel.engine import Constraint, Delta, EngineConfig, LLMEngine, Sampling, priority
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest
 from accel_local.models import DEFAULT_LLM
 from accel_vllm import VLLMConfig
@@ -54,14 +54,16 @@ class AccelChatModel(BaseChatModel):
     max_num_seqs: int = 32
     kv_cache_gib: float | None = None
     gpu_memory_utilization: float = 0.9
+    engine: Any = None
+    """The config of another engine (`accel.engine.EngineConfig`); None: vLLM, as the fields above say."""
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         accel_local.prepare()
 
     @property
-    def engine_config(self) -> VLLMConfig:
-        return VLLMConfig(
+    def engine_config(self) -> EngineConfig[LLMEngine]:
+        return self.engine or VLLMConfig(
             model=self.model,
             dtype=self.dtype,
             max_model_len=self.max_model_len,

@@ -179,6 +179,7 @@ def _chat() -> Iterator[Method]:
         "delta": _chat_delta,
         "tokens": _chat_tokens,
         "prefill": "accel_prefill",
+        "aprefill": "accel_aprefill",
     }
     whole = _build_messages(RecordingRunManager)
     streamed = _build_messages(lambda: None)

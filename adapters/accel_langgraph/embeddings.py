@@ -6,7 +6,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict
 
 import accel_local
-from accel.engine import priority, unwrap
+from accel.engine import EmbeddingEngine, EngineConfig, priority, unwrap
 from accel_local.models import DEFAULT_EMBEDDING
 from accel_sentence_transformers import SentenceTransformersConfig
 
@@ -21,14 +21,16 @@ class AccelEmbeddings(BaseModel, Embeddings):
     device: str | None = None
     batch_tokens: int = 2048
     together: bool = True
+    engine: Any = None
+    """The config of another engine (`accel.engine.EngineConfig`); None: sentence-transformers by the fields above."""
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         accel_local.prepare()
 
     @property
-    def engine_config(self) -> SentenceTransformersConfig:
-        return SentenceTransformersConfig(
+    def engine_config(self) -> EngineConfig[EmbeddingEngine]:
+        return self.engine or SentenceTransformersConfig(
             model=self.model, device=self.device, batch_tokens=self.batch_tokens, together=self.together
         )
 

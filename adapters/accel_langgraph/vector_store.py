@@ -9,10 +9,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 import accel_local
-from accel.engine import Hit, Record, priority, unwrap
+from accel.engine import EngineConfig, Hit, Record, priority, unwrap
+from accel.engine import VectorStore as Store
 from accel.errors import ConfigurationError, InvalidRequest
 from accel_langgraph.embeddings import AccelEmbeddings
-from accel_pgvector import PgVectorConfig, PgVectorStore
+from accel_pgvector import PgVectorConfig
 
 
 class AccelVectorStore(VectorStore):
@@ -20,6 +21,7 @@ class AccelVectorStore(VectorStore):
 
     dsn: a Postgres with pgvector; None is an embedded server whose data lies in `folder`, or in the cache.
     temporary: the collection is dropped when the engines shut down. Scores are cosine similarities: higher is nearer.
+    engine: the config of another vector store's engine, which then says all this itself.
     Searches take `filter`, a dict that a document's metadata must contain.
     """
 
@@ -34,6 +36,7 @@ class AccelVectorStore(VectorStore):
         folder: str | None = None,
         dimension: int | None = None,
         temporary: bool = False,
+        engine: EngineConfig[Store] | None = None,
     ) -> None:
         if not collection:
             raise ConfigurationError("A vector store needs a collection name.", "give collection='documents', say")
@@ -43,6 +46,7 @@ class AccelVectorStore(VectorStore):
         self._folder = folder
         self._dimension = dimension
         self._temporary = temporary
+        self._engine = engine
         accel_local.prepare()
 
     @property
@@ -51,9 +55,10 @@ class AccelVectorStore(VectorStore):
 
     def accel_resource(self) -> str:
         """The same for every object that reads and writes the same records; no password."""
-        return f"{self._config(1).place}#{self._collection}"
+        place = self._engine.label if self._engine is not None else self._pgvector(1).place
+        return f"{place}#{self._collection}"
 
-    def engine_config(self) -> PgVectorConfig:
+    def engine_config(self) -> EngineConfig[Store]:
         """Needs to know the dimension: if it was not given, embeds one word."""
         return self._config(self._dimension or self._probe())
 
@@ -179,7 +184,10 @@ class AccelVectorStore(VectorStore):
 
     # The engine
 
-    def _config(self, dimension: int) -> PgVectorConfig:
+    def _config(self, dimension: int) -> EngineConfig[Store]:
+        return self._engine or self._pgvector(dimension)
+
+    def _pgvector(self, dimension: int) -> PgVectorConfig:
         return PgVectorConfig(
             self._collection, dimension, dsn=self._dsn, folder=self._folder, temporary=self._temporary
         )
@@ -194,12 +202,12 @@ class AccelVectorStore(VectorStore):
             return (await accel_local.aengine(self._embedding.engine_config)).dimension
         return len(await self._embedding.aembed_query("dimension"))
 
-    def _store(self, example: Sequence[float] | None = None) -> PgVectorStore:
+    def _store(self, example: Sequence[float] | None = None) -> Store:
         """A vector at hand tells the dimension: the embedding is not asked for what the program never asks it."""
         dimension = self._dimension or (len(example) if example is not None else self._probe())
         return accel_local.engine(self._config(dimension))
 
-    async def _astore(self, example: Sequence[float] | None = None) -> PgVectorStore:
+    async def _astore(self, example: Sequence[float] | None = None) -> Store:
         dimension = self._dimension or (len(example) if example is not None else await self._aprobe())
         return await accel_local.aengine(self._config(dimension))
 

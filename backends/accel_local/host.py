@@ -7,6 +7,7 @@ cancels the coroutine, and with it the engine's request.
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import contextvars
 import logging
 import multiprocessing.util  # noqa: F401  its exit hook kills child processes; older than ours, it runs after ours
@@ -32,13 +33,15 @@ E = TypeVar("E", bound=Engine)
 class _Host:
     """All state is confined to the loop, except `ready`, which other threads only read."""
 
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.loop = loop or asyncio.new_event_loop()
         self.ready: dict[EngineConfig[Any], Engine] = {}
         self._starts: dict[EngineConfig[Any], asyncio.Task[Engine]] = {}  # oldest first
         self._closing = False
-        self.thread = threading.Thread(target=self._run, name="accel-local", daemon=True)
-        self.thread.start()
+        self.thread = threading.current_thread()
+        if loop is None:
+            self.thread = threading.Thread(target=self._run, name="accel-local", daemon=True)
+            self.thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -175,6 +178,11 @@ def stream(source: AsyncGenerator[T, None]) -> Generator[T, None, None]:
 async def astream(source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     """Iterate a host-side generator from any loop. Closing this generator, or cancelling its task, aborts it."""
     host, loop = _get_host(), asyncio.get_running_loop()
+    if loop is host.loop:
+        async with contextlib.aclosing(source):
+            async for produced in source:
+                yield produced
+        return
     items: asyncio.Queue[T | None] = asyncio.Queue()
 
     def put(item: T | None) -> None:
@@ -212,6 +220,26 @@ def _why_cancelled() -> Exception:
     if token is not None and token.cancelled:
         return CallCancelled()
     return EngineClosed("The engines were shut down during the call.")
+
+
+@contextlib.contextmanager
+def hosted_on(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
+    """Serve engines on this loop of the calling thread meanwhile, instead of on a thread of their own; then close them.
+
+    For programs that live on one loop and want to be simulated on it (`accel_sim.virtual`).
+    """
+    global _host
+    with _host_lock:
+        before, _host = _host, _Host(loop)
+        here = _host
+    try:
+        yield
+    finally:
+        try:
+            loop.run_until_complete(here.close())
+        finally:
+            with _host_lock:
+                _host = before
 
 
 def shutdown(timeout_s: float = 30.0) -> None:

@@ -95,4 +95,3 @@ def _name(process: psutil.Process) -> str:
         return " ".join(process.cmdline()) or process.name()
     except psutil.NoSuchProcess:
         return ""
-

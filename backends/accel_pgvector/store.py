@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.engine import Hit, Metadata, Profile, Record, Vector
+from accel.engine import Hit, Metadata, Record, Vector
 from accel.errors import DatabaseError, EngineClosed, InvalidRequest, MissingExtra, RequestError
+from accel.profile import Profile
 from accel_local.threads import Worker
 from accel_pgvector.embedded import EmbeddedPostgres
 
@@ -243,7 +244,7 @@ async def measure_profile(store: PgVectorStore, dimension: int) -> Profile:
         began = time.perf_counter()
         await store.search([vector], 4)
         times.append(time.perf_counter() - began)
-    return Profile(engine="vector_store", search=((await store.count(), statistics.median(times)),))
+    return Profile(engine="searching", search=((await store.count(), statistics.median(times)),), source="measured")
 
 
 def _jsonb(value: Any) -> Any:

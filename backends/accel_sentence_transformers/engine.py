@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accel.engine import Profile, Vector
+from accel.engine import Vector
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
+from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING, model_path
 from accel_local.threads import Worker
 
@@ -172,27 +173,34 @@ class SentenceTransformersEngine:
         rows = self._model.encode(texts, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
         return [row.tolist() for row in rows]
 
+    @property
+    def batch_tokens(self) -> int:
+        return self._config.batch_tokens
+
     async def profile(self) -> Profile:
         if self._profile is None:
             self._profile = await measure_profile(self)
         return self._profile
 
 
-PROFILE_TOKENS = 64
-PROFILE_BATCHES = (1, 2, 4, 8, 16, 32)
+PROFILE_TOKENS = (16, 64, 224)
+PROFILE_BATCHES = (1, 4, 8, 16, 32)
 
 
 async def measure_profile(engine: SentenceTransformersEngine) -> Profile:
-    """Seconds to embed n texts of about 64 tokens at once, on an idle engine. Takes a few seconds."""
+    """Seconds to embed n texts of about so many tokens at once, on an idle engine. Takes some seconds."""
     dice = random.Random(0)
     words = ("river", "stone", "engine", "light", "paper", "garden", "winter", "music", "city", "window")
-    curve = []
-    for batch in PROFILE_BATCHES:
+    table = []
+    most = engine.batch_tokens
+    for tokens, batch in itertools.product(PROFILE_TOKENS, PROFILE_BATCHES):
+        if tokens * batch > max(most, PROFILE_TOKENS[-1]):
+            continue
         times = []
         for _ in range(3):
-            texts = [" ".join(dice.choices(words, k=PROFILE_TOKENS)) for _ in range(batch)]
+            texts = [" ".join(dice.choices(words, k=tokens)) for _ in range(batch)]
             began = time.perf_counter()
             await engine.embed(texts)
             times.append(time.perf_counter() - began)
-        curve.append((batch, statistics.median(times)))
-    return Profile(engine="embedding", embed=tuple(curve), embed_tokens=PROFILE_TOKENS)
+        table.append((batch, tokens, statistics.median(times)))
+    return Profile(engine="embedding", batches=tuple(table), batch_tokens=most, source="measured")

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel.engine import ChatMessage, Constraint, Delta, Profile, Prompt, Sampling, TokenIds, Usage
+from accel.engine import ChatMessage, Constraint, Delta, Prompt, Sampling, TokenIds, Usage
 from accel.errors import (
     AccelError,
     EngineClosed,
@@ -29,6 +29,7 @@ from accel.errors import (
     ModelNotFound,
     RequestError,
 )
+from accel.profile import Profile
 from accel_local.models import model_path
 from accel_local.processes import ChildProcesses, sweep
 from accel_local.threads import Worker
@@ -52,6 +53,7 @@ class VLLMEngine:
         self._encoder: PromptEncoder | None = None
         self._children: ChildProcesses | None = None
         self._block_tokens = 0
+        self._batch_tokens = 0
         self._profile: Profile | None = None
         self._profiling = asyncio.Lock()
         self._closed = False
@@ -122,6 +124,7 @@ class VLLMEngine:
             llm.shutdown(timeout=5)
             raise EngineClosed("The engine was closed while it started.")
         self._block_tokens = int(llm.vllm_config.cache_config.block_size)
+        self._batch_tokens = int(llm.vllm_config.scheduler_config.max_num_batched_tokens)
         return llm
 
     async def close(self) -> None:
@@ -248,7 +251,7 @@ class VLLMEngine:
     async def profile(self) -> Profile:
         async with self._profiling:
             if self._profile is None:
-                self._profile = await measure_profile(self)
+                self._profile = await measure_profile(self, self._batch_tokens, self._config.max_num_seqs)
             return self._profile
 
 

@@ -6,7 +6,8 @@ import random
 import statistics
 import time
 
-from accel.engine import LLMEngine, Profile, Sampling
+from accel.engine import LLMEngine, Sampling
+from accel.profile import Profile
 
 PREFILL_TOKENS = (64, 128, 256, 512, 1024)
 DECODE_BATCHES = (1, 2, 4, 8, 16)
@@ -15,7 +16,7 @@ PROMPT_TOKENS = 256
 """The context of the requests that decode: attention over it is part of a step, and programs have some."""
 
 
-async def measure_profile(engine: LLMEngine) -> Profile:
+async def measure_profile(engine: LLMEngine, batch_tokens: int = 0, slots: int = 0) -> Profile:
     """Prefill seconds by prompt length and seconds per decode step by requests decoding together, on an idle engine.
 
     About 45 s for a 135M model in fp32 on two cores. `dataclasses.asdict` of the result is JSON-able.
@@ -42,7 +43,15 @@ async def measure_profile(engine: LLMEngine) -> Profile:
             if earlier >= together and later <= apart
         ]
         decode.append((batch, statistics.median(steps)))
-    return Profile(engine="llm", prefill=tuple(prefill), decode=tuple(decode))
+    return Profile(
+        engine="llm",
+        prefill=tuple(prefill),
+        decode=tuple(decode),
+        batch_tokens=batch_tokens,
+        block_tokens=engine.cache_block_tokens,
+        slots=slots,
+        source="measured",
+    )
 
 
 def _prompt(dice: random.Random, tokens: int) -> list[int]:
