@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from accel.errors import ConfigurationError
 from accel.ir import OPS, STAR, Extract, Graph, Join, Level, Node, Ref, Template
 from accel.profile import Profile
 from accel.record import CallRecord, Trace, Visit
@@ -99,8 +100,10 @@ def test_shared_beginnings_are_prefilled_once() -> None:
 
 
 def test_profile_without_curves_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="needs 'prefill'"):
+        Profile("llm")
     with pytest.raises(ValueError, match="prefill and decode curves"):
-        limit(Trace(), Graph(), Profile("llm"))
+        limit(Trace(), Graph(), Profile("searching", search=((10, 0.1),)))
 
 
 # --- edges
