@@ -258,6 +258,8 @@ class Node:
     # what passes add
     after: tuple[str, ...] = ()
     """Nodes that must be finished first although no data flows (hazards)."""
+    in_order: bool = False
+    """Its elements go one after the other."""
     needs_partial: bool = False
     """A consumer can start on a part of this output: decode it as a stream."""
     prefills: tuple[int, ...] = ()
@@ -304,6 +306,8 @@ class Node:
         notes = [self.confidence if self.always else f"{self.confidence}, sometimes"]
         if self.level is not None:
             notes.append(f"for {self.level}")
+        if self.in_order:
+            notes.append("in order")
         if self.after:
             notes.append("after " + ", ".join(self.after))
         if self.needs_partial:

@@ -177,7 +177,7 @@ def run(questions: Sequence[str], out: Path) -> int:
         )
     measured = latencies([recorder.plan.last])
     for request in demo.requests:
-        request.limit = limit(request.trace, demo.fast.plan.graph, profile, latency_s=measured)
+        request.limit = limit(request.trace, demo.fast.plan.graph, {"llm": profile}, latency_s=measured)
     write(out, demo, profile, measured)
     timeline({"before": recorder.plan.last, "after": demo.requests[shown].trace}, str(out / "timeline.html"))
     show(demo, out)

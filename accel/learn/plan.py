@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..intercept import Method
 from ..ir import Graph, Node
-from ..passes import rewrite
+from ..passes import PASSES, Pass, rewrite
 from ..record import Trace
 from ..run.settings import Counts
 from ..run.threads import learner
@@ -34,7 +34,8 @@ QUIET_AFTER = 2
 class Plan:
     """Thread-safe; concurrent runs share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
+        self._passes = passes
         self.graph = Graph()
         """The e-graph runs follow."""
         self.learnt = Graph()
@@ -148,7 +149,7 @@ class Plan:
             self._hopeless[site] += 1
 
     def _rewritten(self, learnt: Graph) -> Graph:
-        return rewrite(learnt)
+        return rewrite(learnt, self._passes)
 
     def _adopt(self, learnt: Graph) -> None:
         """Follow a new graph; nodes that kept missing are not predicted until a later trace explains them."""

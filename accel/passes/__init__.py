@@ -11,14 +11,24 @@ from collections.abc import Callable
 from ..ir import Graph, GraphError, verify
 from .decode import decode
 from .depth import depth
-from .pmap import pmap
+from .pmap import in_order, pmap
 from .prefill import prefill
-from .prune import prune
+from .prune import program_order, prune
 
 Pass = Callable[[Graph], Graph]
 
 PASSES: tuple[Pass, ...] = (pmap, prune, prefill, decode, depth)
 """In this order."""
+
+_INSTEAD: dict[Pass, Pass] = {pmap: in_order, prune: program_order}
+"""What holds without a pass whose work is to lift an order."""
+
+
+def without(name: str) -> tuple[Pass, ...]:
+    """The passes with one of them off, to see what it is worth. Raises KeyError for a name that is no pass."""
+    off = {step.__name__: step for step in PASSES}[name]
+    kept = tuple(_INSTEAD.get(step) if step is off else step for step in PASSES)
+    return tuple(step for step in kept if step is not None)
 
 
 def rewrite(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> Graph:

@@ -23,3 +23,8 @@ def pmap(graph: Graph) -> Graph:
 
 def _is_indexed(graph: Graph, node: Node) -> bool:
     return bool(graph.consumers[node.name])
+
+
+def in_order(graph: Graph) -> Graph:
+    """Without pmap: an element waits for the one before it."""
+    return graph.map(lambda node: replace(node, in_order=True) if node.level is not None else node)

@@ -25,3 +25,14 @@ def prune(graph: Graph) -> Graph:
         return node if node.after == wanted else replace(node, after=wanted)
 
     return graph.map(order)
+
+
+def program_order(graph: Graph) -> Graph:
+    """Without pruning: a node waits for all that the program demands before it."""
+    before: list[str] = []
+    after: dict[str, tuple[str, ...]] = {}
+    for node in graph.nodes:
+        if node.op.engine != "none":
+            after[node.name] = tuple(before)
+            before.append(node.name)
+    return graph.map(lambda node: replace(node, after=after[node.name]) if after.get(node.name) else node)

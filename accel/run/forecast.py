@@ -267,7 +267,7 @@ class Forecast:
                 if node.prefills:
                     self._prefill(node, element)
                 continue
-            reason = self._refusal(node, element) or _beyond_seen(node, position)
+            reason = self._refusal(node, element) or _beyond_seen(node, position) or self._out_of_order(node, position)
             if not reason:
                 call = self.run.issue(node, element.input, element.key)
                 if isinstance(call, str):
@@ -286,6 +286,10 @@ class Forecast:
             if has_gap(self.value(name)):
                 return f"waits for {name} to be written"
         return self.run.refuses(node, element.pasted)
+
+    def _out_of_order(self, node: Node, position: int) -> str:
+        before = self.states[node.name].elements[position - 1] if node.in_order and position else None
+        return "waits for the element before it" if before is not None and has_gap(before.value) else ""
 
     def _prefill(self, node: Node, element: Element) -> None:
         known = known_prefix(element.input)

@@ -7,7 +7,7 @@ on it is complete. Control and hazard edges are added; all else is the program's
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..extract import Partial
 from ..ir import OPS, Graph, Node
 from ..record import CallRecord, Trace
 from ..run.forecast import known_prefix
+from ..run.topology import START, Topology
 from ..values import Tree, freeze
 
 WHOLE = 1.0
@@ -39,9 +40,9 @@ class Event:
     """For every event it needs: the share of its prompt, from the beginning, that is known without that event."""
 
 
-def events_of(trace: Trace, graph: Graph, certain: Collection[str] | None = None) -> list[Event]:
-    """All events of a completed run. `certain`: the framework nodes that are sure to run (None: all); calls inside the
-    others wait until the program has entered them."""
+def events_of(trace: Trace, graph: Graph, topology: Topology | None = None) -> list[Event]:
+    """All events of a completed run. `topology`: where control may go; calls inside a framework node wait until it is
+    sure to run (None: all are)."""
     elements = _Elements(trace, graph)
     moments = [("in", visit.node, visit.start, visit.started_s) for visit in trace.visits]
     moments += [
@@ -56,7 +57,7 @@ def events_of(trace: Trace, graph: Graph, certain: Collection[str] | None = None
     ordered.sort(key=lambda entry: entry[0])
     events: list[Event] = []
     numbers: dict[tuple[str, int], int] = {}
-    visited: dict[str, int] = {}
+    control = _ControlEdges(topology)
     for at, time_s, what in ordered:
         number = len(events)
         event = _placed(events, trace, at, time_s)
@@ -67,10 +68,12 @@ def events_of(trace: Trace, graph: Graph, certain: Collection[str] | None = None
                 numbers[place] = number
                 event.needs = elements.needs(what, numbers, event.prefix)
             if event.needs is not None:
-                _add_order(event, events, visited, certain)
+                _add_hazards(event, events)
+                if (number_of := control.edge(what.within)) is not None:
+                    event.needs[number_of] = WHOLE
         else:
             name = f"{what[1]}.{what[0]}"
-            visited[name] = number
+            control.passed(*what, number)
             numbers[(name, sum(1 for known in numbers if known[0] == name))] = number
         events.append(event)
     ended_s = trace.ended_s if trace.ended_s is not None else max((e.ended_s or 0.0 for e in elements.calls), default=0)
@@ -92,18 +95,38 @@ def _placed(events: Sequence[Event], trace: Trace, at: int | None, time_s: float
     return Event(None, tuple(n for n, _ in direct), max(0.0, time_s - known_s))
 
 
-def _add_order(
-    event: Event, events: Sequence[Event], visited: Mapping[str, int], certain: Collection[str] | None
-) -> None:
-    """Hazards (a read comes after earlier writes) and control."""
+def _add_hazards(event: Event, events: Sequence[Event]) -> None:
+    """A read comes after every earlier write."""
     assert event.call is not None and event.needs is not None
     if OPS[event.call.op].effect == "reads":
         for number, other in enumerate(events):
             if other.call is not None and OPS[other.call.op].effect == "writes":
                 event.needs[number] = WHOLE
-    within = event.call.within
-    if certain is not None and within and within not in certain and f"{within}.in" in visited:
-        event.needs[visited[f"{within}.in"]] = WHOLE
+
+
+class _ControlEdges:
+    """From which moment on it is sure that the framework node a call is made in will run (once more)."""
+
+    def __init__(self, topology: Topology | None) -> None:
+        self._topology = topology
+        self._sure: dict[str, int | None] = {}
+        """By framework node, the moment since when its next, or present, visit is sure; None: from the start."""
+        if topology is not None:
+            self._sure = dict.fromkeys(topology.inevitable(START))
+
+    def passed(self, suffix: str, node: str, number: int) -> None:
+        """The program enters or leaves a framework node."""
+        if self._topology is None:
+            return
+        if suffix == "out":
+            self._sure.pop(node, None)
+            return
+        for coming in (node, *self._topology.inevitable(node)):
+            self._sure.setdefault(coming, number)
+
+    def edge(self, within: str) -> int | None:
+        """The moment that calls inside this node wait for, if any."""
+        return self._sure.get(within)
 
 
 class _Elements:

@@ -12,9 +12,10 @@ from accel.errors import ConfigurationError
 from accel.ir import OPS, STAR, Extract, Graph, Join, Level, Node, Ref, Template
 from accel.profile import Profile
 from accel.record import CallRecord, Trace, Visit
-from accel.schedule.costs import Costs
+from accel.run.topology import END, START, Topology
 from accel.schedule.edges import Event, events_of
 from accel.schedule.limit import Limit, Runs, latencies, limit
+from accel.schedule.simulation import Simulation
 
 PROFILE = Profile(
     "llm", prefill=((64, 0.11), (128, 0.21), (512, 0.81)), decode=((1, 0.01), (4, 0.016), (16, 0.04), (32, 0.08))
@@ -45,10 +46,14 @@ def random_events(dice: random.Random, count: int) -> list[Event]:
     return events
 
 
+def made(events: list[Event], profile: Profile) -> Runs:
+    return Runs(events, {"llm": profile}, {"searching": 0.03}, {})
+
+
 def best_of_all_orders(runs: Runs, count: int) -> float:
     orders = itertools.permutations(range(count))
     return min(
-        runs.simulate(lambda number, order=order: order.index(number), eager)[0]  # type: ignore[misc]
+        Simulation(runs, lambda number, order=order: order.index(number), eager).run()[0]  # type: ignore[misc]
         for order in orders
         for eager in (True, False)
     )
@@ -58,14 +63,14 @@ def rules_of(runs: Runs) -> float:
     """What `limit` takes: the best of its rules."""
     tails = runs.tails()
     rules = [lambda n: -tails[n], lambda n: n, runs.alone_s]
-    return min(runs.simulate(rule, eager)[0] for rule in rules for eager in (True, False))
+    return min(Simulation(runs, rule, eager).run()[0] for rule in rules for eager in (True, False))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_limit_against_every_order(seed: int) -> None:
     dice = random.Random(seed)
     count = dice.randrange(2, 6)
-    runs = Runs(random_events(dice, count), Costs(PROFILE), {"searching": 0.03})
+    runs = made(random_events(dice, count), PROFILE)
     found, optimum = rules_of(runs), best_of_all_orders(runs, count)
     assert optimum <= found * (1 + 1e-9)
     assert found <= optimum * 1.05, "the rules miss a much better order"
@@ -75,16 +80,16 @@ def test_limit_against_every_order(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_in_order_is_the_sum_of_its_parts(seed: int) -> None:
     events = random_events(random.Random(seed), 5)
-    runs = Runs(events, Costs(replace(PROFILE, batch_tokens=10_000)), {"searching": 0.03})
+    runs = made(events, replace(PROFILE, batch_tokens=10_000))
     expected = sum(e.think_s for e in events) + sum(runs.alone_s(n) for n in range(5))
-    assert runs.simulate(lambda n: n, False, in_order=True)[0] == pytest.approx(expected)
+    assert Simulation(runs, lambda n: n, False, in_order=True).run()[0] == pytest.approx(expected)
 
 
 def test_independent_calls_decode_together() -> None:
     calls = [record("decode", 2 * i, 0.0, 0.0, input=f"{i}", tokens=(64, 11)) for i in range(4)]
     events = [Event(call, (i - 1,) if i else (), 0.0, {}) for i, call in enumerate(calls)]
     events.append(Event(None, (3,)))
-    runs = Runs(events, Costs(PROFILE), {})
+    runs = made(events, PROFILE)
     # One step prefills all four and gives their first tokens; ten more steps give the rest, four at a time.
     assert rules_of(runs) == pytest.approx(0.01 + 4 * 0.1 + 10 * 0.016)
     assert runs.unbounded_s() == pytest.approx(0.01 + 0.1 + 10 * 0.01)
@@ -94,7 +99,7 @@ def test_shared_beginnings_are_prefilled_once() -> None:
     text = "x" * 640
     calls = [record("decode", 2 * i, 0.0, 0.0, input=text + str(i), tokens=(64, 1)) for i in range(2)]
     events = [Event(calls[0], (), 0.0, {}), Event(calls[1], (0,), 0.0, {}), Event(None, (1,))]
-    runs = Runs(events, Costs(replace(PROFILE, batch_tokens=64)), {})
+    runs = made(events, replace(PROFILE, batch_tokens=64))
     # Whole blocks only, and one token at least is computed again: 32 of 64 come out of the cache.
     assert rules_of(runs) == pytest.approx((0.01 + 0.1) + (0.01 + 0.05))
 
@@ -103,7 +108,7 @@ def test_profile_without_curves_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="needs 'prefill'"):
         Profile("llm")
     with pytest.raises(ValueError, match="prefill and decode curves"):
-        limit(Trace(), Graph(), Profile("searching", search=((10, 0.1),)))
+        limit(Trace(), Graph(), {"llm": Profile("llm", prefill=((10, 0.1),), decode=((1, 0.1),))})
 
 
 # --- edges
@@ -166,7 +171,7 @@ def test_think_time_stays_with_the_program() -> None:
     calls = [event for event in events if event.call is not None]
     assert [round(event.think_s, 3) for event in calls] == [0.1, 0.1, 0.1, 0.1, 0.5]
     assert events[-1].call is None and events[-1].think_s == pytest.approx(0.25)
-    found = limit(trace, graph, PROFILE)
+    found = limit(trace, graph, {"llm": PROFILE})
     assert isinstance(found, Limit) and found.unexplained == 0
     assert found.lower_bound_s <= found.makespan_s <= found.in_order_s
     assert found.makespan_s >= 1.15, "the program thinks for that long, whatever the engines do"
@@ -187,9 +192,9 @@ def test_reads_wait_for_writes() -> None:
 def test_unexplained_calls_wait_for_the_program() -> None:
     trace, graph = example()
     shorter = Graph(graph.nodes[:-1])
-    found = limit(trace, shorter, PROFILE)
+    found = limit(trace, shorter, {"llm": PROFILE})
     assert found.unexplained == 1
-    assert found.makespan_s > limit(trace, graph, PROFILE).makespan_s
+    assert found.makespan_s > limit(trace, graph, {"llm": PROFILE}).makespan_s
 
 
 def test_control_edges_wait_for_the_node() -> None:
@@ -197,7 +202,10 @@ def test_control_edges_wait_for_the_node() -> None:
     for call in trace.calls:
         call.within = "plan"
     free = [e.needs for e in events_of(trace, graph) if e.call is not None]
-    held = [e.needs for e in events_of(trace, graph, certain=()) if e.call is not None]
+    perhaps = Topology({START: frozenset({"plan", END}), "plan": frozenset({END})})
+    held = [e.needs for e in events_of(trace, graph, perhaps) if e.call is not None]
+    sure = Topology({START: frozenset({"plan"}), "plan": frozenset({END})})
+    assert [e.needs for e in events_of(trace, graph, sure) if e.call is not None] == free
     assert free[0] == {} and held[0] == {0: 1.0}
 
 
