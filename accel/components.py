@@ -166,7 +166,7 @@ _MUTATORS = frozenset(
 _DRAWS = frozenset(("next", "anext", "setattr", "random"))
 _LEAVES = (
     "_generate _agenerate _stream _astream _call _acall embed_query embed_documents aembed_query aembed_documents "
-    "_get_relevant_documents _aget_relevant_documents similarity_search"
+    "_get_relevant_documents _aget_relevant_documents similarity_search compress_documents acompress_documents"
 ).split()
 
 

@@ -177,7 +177,7 @@ def run(questions: Sequence[str], out: Path) -> int:
         )
     measured = latencies([recorder.plan.last])
     for request in demo.requests:
-        request.limit = limit(request.trace, demo.fast.plan.graph, {"llm": profile}, latency_s=measured)
+        request.limit = limit(request.trace, {"llm": profile}, latency_s=measured)
     write(out, demo, profile, measured)
     timeline({"before": recorder.plan.last, "after": demo.requests[shown].trace}, str(out / "timeline.html"))
     show(demo, out)
@@ -282,7 +282,6 @@ def _limit(found: Limit | None) -> dict[str, Any]:
         "lower_bound_s": found.lower_bound_s,
         "in_order_s": found.in_order_s,
         "rule": found.rule,
-        "unexplained_calls": found.unexplained,
         "schedule": [
             {
                 "primitive": placed.call.op,

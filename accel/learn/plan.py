@@ -17,6 +17,7 @@ from ..passes import PASSES, Pass, rewrite
 from ..record import Trace
 from ..run.settings import Counts
 from ..run.threads import learner
+from ..run.topology import Topology
 from ..values import freeze
 from .learner import explains, learn
 
@@ -43,6 +44,8 @@ class Plan:
         self.bindings: dict[str, tuple[Any, Method]] = {}
         self.barriers: set[str] = set()
         """Framework nodes that ever raised or interrupted."""
+        self.topology: Topology | None = None
+        """Where control may go in the program, set by the adapter."""
         self.disqualified: dict[type, str] = {}
         self.runs = 0
         self.total = Counts()

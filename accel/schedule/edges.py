@@ -1,25 +1,30 @@
 """A recorded run as events with their true edges: what every call had to wait for, whoever schedules it.
 
-Data edges come from the graph's templates, evaluated on the run with one source at a time taken away: an input that is
-complete all the same doesn't need that source, and of a streamed text it needs what came before the point from which
-on it is complete. Control and hazard edges are added; all else is the program's own order and its time to think.
+Data edges come from the values alone, not from what was learnt: an input needs the earliest output that a text in it
+was taken from (a whole answer, a line of it, a field of its JSON, a found passage), and of a streamed answer only the
+part up to there. What leaves no text behind (a yes, a count) makes no data edge, so that a schedule is judged too
+strictly rather than too kindly. Control and hazard edges are added; all else is the program's own order and its time to
+think.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..evaluate import UNKNOWN, Prediction, has_gap, predict
-from ..extract import Partial
-from ..ir import OPS, Graph, Node
+from ..extract import extract
+from ..ir import OPS
 from ..record import CallRecord, Trace
-from ..run.forecast import known_prefix
 from ..run.topology import START, Topology
-from ..values import Tree, freeze
+from ..values import Tree
 
 WHOLE = 1.0
+SHORTEST = 4
+"""Characters of a text that can be told from chance;"""
+WORDLIKE = 12
+"""shorter ones than this count only as whole words."""
 
 
 @dataclass(eq=False)
@@ -35,49 +40,46 @@ class Event:
     think_s: float = 0.0
     needs: dict[int, float] | None = None
     """Which events its input is made of, and from what share of their output (0 to 1) on the input is complete.
-    None: nothing explains the input, so it is known only when the program has made the call."""
+    None: the program alone may make this call."""
     prefix: dict[int, float] = field(default_factory=dict)
     """For every event it needs: the share of its prompt, from the beginning, that is known without that event."""
 
 
-def events_of(trace: Trace, graph: Graph, topology: Topology | None = None) -> list[Event]:
+def events_of(trace: Trace, topology: Topology | None = None) -> list[Event]:
     """All events of a completed run. `topology`: where control may go; calls inside a framework node wait until it is
     sure to run (None: all are)."""
-    elements = _Elements(trace, graph)
-    moments = [("in", visit.node, visit.start, visit.started_s) for visit in trace.visits]
-    moments += [
-        ("out", visit.node, visit.end, visit.ended_s)
+    ordered: list[tuple[int, float, CallRecord | tuple[str, str]]] = [
+        (call.start, call.started_s, call)
+        for call in trace.calls
+        if call.ok and not call.composite and (call.parent is None or call.parent.composite)
+    ]
+    ordered += [(visit.start, visit.started_s, ("in", visit.node)) for visit in trace.visits]
+    ordered += [
+        (visit.end, visit.ended_s, ("out", visit.node))
         for visit in trace.visits
         if visit.end is not None and visit.ended_s is not None
     ]
-    ordered: list[tuple[int, float, CallRecord | tuple[str, str]]] = [
-        (call.start, call.started_s, call) for call in elements.calls
-    ]
-    ordered += [(at, time_s, (suffix, node)) for suffix, node, at, time_s in moments]
     ordered.sort(key=lambda entry: entry[0])
     events: list[Event] = []
-    numbers: dict[tuple[str, int], int] = {}
     control = _ControlEdges(topology)
+    data = _DataEdges(trace)
     for at, time_s, what in ordered:
-        number = len(events)
         event = _placed(events, trace, at, time_s)
         if isinstance(what, CallRecord):
             event.call = what
-            place = elements.place.get(id(what))
-            if place is not None:
-                numbers[place] = number
-                event.needs = elements.needs(what, numbers, event.prefix)
-            if event.needs is not None:
+            if OPS[what.op].issuable:
+                event.needs = {}
+                data.add(event)
                 _add_hazards(event, events)
-                if (number_of := control.edge(what.within)) is not None:
-                    event.needs[number_of] = WHOLE
+                moment = control.edge(what.within)
+                if moment is not None:
+                    event.needs[moment] = WHOLE
+            data.known(len(events), what)
         else:
-            name = f"{what[1]}.{what[0]}"
-            control.passed(*what, number)
-            numbers[(name, sum(1 for known in numbers if known[0] == name))] = number
+            control.passed(*what, len(events))
         events.append(event)
-    ended_s = trace.ended_s if trace.ended_s is not None else max((e.ended_s or 0.0 for e in elements.calls), default=0)
-    events.append(_placed(events, trace, None, ended_s))
+    ended = [event.call.ended_s for event in events if event.call is not None and event.call.ended_s is not None]
+    events.append(_placed(events, trace, None, trace.ended_s if trace.ended_s is not None else max(ended, default=0.0)))
     return events
 
 
@@ -129,129 +131,95 @@ class _ControlEdges:
         return self._sure.get(within)
 
 
-class _Elements:
-    """The calls of a run at their places in the graph; an `Env` of everything the run knew in the end."""
+# --- data
 
-    def __init__(self, trace: Trace, graph: Graph) -> None:
-        self.calls = [
-            call
-            for call in trace.calls
-            if call.ok and not call.composite and (call.parent is None or call.parent.composite)
+
+@dataclass(slots=True)
+class _Piece:
+    """A text that an output brought, and what share of the output had to be there for it."""
+
+    text: str
+    share: float
+
+    def find(self, text: str) -> int:
+        """Where it stands in another text; -1 if it doesn't."""
+        if len(self.text) >= WORDLIKE:
+            return text.find(self.text)
+        found = re.search(rf"(?<!\w){re.escape(self.text)}(?!\w)", text)
+        return found.start() if found is not None else -1
+
+
+class _DataEdges:
+    """Which earlier outputs the texts of an input were taken from."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._asked = ["\0".join(texts_of(trace.input))]
+        """What the run began with and what it has sent so far: no later output brought that."""
+        self._outputs: list[tuple[int, CallRecord, list[list[_Piece]]]] = []
+
+    def known(self, number: int, call: CallRecord) -> None:
+        """The event with this number brought an output."""
+        self._asked.append("\0".join(texts_of(call.input)))
+        brought = [
+            [piece for piece in pieces if not any(piece.text in asked for asked in self._asked)]
+            for pieces in _alternatives(call)
         ]
-        self.place: dict[int, tuple[str, int]] = {}
-        self._graph = graph
-        self._outputs: dict[str, Tree] = {"input": trace.input}
-        for node in graph.nodes:
-            name, _, suffix = node.name.rpartition(".")
-            if node.op.name in ("enter", "exit"):
-                visits = [visit for visit in trace.visits if visit.node == name]
-                values = [visit.entered if suffix == "in" else visit.left for visit in visits]
-                self._outputs[node.name] = values if node.many else values[0] if values else UNKNOWN
-            elif node.site:
-                self._locate(node)
+        self._outputs.append((number, call, brought))
 
-    def value(self, node: str) -> Tree:
-        return self._outputs.get(node, UNKNOWN)
-
-    def _locate(self, node: Node) -> None:
-        """Find the calls a node stands for: those with the inputs it predicts; an opaque node takes what is left."""
-        free = [
-            call
-            for call in self.calls
-            if call.site == node.site and call.family == node.method and id(call) not in self.place
-        ]
-        found: list[CallRecord | None] = list(free)
-        if node.predictable:
-            found = []
-            for tree in predict(node, self).inputs:
-                match = next((c for c in free if not has_gap(tree) and freeze(c.input) == freeze(tree)), None)
-                found.append(match)
-                if match is not None:
-                    free.remove(match)
-        for position, call in enumerate(found):
-            if call is not None:
-                self.place[id(call)] = (node.name, position)
-        values = [UNKNOWN if call is None else call.output for call in found]
-        self._outputs[node.name] = values if node.many else values[0] if values else UNKNOWN
-
-    def needs(
-        self, call: CallRecord, numbers: Mapping[tuple[str, int], int], prefix: dict[int, float]
-    ) -> dict[int, float] | None:
-        """See `Event.needs`; fills in `Event.prefix`."""
-        name, position = self.place[id(call)]
-        node = self._graph.by_name[name]
-        if not node.predictable or not node.always:
-            return None
-        found: dict[int, float] = {}
-        for source, at in self._sources(node):
-            without = _Without(self, source, at, UNKNOWN)
-            seen = predict(node, without)
-            if _is_complete(seen, position):
+    def add(self, event: Event) -> None:
+        """Fill in `needs` and `prefix`: every text counts for the earliest output that brought it."""
+        call = event.call
+        assert call is not None and event.needs is not None
+        text = "\0".join(texts_of(call.input))
+        taken: list[str] = []
+        for number, source, alternatives in self._outputs:
+            if source.end is None or source.end >= call.start:
                 continue
-            if (source, at) not in numbers:
-                return None
-            number = numbers[(source, at)]
-            found[number] = self._share(node, position, source, at)
-            if len(seen.inputs) > position:
-                prefix[number] = known_prefix(seen.inputs[position]) / max(1, text_length(call.input))
-        return found
-
-    def _sources(self, node: Node) -> Iterator[tuple[str, int]]:
-        """Every element of every node this one refers to, without the run's input."""
-        for name in dict.fromkeys(ref.node for ref in node.refs()):
-            if name != "input":
-                value = self.value(name)
-                count = len(value) if self._graph.by_name[name].many and isinstance(value, list) else 1
-                for position in range(count):
-                    yield name, position
-
-    def _share(self, node: Node, position: int, source: str, at: int) -> float:
-        """From what share of a streamed output on the input at `position` is complete."""
-        value = self.value(source)
-        output = value[at] if self._graph.by_name[source].many else value
-        text = output.get("content") if isinstance(output, dict) else None
-        if not self._graph.by_name[source].op.streams or not isinstance(text, str) or not text:
-            return WHOLE
-
-        def enough(length: int) -> bool:
-            part = {"content": Partial(text[:length])}
-            return _is_complete(predict(node, _Without(self, source, at, part)), position)
-
-        low, high = 0, len(text)
-        if not enough(high):
-            return WHOLE
-        while low < high:  # more of a text never makes less of an input known
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle + 1, high)
-        return low / len(text)
+            for pieces in alternatives:
+                found = [
+                    (piece, at)
+                    for piece in pieces
+                    if not any(piece.text in earlier for earlier in taken) and (at := piece.find(text)) >= 0
+                ]
+                if found:
+                    event.needs[number] = max(piece.share for piece, _ in found)
+                    event.prefix[number] = min(at for _, at in found) / max(1, len(text))
+                    taken += [piece.text for piece, _ in found]
+                    break
 
 
-class _Without:
-    """What the run knew, with one value replaced."""
+def _alternatives(call: CallRecord) -> Iterator[list[_Piece]]:
+    """The texts of an output, wholes before their parts."""
+    texts = [text.strip() for text in texts_of(call.output) if len(text.strip()) >= SHORTEST]
+    yield [_Piece(text, WHOLE) for text in texts]
+    content = call.output.get("content") if isinstance(call.output, dict) else None
+    if not isinstance(content, str) or not content:
+        return
+    lines = []
+    end = 0
+    for line in content.splitlines(keepends=True):
+        end += len(line)
+        bare = line.strip().lstrip("-*•0123456789.) ").strip()
+        if len(bare) >= SHORTEST:
+            lines.append(_Piece(bare, end / len(content)))
+    yield lines
+    values = [text for text in texts_of(_json(content)) if len(text) >= SHORTEST]
+    yield [_Piece(text, _share_of(text, content)) for text in values]
 
-    def __init__(self, elements: _Elements, source: str, position: int, value: Tree) -> None:
-        self._elements = elements
-        self._source = source
-        whole = elements.value(source)
-        if isinstance(whole, list) and elements._graph.by_name[source].many:
-            self._value: Tree = [value if i == position else item for i, item in enumerate(whole)]
-        else:
-            self._value = value
 
-    def value(self, node: str) -> Tree:
-        return self._value if node == self._source else self._elements.value(node)
+def _json(text: str) -> Tree:
+    value = extract("json", text, True)
+    return value if isinstance(value, dict | list) else None
 
 
-def _is_complete(seen: Prediction, position: int) -> bool:
-    return len(seen.inputs) > position and not has_gap(seen.inputs[position])
-
-
-def text_length(tree: Tree) -> int:
-    """Characters in all texts of a tree."""
-    return sum(map(len, texts_of(tree)))
+def _share_of(piece: str, text: str) -> float:
+    """Up to the character after the piece, which closes it."""
+    at = text.find(piece)
+    return min(WHOLE, (at + len(piece) + 1) / len(text)) if at >= 0 else WHOLE
 
 
 def texts_of(tree: Any) -> Iterator[str]:
+    """All texts of a tree, in order."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, dict | list):

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..ir import OPS, Graph
+from ..ir import OPS
 from ..profile import Profile
 from ..record import Trace
 from ..run.topology import Topology
@@ -47,8 +47,6 @@ class Limit:
     schedule: tuple[Placed, ...]
     rule: str
     """The priority rule of the best schedule."""
-    unexplained: int
-    """Calls whose edges are not known: scheduled when the program makes them, so the true limit may be lower."""
 
     @property
     def lower_bound_s(self) -> float:
@@ -57,7 +55,6 @@ class Limit:
 
 def limit(
     trace: Trace,
-    graph: Graph,
     profiles: Mapping[str, Profile],
     *,
     latency_s: Mapping[str, float] | None = None,
@@ -68,13 +65,12 @@ def limit(
     what the call itself took where the program waited for it, else the trace's median. `topology`: control edges, see
     `events_of`.
     """
-    runs = Runs(events_of(trace, graph, topology), profiles, latency_s or {}, latencies([trace]))
+    runs = Runs(events_of(trace, topology), profiles, latency_s or {}, latencies([trace]))
     return best_of(runs)
 
 
 def best_of(runs: Runs) -> Limit:
     """The best of the list schedules we know."""
-    events = runs.events
     tails = runs.tails()
     rules: dict[str, Rank] = {
         "longest path first": lambda number: -tails[number],
@@ -88,7 +84,6 @@ def best_of(runs: Runs) -> Limit:
             if best is None or makespan < best[0]:
                 best = (makespan, name + (", prefixes early" if eager else ""), schedule)
     assert best is not None
-    unexplained = sum(1 for e in events if e.call is not None and e.needs is None and OPS[e.call.op].issuable)
     return Limit(
         best[0],
         runs.unbounded_s(),
@@ -96,7 +91,6 @@ def best_of(runs: Runs) -> Limit:
         Simulation(runs, rules["program order"], False, in_order=True).run()[0],
         tuple(best[2]),
         best[1],
-        unexplained,
     )
 
 

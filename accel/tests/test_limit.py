@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from accel.errors import ConfigurationError
-from accel.ir import OPS, STAR, Extract, Graph, Join, Level, Node, Ref, Template
 from accel.profile import Profile
 from accel.record import CallRecord, Trace, Visit
 from accel.run.topology import END, START, Topology
@@ -108,13 +107,13 @@ def test_profile_without_curves_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="needs 'prefill'"):
         Profile("llm")
     with pytest.raises(ValueError, match="prefill and decode curves"):
-        limit(Trace(), Graph(), {"llm": Profile("llm", prefill=((10, 0.1),), decode=((1, 0.1),))})
+        limit(Trace(), {"llm": Profile("llm", prefill=((10, 0.1),), decode=((1, 0.1),))})
 
 
 # --- edges
 
 
-def example() -> tuple[Trace, Graph]:
+def example() -> Trace:
     """Three lines out of one decode, a search for each, an answer from all hits."""
     text = "alpha\nbeta\ngamma"
     trace = Trace({"question": "q?"}, started_s=0.0)
@@ -131,85 +130,87 @@ def example() -> tuple[Trace, Graph]:
         record("decode", 10, 4.5, 6.0, site="answer", input={"text": prompt}, output={"content": "a"}, tokens=(12, 3))
     )
     trace.ended_s, trace.completed = 6.25, True
-    lines = Ref("plan.decode", ("content", Extract("lines"), STAR))
-    hits_ref = Ref("searching", (STAR, STAR, "page_content"))
-    common = {"confidence": "verified", "always": True}
-    graph = Graph(
-        (
-            Node("input", OPS["input"]),
-            Node("plan.in", OPS["enter"]),
-            Node("plan.out", OPS["exit"]),
-            Node("plan.decode", OPS["decode"], {"text": Template(("ask ", Ref("input", ("question",))))}, "plan",
-                 method="decode", **common),  # type: ignore[arg-type]
-            Node("searching", OPS["searching"], {"query": Template((lines,))}, "searching", method="searching",
-                 level=Level(lines), many=True, **common),  # type: ignore[arg-type]
-            Node("answer.decode", OPS["decode"], {"text": Template(("from ", Join(hits_ref, (", ",))))}, "answer",
-                 method="decode", **common),  # type: ignore[arg-type]
-        )
-    )  # fmt: skip
-    return trace, graph
+    return trace
 
 
 def test_edges_of_a_streamed_list() -> None:
-    trace, graph = example()
-    events = [event for event in events_of(trace, graph) if event.call is not None]
+    trace = example()
+    events = [event for event in events_of(trace) if event.call is not None]
     plan, *searches, answer = events
     assert plan.needs == {}
     shares = [next(iter((search.needs or {}).values())) for search in searches]
     # A line is known when its line break is there, the last one when the text has ended.
     assert shares == [pytest.approx(6 / 16), pytest.approx(11 / 16), 1.0]
     text_of_all = "from hit alpha, hit beta, hit gamma"
-    assert answer.needs is not None and set(answer.needs.values()) == {1.0} and len(answer.needs) == 3
-    # A separator is known only together with what follows it.
-    known = [len(text) / len(text_of_all) for text in ("from ", "from hit alpha", "from hit alpha, hit beta")]
-    assert sorted(answer.prefix.values()) == [pytest.approx(share) for share in known]
+    # The lines inside the hits are the plan's: an edge that the searches' own imply.
+    assert answer.needs == {1: 1.0, 3: 1.0, 4: 1.0, 5: 1.0}
+    known = [len(text) / len(text_of_all) for text in ("from ", "from hit alpha, ", "from hit alpha, hit beta, ")]
+    assert [answer.prefix[n] for n in (3, 4, 5)] == [pytest.approx(share) for share in known]
 
 
 def test_think_time_stays_with_the_program() -> None:
-    trace, graph = example()
-    events = events_of(trace, graph)
+    trace = example()
+    events = events_of(trace)
     calls = [event for event in events if event.call is not None]
     assert [round(event.think_s, 3) for event in calls] == [0.1, 0.1, 0.1, 0.1, 0.5]
     assert events[-1].call is None and events[-1].think_s == pytest.approx(0.25)
-    found = limit(trace, graph, {"llm": PROFILE})
-    assert isinstance(found, Limit) and found.unexplained == 0
+    found = limit(trace, {"llm": PROFILE})
+    assert isinstance(found, Limit)
     assert found.lower_bound_s <= found.makespan_s <= found.in_order_s
     assert found.makespan_s >= 1.15, "the program thinks for that long, whatever the engines do"
 
 
 def test_reads_wait_for_writes() -> None:
-    trace, graph = example()
+    trace = example()
     trace.calls.insert(1, record("ingestion", 3, 1.02, 1.05, site="write", output=None, end=4))
     for call in trace.calls[2:]:
         call.start += 2
         call.end = call.start + 1
-    events = events_of(trace, graph)
+    events = events_of(trace)
     writes = [n for n, event in enumerate(events) if event.call is not None and event.call.op == "ingestion"]
     reads = [event for event in events if event.call is not None and event.call.op == "searching"]
     assert len(writes) == 1 and all(read.needs is not None and read.needs.get(writes[0]) == 1.0 for read in reads)
 
 
-def test_unexplained_calls_wait_for_the_program() -> None:
-    trace, graph = example()
-    shorter = Graph(graph.nodes[:-1])
-    found = limit(trace, shorter, {"llm": PROFILE})
-    assert found.unexplained == 1
-    assert found.makespan_s > limit(trace, graph, {"llm": PROFILE}).makespan_s
+def test_what_the_run_was_given_comes_from_no_output() -> None:
+    trace = example()
+    trace.calls[0].output = {"content": "alpha\nask q?\nbeta\ngamma"}
+    trace.calls[1].input = {"query": "ask q?"}
+    assert [e.needs for e in events_of(trace) if e.call is not None][1] == {}
+
+
+def test_a_text_belongs_to_the_first_output_that_brought_it() -> None:
+    trace = example()
+    trace.calls[2].output = trace.calls[1].output
+    trace.calls[4].input = {"text": "from hit alpha, hit gamma"}
+    events = [e for e in events_of(trace) if e.call is not None]
+    first, _, third = (n for n, e in enumerate(events_of(trace)) if e.call is not None and e.call.op == "searching")
+    assert events[-1].needs is not None and set(events[-1].needs) == {1, first, third}
+
+
+def test_fields_of_json_are_known_one_by_one() -> None:
+    trace = example()
+    content = '{"queries": ["first one", "second one"]}'
+    trace.calls[0].output = {"content": content}
+    trace.calls[1].input, trace.calls[2].input = {"query": "first one"}, {"query": "second one"}
+    needs = [next(iter((e.needs or {}).values()), 0.0) for e in events_of(trace) if e.call is not None]
+    assert needs[1] == pytest.approx((content.index("first one") + 10) / len(content))
+    assert needs[1] < needs[2] < 1.0
 
 
 def test_control_edges_wait_for_the_node() -> None:
-    trace, graph = example()
+    trace = example()
     for call in trace.calls:
         call.within = "plan"
-    free = [e.needs for e in events_of(trace, graph) if e.call is not None]
+    free = [e.needs for e in events_of(trace) if e.call is not None]
     perhaps = Topology({START: frozenset({"plan", END}), "plan": frozenset({END})})
-    held = [e.needs for e in events_of(trace, graph, perhaps) if e.call is not None]
+    held = [e.needs for e in events_of(trace, perhaps) if e.call is not None]
     sure = Topology({START: frozenset({"plan"}), "plan": frozenset({END})})
-    assert [e.needs for e in events_of(trace, graph, sure) if e.call is not None] == free
+    assert [e.needs for e in events_of(trace, sure) if e.call is not None] == free
     assert free[0] == {} and held[0] == {0: 1.0}
 
 
 def test_latencies_are_medians_of_waited_calls() -> None:
-    trace, _ = example()
+    trace = example()
     trace.calls[1].retired = True
     assert latencies([trace]) == {"decode": pytest.approx(1.2), "searching": pytest.approx(0.9)}

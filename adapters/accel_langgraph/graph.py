@@ -64,7 +64,7 @@ class Acceleration:
         self.pure_nodes = pure_nodes
         self.settings = settings
         self.plan = plan
-        self.topology = topology_of(graph)
+        self.topology = plan.topology = topology_of(graph)
 
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""
