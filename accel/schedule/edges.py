@@ -149,43 +149,77 @@ class _Piece:
         return found.start() if found is not None else -1
 
 
+@dataclass(slots=True)
+class _Output:
+    """What one call brought."""
+
+    number: int
+    call: CallRecord
+    alternatives: list[list[_Piece]]
+
+
 class _DataEdges:
     """Which earlier outputs the texts of an input were taken from."""
 
     def __init__(self, trace: Trace) -> None:
+        self._given = sorted((text for text in texts_of(trace.input) if len(text) >= WORDLIKE), key=len, reverse=True)
         self._asked = ["\0".join(texts_of(trace.input))]
-        """What the run began with and what it has sent so far: no later output brought that."""
-        self._outputs: list[tuple[int, CallRecord, list[list[_Piece]]]] = []
+        """What the run began with and what it has sent so far: an answer that repeats it did not bring it."""
+        self._outputs: list[_Output] = []
 
     def known(self, number: int, call: CallRecord) -> None:
         """The event with this number brought an output."""
         self._asked.append("\0".join(texts_of(call.input)))
-        brought = [
-            [piece for piece in pieces if not any(piece.text in asked for asked in self._asked)]
-            for pieces in _alternatives(call)
-        ]
-        self._outputs.append((number, call, brought))
+        brought = [[piece for piece in pieces if self._is_news(call, piece.text)] for pieces in _alternatives(call)]
+        self._outputs.append(_Output(number, call, brought))
+
+    def _is_news(self, call: CallRecord, text: str) -> bool:
+        """Choosing among known texts is news, too: what a search or a reranking found counts, were it in the input."""
+        if not OPS[call.op].streams and len(text) >= WORDLIKE:
+            return True
+        return not any(text in asked for asked in self._asked)
 
     def add(self, event: Event) -> None:
-        """Fill in `needs` and `prefix`: every text counts for the earliest output that brought it."""
+        """Fill in `needs` and `prefix`. Where several outputs had a text, it counts for the one that explains most of
+        the input, the earliest of those; a reranking goes before what it ranked."""
         call = event.call
         assert call is not None and event.needs is not None
         text = "\0".join(texts_of(call.input))
-        taken: list[str] = []
-        for number, source, alternatives in self._outputs:
-            if source.end is None or source.end >= call.start:
-                continue
-            for pieces in alternatives:
-                found = [
-                    (piece, at)
-                    for piece in pieces
-                    if not any(piece.text in earlier for earlier in taken) and (at := piece.find(text)) >= 0
-                ]
-                if found:
-                    event.needs[number] = max(piece.share for piece, _ in found)
-                    event.prefix[number] = min(at for _, at in found) / max(1, len(text))
-                    taken += [piece.text for piece, _ in found]
-                    break
+        for given in self._given:
+            text = text.replace(given, "\0" * len(given))  # there as a whole: nobody had to find it
+        open_to = [output for output in self._outputs if output.call.end is not None and output.call.end < call.start]
+        taken: set[str] = set()
+        while True:
+            best: tuple[tuple[int, bool, int], _Output, list[tuple[_Piece, int]]] | None = None
+            for output in open_to:
+                found = _found(output, text, taken)
+                worth = (
+                    sum(len(piece.text) for piece, _ in found),
+                    output.call.op == "reranking",
+                    -output.number,
+                )
+                if found and (best is None or worth > best[0]):
+                    best = (worth, output, found)
+            if best is None:
+                return
+            _, output, found = best
+            open_to.remove(output)
+            event.needs[output.number] = max(piece.share for piece, _ in found)
+            event.prefix[output.number] = min(at for _, at in found) / max(1, len(text))
+            taken |= {piece.text for piece, _ in found}
+
+
+def _found(output: _Output, text: str, taken: set[str]) -> list[tuple[_Piece, int]]:
+    """Pieces of an output that stand in a text and are not accounted for yet, and where."""
+    for pieces in output.alternatives:
+        found = [
+            (piece, at)
+            for piece in pieces
+            if not any(piece.text in other for other in taken) and (at := piece.find(text)) >= 0
+        ]
+        if found:
+            return found
+    return []
 
 
 def _alternatives(call: CallRecord) -> Iterator[list[_Piece]]:

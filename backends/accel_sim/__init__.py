@@ -1,0 +1,11 @@
+"""Simulated engines: from published or measured profiles, in real or in virtual time. Never a default.
+
+A simulated language model batches, caches and queues as a real one does and takes the profile's times; what it answers
+is a function of the prompt. `virtual.run` runs a whole program on a clock that jumps.
+"""
+
+from accel_sim.engines import SimEmbeddingConfig, SimRerankConfig, SimStoreConfig
+from accel_sim.llm import SimLLMConfig
+from accel_sim.published import profile_of
+
+__all__ = ["SimEmbeddingConfig", "SimLLMConfig", "SimRerankConfig", "SimStoreConfig", "profile_of"]

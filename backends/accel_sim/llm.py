@@ -1,0 +1,345 @@
+"""A language model's engine, simulated step by step: continuous batching over a profile's times, on any event loop.
+
+Each step decodes one token of every running request and prefills prompts beside them, chunk by chunk, up to the
+profile's tokens per step; requests wait by priority, then arrival, for one of its slots; whole blocks of prompts and
+answers are found again in a prefix cache (least recently used goes first). A step takes the profile's time for the
+requests that decode in it plus the prompt tokens' own: the model of `accel.schedule.limit`, served online. Answers are
+a function of the prompt (`accel_sim.answers`), or recorded ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import json
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from accel.engine import ChatMessage, Delta, Prompt, Sampling, TokenIds, Usage
+from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
+from accel.profile import Profile
+from accel.schedule.costs import Costs
+
+from .answers import answer
+from .published import profile_of
+from .tokens import Tokenizer, tokenizer_of
+
+
+@dataclass(frozen=True, slots=True)
+class SimLLMConfig:
+    """Equal configs share one engine.
+
+    profile: "7b", "13b", "30b" (see `accel_sim.published`), or a file of profiles. kv_tokens: what fits into the KV
+    cache, 0 for any number. tokenizer: a model's folder whose tokens are counted; "" counts pieces of words. answers: a
+    file of recorded ones (`save_answers`), for prompts that are in it. jitter: standard deviation of a step's time, as
+    a share of it, drawn from the seed. name: keeps apart engines that are otherwise equal.
+    """
+
+    profile: str = "7b"
+    max_model_len: int = 16_384
+    kv_tokens: int = 0
+    tokenizer: str = ""
+    answers: str = ""
+    jitter: float = 0.0
+    seed: int = 0
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"simulated {self.profile} model{' ' + self.name if self.name else ''}"
+
+    def create(self) -> SimLLM:
+        return SimLLM(self)
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    ids: list[int]
+    pieces: list[str]
+    finish: str
+    priority: int
+    arrival: int
+    deltas: asyncio.Queue[Delta] = field(default_factory=asyncio.Queue)
+    done: int = 0
+    """Tokens in the KV cache."""
+    produced: int = 0
+    cached: int = 0
+    running: bool = False
+    gone: bool = False
+
+    def __lt__(self, other: _Request) -> bool:
+        return (self.priority, self.arrival) < (other.priority, other.arrival)
+
+
+@dataclass(slots=True)
+class Served:
+    """What an engine has done since it started."""
+
+    steps: int = 0
+    busy_s: float = 0.0
+    prompt_tokens: int = 0
+    """Prefilled, without what came out of the prefix cache."""
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+
+class SimLLM:
+    def __init__(self, config: SimLLMConfig) -> None:
+        self._config = config
+        self._profile: Profile = profile_of(config.profile, "llm")
+        self._costs = Costs(self._profile)
+        self._tokenizer: Tokenizer = tokenizer_of(config.tokenizer)
+        self._recorded = load_answers(config.answers) if config.answers else {}
+        self._dice = Random(config.seed)
+        self._arrivals = itertools.count()
+        self._waiting: list[_Request] = []
+        self._running: list[_Request] = []
+        self._cache: OrderedDict[int, None] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.served = Served()
+
+    # Life
+
+    async def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def close(self) -> None:
+        task, self._task = self._task, None
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait([task])
+        gone = RequestError(f"The {self._config.label} was closed.")
+        for request in (*self._running, *self._waiting):
+            request.deltas.put_nowait(Delta("", 0, "error", error=gone))
+
+    async def profile(self) -> Profile:
+        return self._profile
+
+    async def reset_prefix_cache(self) -> None:
+        self._cache.clear()
+
+    # Prompts
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        return self._config.max_model_len - 1
+
+    @property
+    def cache_block_tokens(self) -> int:
+        return self._costs.block_tokens
+
+    def encode(self, prompt: Prompt) -> list[int]:
+        return self._tokenizer.encode(prompt)
+
+    def encode_prefix(self, messages: Sequence[ChatMessage]) -> list[int]:
+        return self._tokenizer.encode_prefix(messages)
+
+    # Requests
+
+    async def generate(self, prompt: Prompt, sampling: Sampling, *, priority: int = 0) -> AsyncGenerator[Delta, None]:
+        try:
+            request = self._request(self.encode(prompt), sampling, priority)
+        except RequestError as error:
+            yield Delta("", 0, "error", error=error)
+            return
+        self._submit(request)
+        try:
+            while True:
+                delta = await request.deltas.get()
+                yield delta
+                if delta.finish_reason is not None:
+                    return
+        finally:
+            self._abandon(request)
+
+    async def prefill(self, token_ids: TokenIds, *, priority: int = 0) -> int:
+        blocks = len(token_ids) // self.cache_block_tokens
+        if blocks == 0:
+            return 0
+        ids = list(token_ids[: blocks * self.cache_block_tokens])
+        self._check(ids)
+        request = _Request(ids, [""], "length", priority, next(self._arrivals))
+        self._submit(request)
+        try:
+            await request.deltas.get()
+        finally:
+            self._abandon(request)
+        return len(ids)
+
+    def _request(self, ids: list[int], sampling: Sampling, priority: int) -> _Request:
+        self._check(ids)
+        if sampling.temperature < 0 or sampling.max_tokens < 1:
+            raise InvalidRequest("Temperature is at least 0 and max_tokens at least 1.")
+        most = min(sampling.max_tokens, self._config.max_model_len - len(ids))
+        text = self._recorded.get(tuple(ids))
+        if text is None:
+            text = answer(self._tokenizer.decode(ids), sampling)
+        pieces, finish = self._tokenizer.pieces(text), "stop"
+        while sampling.ignore_end and len(pieces) < most:
+            pieces += self._tokenizer.pieces("\n" + text)
+        if len(pieces) > most:
+            pieces, finish = pieces[:most], "length"
+        for end in range(len(pieces)):
+            so_far = "".join(pieces[: end + 1])
+            cut = min((so_far.find(stop) for stop in sampling.stop if stop in so_far), default=-1)
+            if cut >= 0:
+                # Held back until it is clear: the pieces with the beginning of the stop string are one last piece.
+                kept = list(itertools.takewhile(lambda n: n <= cut, itertools.accumulate(map(len, pieces))))
+                start = kept[-1] if kept else 0
+                pieces = [*pieces[: len(kept)], *[""] * (end - len(kept)), so_far[start:cut]]
+                finish = "stop"
+                break
+            if not sampling.stop:
+                break
+        return _Request(ids, pieces or [""], finish, priority, next(self._arrivals))
+
+    def _check(self, ids: list[int]) -> None:
+        if self._task is None:
+            raise EngineClosed(f"The {self._config.label} is not running.")
+        if not ids:
+            raise InvalidRequest("The prompt is empty.")
+        if len(ids) > self.max_prompt_tokens:
+            raise InvalidRequest(
+                f"The prompt has {len(ids)} tokens; the engine takes at most {self.max_prompt_tokens}.",
+                "shorten the prompt, or raise max_model_len",
+            )
+        if self._config.kv_tokens and len(ids) >= self._config.kv_tokens:
+            raise InvalidRequest("The prompt doesn't fit into the KV cache.", "raise kv_tokens")
+
+    def _submit(self, request: _Request) -> None:
+        heapq.heappush(self._waiting, request)
+        self._wake.set()
+
+    def _abandon(self, request: _Request) -> None:
+        """Idempotent; a request that has ended is in neither place."""
+        request.gone = True
+        if request.running:
+            request.running = False
+            self._running.remove(request)
+
+    # Steps
+
+    async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        free_s = loop.time()
+        while True:
+            decoding, chunks = self._next_step()
+            if not decoding and not chunks:
+                self._wake.clear()
+                await self._wake.wait()
+                free_s = loop.time()
+                continue
+            prompt_s = sum(self._costs.prompt_s(request.done, request.done + tokens) for request, tokens in chunks)
+            seconds = self._costs.step_s(len(decoding), prompt_s)
+            if self._config.jitter:
+                seconds *= max(0.1, self._dice.gauss(1.0, self._config.jitter))
+            self.served.steps += 1
+            self.served.busy_s += seconds
+            free_s += seconds  # not from now: a late wake-up must not slow the engine down
+            await asyncio.sleep(max(0.0, free_s - loop.time()))
+            for request in decoding:
+                self._advance(request, 1)
+            for request, tokens in chunks:
+                self.served.prompt_tokens += tokens
+                self._advance(request, tokens)
+
+    def _next_step(self) -> tuple[list[_Request], list[tuple[_Request, int]]]:
+        """Who decodes in the next step, and how much is prefilled beside that for whom."""
+        decoding = [request for request in self._running if request.done >= len(request.ids)]
+        left = self._costs.batch_tokens - len(decoding)
+        chunks = []
+        for request in self._running:
+            if request.done < len(request.ids) and left > 0:
+                chunks.append((request, min(left, len(request.ids) - request.done)))
+                left -= chunks[-1][1]
+        while left > 0 and self._waiting and len(self._running) < self._costs.slots:
+            request = self._waiting[0]
+            if request.gone:
+                heapq.heappop(self._waiting)
+                continue
+            if not self._fits(request):
+                break
+            heapq.heappop(self._waiting)
+            request.running = True
+            self._running.append(request)
+            request.cached = request.done = self._found(request.ids)
+            self.served.cached_tokens += request.cached
+            chunks.append((request, min(left, len(request.ids) - request.done)))
+            left -= chunks[-1][1]
+        return decoding, chunks
+
+    def _advance(self, request: _Request, tokens: int) -> None:
+        if request.gone:
+            return
+        request.done += tokens
+        self._keep(request)
+        if request.done < len(request.ids):
+            return
+        piece = request.pieces[request.produced]
+        request.produced += 1
+        self.served.output_tokens += 1
+        if request.produced < len(request.pieces):
+            request.deltas.put_nowait(Delta(piece, 1))
+            return
+        usage = Usage(len(request.ids), request.cached, request.produced)
+        request.running = False
+        self._running.remove(request)
+        request.deltas.put_nowait(Delta(piece, 1, "length" if request.finish == "length" else "stop", usage))
+
+    # The KV cache
+
+    def _fits(self, request: _Request) -> bool:
+        if not self._config.kv_tokens:
+            return True
+        used = sum(len(r.ids) + len(r.pieces) for r in self._running)
+        return not self._running or used + len(request.ids) + len(request.pieces) <= self._config.kv_tokens
+
+    def _found(self, ids: Sequence[int]) -> int:
+        """Tokens of a prompt whose blocks are in the cache; never the last one, which gives the first output."""
+        found, block, chain = 0, self._costs.block_tokens, 0
+        while found + block < len(ids):
+            chain = hash((chain, *ids[found : found + block]))
+            if chain not in self._cache:
+                break
+            self._cache.move_to_end(chain)
+            found += block
+        return found
+
+    def _keep(self, request: _Request) -> None:
+        """Put the blocks that are complete now into the cache."""
+        block, chain = self._costs.block_tokens, 0
+        if request.done > len(request.ids):
+            return  # answers are not prompts of others, but for conversations; those are found up to the last prompt
+        for end in range(block, request.done + 1, block):
+            chain = hash((chain, *request.ids[end - block : end]))
+            self._cache[chain] = None
+            self._cache.move_to_end(chain)
+        if self._config.kv_tokens:
+            used = sum(len(r.ids) + len(r.pieces) for r in self._running)
+            while self._cache and len(self._cache) * block > max(0, self._config.kv_tokens - used):
+                self._cache.popitem(last=False)
+
+
+# --- recorded answers
+
+
+def save_answers(path: str | Path, answers: dict[tuple[int, ...], str]) -> None:
+    """Write answers by prompt tokens, for `SimLLMConfig.answers`."""
+    with Path(path).open("w", encoding="utf-8") as file:
+        for ids, text in answers.items():
+            file.write(json.dumps({"prompt": ids, "answer": text}) + "\n")
+
+
+def load_answers(path: str | Path) -> dict[tuple[int, ...], str]:
+    try:
+        lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        return {tuple(line["prompt"]): line["answer"] for line in lines}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(f"{path} is no file of recorded answers: {error}") from error

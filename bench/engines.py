@@ -1,0 +1,82 @@
+"""What the benchmark's programs run on: simulated engines in virtual or real time, or real engines on this machine.
+
+Every arm has components and a store of its own; the engines behind them are the same, because their configs are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import accel_local
+from accel.profile import Profile
+from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
+from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
+from bench.apps import SMALL, Parts, Sizes
+
+T = TypeVar("T")
+KINDS = ("llm", "embedding", "reranking", "searching")
+SIM_DIMENSION = 64
+
+
+@dataclass
+class Engines:
+    """`clock`: "virtual" or "real" seconds. `profiles`: what the limit is computed with."""
+
+    name: str
+    clock: str
+    sizes: Sizes
+    profiles: Mapping[str, Profile]
+    make: Callable[[str], Parts]
+    _models: list[AccelChatModel] = field(default_factory=list)
+
+    def parts(self, arm: str) -> Parts:
+        parts = self.make(arm)
+        for model in (parts.llm, parts.light_llm):
+            if isinstance(model, AccelChatModel) and all(m.engine_config != model.engine_config for m in self._models):
+                self._models.append(model)
+        return parts
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run the measurement on this clock."""
+        if self.clock == "virtual":
+            self._models.clear()
+            return virtual.run(main)
+        import asyncio
+
+        return asyncio.run(main())
+
+    async def forget_prefixes(self) -> None:
+        """So that no arm finds what another has computed."""
+        for model in self._models:
+            engine: Any = await accel_local.aengine(model.engine_config)
+            await accel_local.arun(engine.reset_prefix_cache())
+
+
+def simulated(profile: str = "7b", clock: str = "virtual", seed: int = 0, sizes: Sizes | None = None) -> Engines:
+    """`profile`: a published one by model size, or a file (`python -m bench profile`)."""
+    profiles = {kind: profile_of(profile, kind) for kind in KINDS}
+
+    def make(arm: str) -> Parts:
+        llm = AccelChatModel(model=f"simulated {profile}", engine=SimLLMConfig(profile=profile, seed=seed))
+        embeddings = AccelEmbeddings(engine=SimEmbeddingConfig(profiles["embedding"], SIM_DIMENSION))
+        store_config = SimStoreConfig(arm, SIM_DIMENSION, profiles["searching"])
+        store = AccelVectorStore(embeddings, arm, dimension=SIM_DIMENSION, engine=store_config)
+        reranker = AccelReranker(engine=SimRerankConfig(profiles["reranking"]))
+        return Parts(llm, llm, embeddings, store, reranker, sizes or Sizes())
+
+    return Engines(f"simulated {profile}", clock, sizes or Sizes(), profiles, make)
+
+
+def on_this_machine(profiles: Mapping[str, Profile]) -> Engines:
+    """vLLM, sentence-transformers and pgvector as `accel_local` hosts them; float32, so that answers repeat exactly."""
+    llm = AccelChatModel(dtype="float32", temperature=0.0)
+    embeddings = AccelEmbeddings()
+    reranker = AccelReranker()
+
+    def make(arm: str) -> Parts:
+        store = AccelVectorStore(embeddings, arm, temporary=True)
+        return Parts(llm, llm, embeddings, store, reranker, SMALL)
+
+    return Engines("real engines on this machine", "real", SMALL, profiles, make)
