@@ -230,15 +230,24 @@ def _state_in(code: types.CodeType) -> str | None:
     own = _own_variables(code)
 
     def is_own(instruction: dis.Instruction | None) -> bool:
-        return instruction is not None and instruction.opname.startswith("LOAD_FAST") and instruction.argval in own
+        return (
+            instruction is not None
+            and instruction.opname.startswith(("LOAD_FAST", "LOAD_DEREF"))
+            and instruction.argval in own
+        )
 
     before: list[dis.Instruction | None] = [None, None]
+    augmented = False
+    """Whether ``container[key] += ...`` is under way on a container of the code's own."""
     instructions = list(dis.get_instructions(code))
     for instruction, following in zip(instructions, [*instructions[1:], None], strict=True):
         name, value = instruction.opname, instruction.argval
         if name in _ASSIGNMENTS or (name == "STORE_DEREF" and value in code.co_freevars):
             return f"assigns to {value}"
-        if name in _ITEM_ASSIGNMENTS and not (is_own(before[-2]) and _is_name(before[-1])):
+        if name == "COPY" and before[-1] is not None and before[-1].opname != "COPY":
+            augmented = is_own(before[-2]) and _is_name(before[-1])
+        swapped = before[-1] is not None and before[-1].opname == "SWAP"
+        if name in _ITEM_ASSIGNMENTS and not (augmented if swapped else is_own(before[-2]) and _is_name(before[-1])):
             return "assigns to an item of something it may not own"
         if name in ("LOAD_METHOD", "LOAD_ATTR") and value in _MUTATORS and not is_own(before[-1]):
             return f"calls .{value}() on something it may not own"
@@ -264,13 +273,14 @@ _FRESH = ("BUILD_", "LIST_", "DICT_", "SET_", "MAP_", "CALL", "BINARY_OP", "BINA
 
 def _own_variables(code: types.CodeType) -> set[str]:
     """Local variables that only ever name what the code made or was given by a call, not a part of an argument."""
-    own = set(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    own = {name for name in (*code.co_varnames, *code.co_cellvars) if name not in given}
     borrows = any(name in ("getattr", "vars") for name in code.co_names)
     stored = False
     source: dis.Instruction | None = None
     before: dis.Instruction | None = None
     for instruction in dis.get_instructions(code):
-        if not instruction.opname.startswith("STORE_FAST"):
+        if not instruction.opname.startswith(("STORE_FAST", "STORE_DEREF")):
             before, source, stored = source, instruction, False
             continue
         name = source.opname if source is not None else ""

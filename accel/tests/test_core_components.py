@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +114,28 @@ class SetsItemByAttribute(Base):
         return text
 
 
+class CountsInSelf(Base):
+    def _generate(self, text: str) -> str:
+        counts: dict[str, int] = {}
+        counts[text] = 1
+        self.seen[text] += counts[text]
+        return text
+
+
+class CountsInArgument(Base):
+    def _generate(self, text: Any) -> str:
+        key = "n"
+        text[key] += 1
+        return key
+
+
+class CountsInPart(Base):
+    def _generate(self, text: str) -> str:
+        part = self.seen
+        part[text] += 1
+        return max(part, key=lambda word: part[word])
+
+
 class CallsMethod(Base):
     def _generate(self, text: str) -> str:
         return str(self.step())
@@ -154,9 +177,12 @@ class Pure(Base):
     def _generate(self, text: str) -> str:
         found = []
         counts = {}
+        sums: dict[str, int] = defaultdict(int)
         for word in text.split():
             found.append(shout(word))
             counts[word] = 1
+            sums[word] += len(word)
+        found.sort(key=lambda word: sums[word])
         rows = sorted(found)
         rows.reverse()
         copy = self.replies[:]
