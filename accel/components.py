@@ -194,10 +194,15 @@ def _read_leaves(cls: type) -> Facts:
                 return Facts(pure=False, reason=f"{cls.__name__}.{name} {why} (line {code.co_firstlineno})")
             for name in code.co_names:
                 queue.extend(_user_methods(cls, name))
+            for name in _globals_used(code):  # not attributes that happen to have a function's name
                 helper = function.__globals__.get(name)
                 if isinstance(helper, types.FunctionType) and _package(helper) == _package(function):
                     queue.append(helper)
     return Facts(pure=True, reason="no state found in its code")
+
+
+def _globals_used(code: types.CodeType) -> set[str]:
+    return {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
 
 
 def _package(function: types.FunctionType) -> str:

@@ -5,11 +5,11 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from .extract import Open, Partial, extract
-from .ir import Clip, Counter, Each, Extract, Join, Leaf, Node, Ref, Star, Step, Strip, Template, Whole
+from .ir import Clip, Collect, Counter, Extract, Join, Leaf, Node, Ref, Star, Step, Strip, Template, Whole
 from .values import Opaque, Tree, freeze, leaves
 
 Index = tuple[int, ...]
@@ -176,20 +176,56 @@ def _leaf(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:
         return follow(value, leaf.ref.path, binding[: leaf.ref.stars])
     if value is UNKNOWN:
         return UNKNOWN
-    tuples, complete = enumerate_stars(value, leaf.ref.path)
-    items = [text_of(leaf.body, index, i, env) for i, index in enumerate(tuples)]
+    return collected(leaf, value, binding)
+
+
+def collected(collect: Collect, value: Tree, binding: Index) -> Tree:
+    """The list, `Open` up to the first element that isn't known; an element that may equal it could drop out."""
+    tuples, complete = enumerate_stars(value, collect.ref.path, binding[: collect.bound])
+    items: list[Tree] = []
+    seen: set[Any] = set()
+    for index in tuples:
+        if collect.limit is not None and len(items) >= collect.limit:
+            return items
+        item = follow(value, collect.ref.path, index)
+        if has_gap(item):
+            return Open(items)
+        if collect.distinct is not None:
+            key = freeze(follow(item, collect.distinct))
+            if key in seen:
+                continue
+            seen.add(key)
+        items.append(item)
+    if collect.limit is not None and len(items) >= collect.limit:
+        return items
     return items if complete else Open(items)
 
 
 def evaluate(tree: Tree, binding: Index, position: int, env: Env) -> Tree:
     """A node's input for the element with this binding at this position; see `has_gap` for what is missing."""
-    if isinstance(tree, Template | Whole | Each):
+    if isinstance(tree, Template | Whole | Collect):
         return _leaf(tree, binding, position, env)
     if isinstance(tree, dict):
         return {key: evaluate(value, binding, position, env) for key, value in tree.items()}
     if isinstance(tree, list):
         return [evaluate(value, binding, position, env) for value in tree]
     return tree
+
+
+def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complete: bool) -> Tree:
+    """The outputs of a node with many, as lists in lists: one level for each star its elements run over. What follows
+    the last known one is open. The innermost position counts the elements there are, the others are the bindings'."""
+    if dims <= 1:
+        return list(values) if complete else Open(values)
+    groups: list[tuple[list[Index], list[Tree]]] = []
+    for binding, value in zip(bindings, values, strict=True):
+        while len(groups) <= binding[0]:
+            groups.append(([], []))
+        groups[binding[0]][0].append(binding[1:])
+        groups[binding[0]][1].append(value)
+    last = len(groups) - 1
+    lists = [nested(inner, held, dims - 1, complete or i < last) for i, (inner, held) in enumerate(groups)]
+    return lists if complete else Open(lists)
 
 
 class Prediction:
@@ -261,7 +297,7 @@ def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
 
 
 def _leaf_nodes(tree: Tree) -> Iterator[Leaf]:
-    if isinstance(tree, Template | Whole | Each):
+    if isinstance(tree, Template | Whole | Collect):
         yield tree
     elif isinstance(tree, dict | list):
         for value in tree.values() if isinstance(tree, dict) else tree:

@@ -132,17 +132,22 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """A list with one `body` for every element of `ref`."""
+class Collect:
+    """A list of all elements of `ref` (its stars beyond the `bound` ones that are the node's own)."""
 
     ref: Ref
-    body: Template
+    bound: int = 0
+    distinct: tuple[str, ...] | None = None
+    """Of elements that are equal along this path (of themselves, if it is empty) only the first; None: all."""
+    limit: int | None = None
 
     def __str__(self) -> str:
-        return f"[{self.body} for each {self.ref}]"
+        limit = f" first {self.limit}" if self.limit is not None else ""
+        distinct = "" if self.distinct is None else f" distinct{path_text(self.distinct)}"
+        return f"[{self.ref}{distinct}{limit}]"
 
 
-Leaf = Template | Whole | Each
+Leaf = Template | Whole | Collect
 """The leaves of a node's input that are not literals."""
 
 
@@ -267,6 +272,14 @@ class Node:
     depth: int = 0
 
     @property
+    def dims(self) -> int:
+        """How many positions say which output is meant: those of nested levels are lists in lists (Alto's ancestry)."""
+        if not self.many:
+            return 0
+        domain = self.level.domain if self.level is not None else None
+        return max(1, domain.stars if domain is not None else 0)
+
+    @property
     def predictable(self) -> bool:
         return self.confidence != "opaque"
 
@@ -274,7 +287,7 @@ class Node:
         stack = [self.input]
         while stack:
             value = stack.pop()
-            if isinstance(value, Template | Whole | Each):
+            if isinstance(value, Template | Whole | Collect):
                 yield value
             elif isinstance(value, dict):
                 stack.extend(reversed(value.values()))
@@ -286,12 +299,10 @@ class Node:
         if not self.predictable:
             return
         for leaf in self.leaves():
-            if isinstance(leaf, Whole):
+            if isinstance(leaf, Whole | Collect):
                 yield leaf.ref
                 continue
-            if isinstance(leaf, Each):
-                yield leaf.ref
-            for hole in (leaf.body if isinstance(leaf, Each) else leaf).holes:
+            for hole in leaf.holes:
                 if isinstance(hole, Ref):
                     yield hole
                 elif isinstance(hole, Join):
@@ -326,7 +337,7 @@ class Node:
 
 def input_text(tree: Tree, key: str = "") -> list[str]:
     """An input, a line per leaf; empty containers and nulls are left out."""
-    if isinstance(tree, Template | Whole | Each):
+    if isinstance(tree, Template | Whole | Collect):
         return [f"{key}: {tree}"]
     if isinstance(tree, dict):
         return [line for k, v in tree.items() for line in input_text(v, f"{key}.{k}" if key else k)]
@@ -397,7 +408,8 @@ def verify(graph: Graph) -> None:
         for ref in node.refs():
             if ref.node not in seen:
                 raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
-            if seen[ref.node].many and not (ref.path and isinstance(ref.path[0], int | Star)):
+            leading = ref.path[: seen[ref.node].dims]
+            if len(leading) < seen[ref.node].dims or not all(isinstance(step, int | Star) for step in leading):
                 raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
         for name in node.after:
             if name not in seen:
@@ -409,7 +421,7 @@ def verify(graph: Graph) -> None:
         levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
         for leaf in node.leaves() if node.predictable else ():
             holes: tuple[Any, ...] = (
-                (leaf.ref,) if isinstance(leaf, Whole) else () if isinstance(leaf, Each) else leaf.holes
+                (leaf.ref,) if isinstance(leaf, Whole) else () if isinstance(leaf, Collect) else leaf.holes
             )
             for hole in holes:
                 if isinstance(hole, Ref) and hole.stars > levels:

@@ -26,11 +26,14 @@ from accel.passes import PASSES, without
 from accel.record import Trace
 from accel.run.settings import Counts
 from accel.schedule.limit import Limit, limit
+from bench.apps.bm25 import BM25Retriever
 from bench.apps.text import passages
 from bench.engines import Engines
 
 UNMODIFIED, BY_HAND, ACCELERATED, RECORDED = "unmodified", "by hand", "accelerated", "recorded"
 OFF = "without "
+# What a user of Accel would say about a class of their own that it can't know: keyword search in this process.
+accel.register(BM25Retriever, local=True, concurrency=64, readonly=True)
 WARM = 3
 """Requests from which programs are learnt; they are reported apart."""
 

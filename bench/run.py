@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import accel_local
-from accel.errors import AccelError
 from accel import profile as profiles
+from accel.errors import AccelError
 from accel.timeline import timeline
 from bench import data, measure
 from bench.apps import APPS

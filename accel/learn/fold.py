@@ -11,10 +11,10 @@ import os.path
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir import STAR, Clip, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
+from ..ir import STAR, Clip, Collect, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..record import CallRecord
 from ..values import Tree, freeze, leaves, rebuild
-from .provenance import AnyPosition, Hole, Parts, Skeleton, Values
+from .provenance import AnyPosition, Hole, Parts, Row, Skeleton, Values
 
 MAX_COMBINATIONS = 60
 MAX_GUIDES = 4
@@ -169,9 +169,6 @@ def _skeletons(hole: Hole) -> set[Skeleton]:
 
 # --- templates ------------------------------------------------------------------------------------------------------
 
-Row = tuple[int, ...]
-"""The positions of one value along a skeleton."""
-
 
 @dataclass(slots=True)
 class _Option:
@@ -188,6 +185,8 @@ class _Option:
     sep: tuple[str | Counter, ...] | None
     limit: int | None
     rank: tuple[int, int]
+    collect: bool = False
+    distinct: tuple[str, ...] | None = None
 
     def starred(self) -> list[Row]:
         """For every call of the group its star positions."""
@@ -207,6 +206,12 @@ class _Option:
             steps.append(Clip(self.clip))
         return Ref(node, tuple(steps))
 
+    def leaf(self) -> Leaf:
+        """For a whole list."""
+        if not self.collect:
+            return Whole(self.ref())
+        return Collect(self.ref(), len(self.stars), self.distinct, self.limit)
+
     def part(self) -> Part:
         if self.sep is None:
             return self.ref()
@@ -222,7 +227,8 @@ def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list
         return []
     found: list[_Option] = []
     for skeleton in set.intersection(*map(_skeletons, holes)):
-        if (STAR in skeleton[1]) == bool(joined):
+        collected = all(skeleton in hole.collects for hole in holes)
+        if collected or (STAR in skeleton[1]) == bool(joined):
             option = _option(group, holes, skeleton, next(iter(seps)) if seps else None, guide)
             if option is not None:
                 found.append(option)
@@ -246,8 +252,10 @@ def _option(
                     rows += clipped
                     clips.add(path[-1].n)
         choices.append(rows)
-    limits = {hole.limits.get(skeleton) for hole in holes if hole.joined} - {None}
-    if len(clips) > 1 or len(limits) > 1:
+    collect = skeleton in holes[0].collects
+    modes = [mode for mode in holes[0].collects.get(skeleton, ()) if all(mode in h.collects[skeleton] for h in holes)]
+    limits = {hole.limits.get(skeleton) for hole in holes if hole.joined or collect} - {None}
+    if len(clips) > 1 or len(limits) > 1 or (collect and not modes):
         return None
     rows = _chosen_rows(group, choices, guide)
     stars = []
@@ -263,7 +271,8 @@ def _option(
     ambiguous = sum(len(rows) > 1 for rows in choices)
     clip = clips.pop() if clips else None
     limit = next(iter(limits)) if limits else None
-    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, sep, limit, rank)
+    distinct = modes[0] if collect else None
+    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, sep, limit, rank, collect, distinct)
 
 
 def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row] | None) -> list[Row]:
@@ -291,7 +300,9 @@ def templates(group: list[Covered]) -> Iterator[tuple[Tree, Level | None]]:
     for guide in _guides(free):
         options = free if guide is None else [_options(group, number, guide) for number in range(count)]
         for chosen in _by_total_index(options):
-            domain = max(chosen, key=lambda option: (len(option.stars), option.sep is None), default=None)
+            domain = max(
+                chosen, key=lambda option: (len(option.stars), option.sep is None and not option.collect), default=None
+            )
             level: Level | None = None
             if domain is not None and domain.stars:
                 if not all(_goes_with(domain, option) for option in chosen):
@@ -322,7 +333,7 @@ def _goes_with(domain: _Option, option: _Option) -> bool:
 def _domain(option: _Option) -> Ref:
     """The list the group runs over: the path up to its last star, what follows belongs to the element."""
     ref = option.ref()
-    if option.sep is None:
+    if option.sep is None and not option.collect:
         return ref
     # A join inside an element: only the leading stars are the element's.
     bound, steps = len(option.stars), []
@@ -347,7 +358,7 @@ def _input(covered: Covered, chosen: Iterator[_Option]) -> Tree:
     filled: list[Leaf | str] = []
     for parts in covered.slots:
         if isinstance(parts, Hole):
-            filled.append(Whole(next(chosen).ref()))
+            filled.append(next(chosen).leaf())
             continue
         merged: list[Part] = []
         for part in parts:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..evaluate import UNKNOWN, has_gap, predict
-from ..ir import OPS, Confidence, Graph, Level, Node, verify
+from ..evaluate import UNKNOWN, Index, enumerate_stars, has_gap, nested, predict
+from ..ir import OPS, STAR, Confidence, Graph, Level, Node, verify
 from ..record import CallRecord, Trace
 from ..values import Opaque, Tree, freeze
 from .fold import Covered, cover, mates, templates
@@ -41,6 +41,8 @@ class _Fit:
     """By position."""
     predicted: int
     distinct: bool
+    places: list[Index] = field(default_factory=list)
+    """What each of the calls is bound to."""
 
     @property
     def partial(self) -> bool:
@@ -68,14 +70,15 @@ def explains(graph: Graph, trace: Trace) -> bool:
     for node in graph.nodes:
         if not node.site:
             continue
+        places: list[Index] = []
         if not node.predictable:
             calls = list(view.open.get(node.site, ())) if not node.op.issuable else []
         else:
             fit = builder.fit(node, view)
             if node.confidence != "verified" or (fit.predicted > len(fit.calls) and node.always):
                 return False
-            calls = fit.calls
-        builder.publish(view, node, calls)
+            calls, places = fit.calls, fit.places
+        builder.publish(view, node, calls, places)
     return not any(view.open.values())
 
 
@@ -205,7 +208,8 @@ class _Builder:
     def fit(self, node: Node, view: _View) -> _Fit:
         """Which of the view's open calls the node predicts, in its order; empty unless they are a beginning of it."""
         prediction = predict(node, view.values)
-        inputs = [freeze(tree) for tree in prediction.inputs if not has_gap(tree)]
+        known = [(freeze(t), b) for t, b in zip(prediction.inputs, prediction.bindings, strict=True) if not has_gap(t)]
+        inputs = [tree for tree, _ in known]
         calls = [c for c in view.open.get(node.site, ()) if c.family == node.method]
         plain = _assign(inputs, calls)
         unique = list(dict.fromkeys(inputs))
@@ -213,8 +217,10 @@ class _Builder:
             assigned = _assign(unique, calls)
             # Dropping duplicates explains more than stopping early, if then nothing is left over.
             if assigned is not None and (plain is None or len(assigned) == len(unique)):
-                return _Fit(assigned, len(unique), True)
-        return _Fit(plain, len(inputs), False) if plain is not None else _Fit([], len(inputs), False)
+                first = {tree: binding for tree, binding in reversed(known)}
+                return _Fit(assigned, len(unique), True, [first[tree] for tree in unique[: len(assigned)]])
+        plain = plain or []
+        return _Fit(plain, len(inputs), False, [binding for _, binding in known[: len(plain)]])
 
     def _judge(self, node: Node, fits: list[_Fit]) -> Node:
         """Level bounds, confidence and whether it is always demanded."""
@@ -247,7 +253,7 @@ class _Builder:
         self._take_name(node.name)
         self.nodes.append(node)
         for view, fit in zip(self.views, fits, strict=True):
-            self.publish(view, node, fit.calls)
+            self.publish(view, node, fit.calls, fit.places)
 
     def _leave_opaque(self, site: str) -> None:
         """What no template explains: never issued, but its outputs feed others."""
@@ -277,17 +283,21 @@ class _Builder:
         for view, calls in zip(self.views, rest, strict=True):
             self.publish(view, node, list(calls))
 
-    def publish(self, view: _View, node: Node, calls: list[CallRecord]) -> None:
+    def publish(self, view: _View, node: Node, calls: list[CallRecord], bindings: Sequence[Index] = ()) -> None:
         """Make the outputs of explained calls sources for later sites."""
         outputs = [call.output if call.end is not None else UNKNOWN for call in calls]
-        view.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN
+        paths: list[Index] = [(position,) if node.many else () for position in range(len(calls))]
+        if node.dims > 1:
+            view.values.outputs[node.name] = nested(bindings, outputs, node.dims, True)
+            paths, _ = enumerate_stars(view.values.outputs[node.name], (STAR,) * node.dims)
+        else:
+            view.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN
         taken = set(map(id, calls))
         held = view.open.get(node.site)
         if held is not None:
             view.open[node.site] = [call for call in held if id(call) not in taken]
-        for position, call in enumerate(calls):
+        for path, call in zip(paths, calls, strict=True):
             if call.end is not None and not isinstance(call.output, Opaque):
-                path = (position,) if node.many else ()
                 view.values.add(node.name, path, call.output, call.end, early=True, texts=node.op.streams)
 
     # --- names

@@ -31,7 +31,9 @@ Skeleton = tuple[str, OpenPath]
 """A node and a path whose positions are left open: `ANY` where a coordinate has an int."""
 
 MAX_VALUES = 6_000
-MAX_CANDIDATES = 24
+MAX_CANDIDATES = 96
+MAX_COLLECTED = 200
+"""Elements of a list whose origin is looked for one by one."""
 SHORTEST = (8, 3)
 """The shortest value that counts as pasted, first try and second. Shorter ones are only looked for where literals of
 one site differ (`fold.mates`)."""
@@ -51,6 +53,10 @@ class Source:
     """Earlier is better: what can be known before its program order first."""
 
 
+Row = tuple[int, ...]
+"""The positions of one value along a skeleton."""
+
+
 @dataclass(slots=True)
 class Hole:
     """A covered part of a text with every place it may come from."""
@@ -61,6 +67,8 @@ class Hole:
     limits: dict[Skeleton, int | None] = field(default_factory=dict)
     """For joins: how many elements, where it isn't all of them."""
     joined: bool = False
+    collects: dict[Skeleton, list[tuple[str, ...] | None]] = field(default_factory=dict)
+    """For lists made of elements: by what equal ones may have been dropped (`Collect.distinct`)."""
 
 
 Parts = list[str | Hole]
@@ -77,6 +85,7 @@ class Values:
         """What each node put out: a list for a node with many outputs."""
         self._texts: dict[str, list[Source]] = {}
         self._lists: dict[object, list[Source]] = {}
+        self._objects: dict[object, list[Source]] = {}
         self._count = 0
 
     def value(self, node: str) -> Tree:
@@ -90,6 +99,8 @@ class Values:
         while stack and self._count < MAX_VALUES:
             path, value = stack.pop()
             if isinstance(value, dict):
+                if path and isinstance(path[-1], int):
+                    self._objects.setdefault(freeze(value), []).append(Source(node, path, known, rank))
                 stack.extend(((*path, key), item) for key, item in reversed(value.items()))
             elif isinstance(value, list):
                 if value:
@@ -126,9 +137,56 @@ class Values:
     # --- covering
 
     def whole(self, value: Tree, before: int) -> Hole | None:
-        """A list that is a known list as it stands."""
+        """A list that is a known list as it stands, or made of the elements of known lists."""
         sources = [s for s in self._lists.get(freeze(value), ()) if s.known < before]
-        return self._hole(sources) if sources else None
+        hole = self._hole(sources) if sources else Hole({}, {})
+        self._add_collects(hole, value, before)
+        return hole if hole.sources else None
+
+    def _add_collects(self, hole: Hole, value: list[Tree], before: int) -> None:
+        """Readings of a list as all elements of some list of lists, or all different ones, or the first of them."""
+        if not 0 < len(value) <= MAX_COLLECTED or not isinstance(value[0], dict):
+            return
+        first = [s for s in self._objects.get(freeze(value[0]), ()) if s.known < before]
+        frozen = [freeze(item) for item in value]
+        tried: set[tuple[Skeleton, Row]] = set()
+        for source in first:
+            places = [i for i, step in enumerate(source.path) if isinstance(step, int)]
+            row = tuple(step for step in source.path if isinstance(step, int))
+            for fixed in range(len(places)):
+                open_path = tuple(ANY if i in places[:fixed] else STAR if i in places else step
+                                  for i, step in enumerate(source.path))  # fmt: skip
+                skeleton: Skeleton = (source.node, open_path)
+                if (skeleton, row[:fixed]) in tried:
+                    continue
+                tried.add((skeleton, row[:fixed]))
+                modes, limit = self._modes(_filled(open_path, row[:fixed]), source.node, value, frozen, before)
+                if modes:
+                    hole.sources.setdefault(skeleton, []).append(row[:fixed])
+                    hole.rank[skeleton] = min(hole.rank.get(skeleton, source.rank), source.rank)
+                    held = hole.collects.get(skeleton)
+                    hole.collects[skeleton] = [m for m in modes if held is None or m in held]
+                    hole.limits[skeleton] = limit
+
+    def _modes(
+        self, path: Path, node: str, value: list[Tree], frozen: list[object], before: int
+    ) -> tuple[list[tuple[str, ...] | None], int | None]:
+        """In which ways the elements along a path give the list."""
+        tuples, _ = enumerate_stars(self.outputs[node], path)
+        items = [follow(self.outputs[node], path, index) for index in tuples]
+        if len(items) < len(value):
+            return [], None
+        fields = [(key,) for key, held in value[0].items() if isinstance(held, str)]
+        found: dict[tuple[str, ...] | None, int | None] = {}
+        for mode in (None, (), *fields):
+            kept: dict[object, Tree] = {}
+            for number, item in enumerate(items):
+                kept.setdefault(number if mode is None else freeze(follow(item, mode)), item)
+            got = [freeze(item) for item in kept.values()]
+            if got[: len(frozen)] == frozen:
+                found[mode] = len(frozen) if len(got) > len(frozen) else None
+        complete = [mode for mode, limit in found.items() if limit is None]
+        return (complete, None) if complete else (list(found), len(frozen))
 
     def known(self, text: str, before: int) -> Hole | None:
         """A text that is a known value as it stands, however short."""

@@ -17,8 +17,8 @@ from ..ir import (
     STAR,
     STRIP,
     Clip,
+    Collect,
     Counter,
-    Each,
     Extract,
     Graph,
     GraphError,
@@ -128,8 +128,9 @@ def _encode(tree: Tree) -> Any:
         return {"$text": [_encode_part(part) for part in tree.parts]}
     if isinstance(tree, Whole):
         return {"$whole": _encode_ref(tree.ref)}
-    if isinstance(tree, Each):
-        return {"$each": [_encode_ref(tree.ref), [_encode_part(part) for part in tree.body.parts]]}
+    if isinstance(tree, Collect):
+        distinct = list(tree.distinct) if tree.distinct is not None else None
+        return {"$collect": [_encode_ref(tree.ref), tree.bound, distinct, tree.limit]}
     if isinstance(tree, dict):
         return {"$": {key: _encode(value) for key, value in tree.items()}}
     return [_encode(item) for item in tree] if isinstance(tree, list) else tree
@@ -144,9 +145,9 @@ def _decode(data: Any) -> Tree:
         return Template(tuple(_decode_part(part) for part in data["$text"]))
     if "$whole" in data:
         return Whole(_decode_ref(data["$whole"]))
-    if "$each" in data:
-        ref, body = data["$each"]
-        return Each(_decode_ref(ref), Template(tuple(_decode_part(part) for part in body)))
+    if "$collect" in data:
+        ref, bound, distinct, limit = data["$collect"]
+        return Collect(_decode_ref(ref), bound, tuple(distinct) if distinct is not None else None, limit)
     return {key: _decode(value) for key, value in data["$"].items()}
 
 

@@ -6,7 +6,7 @@ An early call sees a copy of the run's entry context, a cancel token and a prior
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Hashable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Hashable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -165,7 +165,26 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
     manager = kwargs.get("run_manager")
     if getattr(manager, "looked_at", False):
         run.disqualify(call, "it reads its callback manager")
+    if _hands_back(result, (*args, *kwargs.values())):
+        run.disqualify(call, "it hands back the objects it was given, and an early call is given copies")
     run.done(call, result)
+
+
+def _hands_back(result: Any, given: Iterable[Any]) -> bool:
+    """Whether a list shares objects with a list that was given: a program may change one and expect the other to have
+    changed."""
+    if not isinstance(result, list | tuple):
+        return False
+    shared = {id(held) for value in given if isinstance(value, list | tuple) for held in _mutable(value)}
+    return any(id(held) in shared for held in _mutable(result))
+
+
+def _mutable(items: Iterable[Any]) -> Iterable[Any]:
+    """The objects of a list and the containers they hold."""
+    for item in items:
+        fields = vars(item) if hasattr(item, "__dict__") else {}
+        yield from (item,) if fields or isinstance(item, dict | list) else ()
+        yield from (value for value in fields.values() if isinstance(value, dict | list))
 
 
 def _early_failed(run: Run, call: Call, args: Any, kwargs: Any, error: BaseException) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..evaluate import UNKNOWN, has_gap, pasted, predict
+from ..evaluate import UNKNOWN, Index, has_gap, nested, pasted, predict
 from ..extract import Open, Partial
 from ..ir import Graph, Node
 from ..values import Tree, freeze
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 class Element:
     """One expected demand of a node."""
 
-    __slots__ = ("call", "input", "key", "pasted", "prefilled", "value")
+    __slots__ = ("binding", "call", "input", "key", "pasted", "prefilled", "value")
 
     def __init__(self) -> None:
+        self.binding: Index = ()
+        """What the element is bound to; empty for a demand that nothing predicted."""
         self.input: Tree = UNKNOWN
         self.pasted: list[str] = []
         """The values that holes put into `input`; judged together with it."""
@@ -55,8 +57,9 @@ class Outlook:
     def output(self) -> Tree:
         if not self.node.many:
             return self.elements[0].value if self.elements else UNKNOWN
-        values = [element.value for element in self.elements]
-        return values if self.complete else Open(values)
+        predicted = self.elements if self.node.dims == 1 else [e for e in self.elements if e.binding]
+        values = [element.value for element in predicted]
+        return nested([element.binding for element in predicted], values, self.node.dims, self.complete)
 
 
 class Forecast:
@@ -221,6 +224,7 @@ class Forecast:
             grew = position >= len(state.elements)
             element = state.element(position)
             changed |= grew
+            element.binding = binding
             if element.call is not None and element.call.demanded:
                 continue
             element.input = tree
@@ -264,7 +268,9 @@ class Forecast:
     def _issue_ready(self) -> None:
         for _, node, position, element in sorted(self._ready(), key=lambda ready: (ready[0], ready[2])):
             if element.key is None:
-                if node.prefills:
+                if not has_gap(element.input):
+                    self.reasons[node.name] = self.run.refuses(node, element.pasted)
+                elif node.prefills:
                     self._prefill(node, element)
                 continue
             reason = self._refusal(node, element) or _beyond_seen(node, position) or self._out_of_order(node, position)

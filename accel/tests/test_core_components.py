@@ -204,6 +204,16 @@ def test_what_a_leaf_made_itself_it_may_change() -> None:
     assert facts_of(Pure()).pure is True
 
 
+def test_an_attribute_is_not_the_function_of_the_same_name() -> None:
+    class Named(Base):
+        note = "not the function"
+
+        def _generate(self, text: str) -> str:
+            return text + self.note
+
+    assert facts_of(Named()).pure is True
+
+
 def test_nothing_is_assumed_of_an_unknown_component() -> None:
     facts = facts_of(Pure())
     assert (facts.concurrency, facts.local, facts.readonly, facts.owned) == (1, False, False, False)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.evaluate import UNKNOWN, enumerate_stars, evaluate, follow, has_gap, pasted, predict
+from accel.evaluate import UNKNOWN, enumerate_stars, evaluate, follow, has_gap, nested, pasted, predict
 from accel.extract import EXTRACTORS, Open, Partial
-from accel.ir import OPS, STAR, STRIP, Clip, Counter, Each, Extract, Join, Level, Node, Ref, Template, Whole
+from accel.ir import OPS, STAR, STRIP, Clip, Collect, Counter, Extract, Join, Level, Node, Ref, Template, Whole
 
 
 class Known(dict[str, Any]):
@@ -89,10 +90,27 @@ def test_counters_give_the_position() -> None:
 
 def test_whole_values_keep_their_type_and_each_makes_a_list() -> None:
     assert value(Whole(Ref("a")), a=[1, "x", None]) == [1, "x", None]
-    each = Each(Ref("a", (STAR,)), text("- ", Ref("a", (STAR,))))
-    assert value(each, a=["x", "y"]) == ["- x", "- y"]
-    assert value(each, a=Open(["x"])) == ["- x"] and has_gap(value(each, a=Open(["x"])))
-    assert value(each) is UNKNOWN
+    every = Collect(Ref("a", (STAR,)))
+    assert value(every, a=["x", "y"]) == ["x", "y"]
+    assert value(every, a=Open(["x"])) == ["x"] and has_gap(value(every, a=Open(["x"])))
+    assert value(every) is UNKNOWN
+
+
+def test_collected_elements_may_be_bound_distinct_and_limited() -> None:
+    rows = [[{"t": "x"}, {"t": "y"}], [{"t": "y"}, {"t": "y"}, {"t": "z"}]]
+    of_one = Collect(Ref("a", (STAR, STAR)), bound=1, distinct=("t",))
+    assert value(of_one, (1,), a=rows) == [{"t": "y"}, {"t": "z"}]
+    of_all = Collect(Ref("a", (STAR, STAR)), distinct=("t",), limit=2)
+    assert value(of_all, a=rows) == [{"t": "x"}, {"t": "y"}]
+    assert not has_gap(value(of_all, a=Open(rows[:1]))), "what comes later can't change the first two"
+    assert has_gap(value(replace(of_all, limit=3), a=Open(rows[:1])))
+
+
+def test_outputs_of_nested_levels_are_lists_in_lists() -> None:
+    bindings = [(0, 0), (0, 2), (2, 0)]
+    assert nested(bindings, ["a", "b", "c"], 2, True) == [["a", "b"], [], ["c"]]
+    still = nested(bindings, ["a", "b", "c"], 2, False)
+    assert isinstance(still, Open) and isinstance(still[2], Open) and not isinstance(still[0], Open)
 
 
 def test_the_last_of_an_open_list_is_not_known() -> None:
@@ -189,7 +207,7 @@ def begins(part: Any, whole: Any) -> bool:
 def test_part_of_what_is_known_gives_a_beginning(template: Template, full: str, cut: int, know_b: bool) -> None:
     tree = {
         "t": template,
-        "e": Each(Ref("a", (Extract("lines"), STAR)), Template((Ref("a", (Extract("lines"), STAR)),))),
+        "e": Collect(Ref("a", (Extract("lines"), STAR)), distinct=()),
     }
     whole = evaluate(tree, (), 0, Known(a=full, b="bee"))
     early = Known(a=Partial(full[:cut]), b="bee") if know_b else Known(a=Partial(full[:cut]))

@@ -13,8 +13,8 @@ from accel.ir import (
     STAR,
     STRIP,
     Clip,
+    Collect,
     Counter,
-    Each,
     Extract,
     Graph,
     GraphError,
@@ -67,7 +67,8 @@ def test_the_text_of_a_graph() -> None:
     all_steps = Ref("input", ("q", "two words", 3, STAR, Extract("json"), Clip(500), STRIP))
     tree = {
         "messages": [{"content": text("a\n", all_steps, Counter(1), Join(LINES, ("\n[", Counter(1), "] "), limit=5))}],
-        "whole": Whole(Ref("list")), "each": Each(LINES, text("- ", LINES)), "k": 4, "none": None, "empty": [],
+        "whole": Whole(Ref("list")), "each": Collect(LINES, distinct=("text",), limit=2), "k": 4, "none": None,
+        "empty": [],
         "opaque": Opaque(object()),
     }  # fmt: skip
     rich = node(
@@ -81,7 +82,7 @@ def test_the_text_of_a_graph() -> None:
         "depth 4",
         r"""messages[0].content: a\n{input.q["two words"][3][*]|json[:500]|strip}{#+1}{join[:5] """,
         r"""{#+1}{join[:5] list.content|lines[*] by '\n[{#+1}] '}""",
-        "each: [- {list.content|lines[*]} for each {list.content|lines[*]}]",
+        "each: [{list.content|lines[*]} distinct.text first 2]",
         "opaque: <object>",
         "? ingestion is left to the program",
     ):  # fmt: skip

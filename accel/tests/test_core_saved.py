@@ -14,8 +14,8 @@ from accel.ir import (
     STAR,
     STRIP,
     Clip,
+    Collect,
     Counter,
-    Each,
     Extract,
     Graph,
     Join,
@@ -37,7 +37,7 @@ LIST = Node(
 )  # fmt: skip
 EACH = Node(
     "each", OPS["decode"],
-    {"t": Template(("About ", LINES, Counter(1))), "w": Whole(Ref("list")), "e": Each(LINES, Template(("- ", LINES)))},
+    {"t": Template(("About ", LINES, Counter(1))), "w": Whole(Ref("list")), "e": Collect(LINES, 1, ("text",), 2)},
     "site", "node", "chat", Level(LINES, cap=2, exact=False, seen=4, distinct=True), many=True, confidence="verified",
 )  # fmt: skip
 SUM = Node(

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .chat_model import AccelChatModel as AccelChatModel
     from .embeddings import AccelEmbeddings as AccelEmbeddings
+    from .reranker import AccelReranker as AccelReranker
     from .vector_store import AccelVectorStore as AccelVectorStore
 
-_HOMES = {"AccelChatModel": "chat_model", "AccelEmbeddings": "embeddings", "AccelVectorStore": "vector_store"}
+_HOMES = {
+    "AccelChatModel": "chat_model",
+    "AccelEmbeddings": "embeddings",
+    "AccelReranker": "reranker",
+    "AccelVectorStore": "vector_store",
+}
 __all__ = sorted(_HOMES)
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from langchain_core.documents import Document
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseLanguageModel
@@ -20,7 +21,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from accel import intercept
 from accel.intercept import Method, install
 from accel.pure import build_call, read_call
-from accel.values import Tree, add_view, snapshot, thaw
+from accel.values import Opaque, Tree, add_view, snapshot, thaw
 
 # --- messages -------------------------------------------------------------------------------------------------------
 
@@ -117,6 +118,24 @@ def _read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _build_managed(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
     args, kwargs = build_call(component, tree)
     return args, {**kwargs, "run_manager": RecordingRunManager()}
+
+
+def _read_ranking(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """Callbacks are part of the input where somebody would hear them: being opaque, they keep the call from being made
+    early. So does a tuple of documents, which a snapshot takes for a list."""
+    named = dict(zip(("documents", "query", "callbacks"), args, strict=False))
+    named.update(kwargs)
+    callbacks = named.pop("callbacks", None)
+    tree: dict[str, Tree] = {
+        name: Opaque(value) if type(value) is tuple else snapshot(value, exact=True) for name, value in named.items()
+    }
+    if callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks:
+        tree["callbacks"] = Opaque(callbacks)
+    return tree
+
+
+def _build_ranking(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return (), {name: thaw(value) for name, value in tree.items()}
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -234,6 +253,12 @@ RETRIEVER = tuple(
         build=_build_managed, view=snapshot, by_object=True,
     )
 )  # fmt: skip
+RERANKER = tuple(
+    _twins(
+        "compress_documents", "acompress_documents", family="reranker", op="reranking", read=_read_ranking,
+        build=_build_ranking, view=snapshot,
+    )
+)  # fmt: skip
 
 FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
     (BaseChatModel, CHAT),
@@ -241,6 +266,7 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
     (Embeddings, EMBEDDINGS),
     (VectorStore, (*SEARCHES, *WRITES)),
     (BaseRetriever, RETRIEVER),
+    (BaseDocumentCompressor, RERANKER),
 )
 LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore})
 """Concrete classes inside langchain_core that are components themselves; its other classes are bases and composites."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,15 +23,16 @@ def referenced(graph: Pregel[Any, Any, Any, Any]) -> dict[int, Any]:
     """Live components by id, found through closures, globals, defaults, attributes and nested runnables."""
     found: dict[int, Any] = {}
     seen: dict[int, Any] = {}
-    stack: list[tuple[Any, int]] = [(node.bound, 0) for node in graph.nodes.values()]
-    while stack and len(seen) < MAX_OBJECTS:
-        value, depth = stack.pop()
+    # Nearest first: what a program refers to is near, and a large object on the way must not use up the look.
+    coming: deque[tuple[Any, int]] = deque((node.bound, 0) for node in graph.nodes.values())
+    while coming and len(seen) < MAX_OBJECTS:
+        value, depth = coming.popleft()
         if id(value) in seen or depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
         if is_component(value) or is_declared(value):
             found[id(value)] = value
-        stack.extend((inner, depth + 1) for inner in _inner(value))
+        coming.extend((inner, depth + 1) for inner in _inner(value))
     return found
 
 
@@ -51,6 +53,17 @@ def _inner(value: Any) -> Iterator[Any]:
         yield from (node.bound for node in value.nodes.values())
     elif isinstance(value, Runnable) or is_component(value) or _is_plain(value):
         yield from list(getattr(value, "__dict__", {}).values())
+        yield from _slots(value)
+
+
+def _slots(value: Any) -> Iterator[Any]:
+    for base in type(value).__mro__:
+        for member in list(vars(base).values()):
+            if isinstance(member, types.MemberDescriptorType):
+                try:
+                    yield member.__get__(value)
+                except AttributeError:
+                    continue  # not set
 
 
 def _of_function(function: types.FunctionType) -> Iterator[Any]:
@@ -87,7 +100,7 @@ def _names(code: types.CodeType) -> set[str]:
 def _is_plain(value: Any) -> bool:
     """An object of a user's class: looked into. Library objects aren't, beyond runnables."""
     module = type(value).__module__.split(".")[0]
-    return hasattr(value, "__dict__") and module not in (
+    return module not in (
         "builtins",
         "langgraph",
         "langchain_core",

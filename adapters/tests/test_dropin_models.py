@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -17,6 +18,7 @@ from accel import engine as protocols
 from accel.errors import CallCancelled, ConfigurationError, InvalidRequest
 from accel_langgraph.chat_model import AccelChatModel
 from accel_langgraph.embeddings import AccelEmbeddings
+from accel_langgraph.reranker import AccelReranker
 from accel_langgraph.vector_store import AccelVectorStore
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
 
@@ -197,6 +199,23 @@ def test_embeddings_apart_are_the_same_to_the_last_bit(embeddings: AccelEmbeddin
     apart = AccelEmbeddings(together=False)
     texts = ["a cat", "a much longer text about a dog and its long way home", "x"]
     assert apart.embed_documents(texts) == [apart.embed_query(text) for text in texts]
+
+
+# --- reranker
+
+
+async def test_reranker(embeddings: AccelEmbeddings) -> None:
+    texts = ["Taxes are due in May.", "Cats purr.", "A kitten is a young cat.", "Trains run late."]
+    documents = [Document(page_content=text, metadata={"n": n}) for n, text in enumerate(texts)]
+    reranker = AccelReranker(top_n=2)
+    best = reranker.compress_documents(documents, "What is a small cat called?")
+    assert [document.metadata["n"] for document in best] == [2, 1]
+    first, second = [document.metadata["relevance_score"] for document in best]
+    assert first > second and all("relevance_score" not in document.metadata for document in documents)
+    awaited = await reranker.acompress_documents(documents, "What is a small cat called?")
+    assert [document.page_content for document in awaited] == [document.page_content for document in best]
+    other = AccelReranker(top_n=1)
+    assert accel_local.engine(reranker.engine_config) is accel_local.engine(other.engine_config)
 
 
 # --- vector store

@@ -1,5 +1,6 @@
-"""sentence-transformers as an embedding engine, in this process."""
+"""sentence-transformers as an embedding and a reranking engine, in this process."""
 
 from accel_sentence_transformers.engine import SentenceTransformersConfig, SentenceTransformersEngine
+from accel_sentence_transformers.rerank import RerankConfig, SentenceTransformersReranker
 
-__all__ = ["SentenceTransformersConfig", "SentenceTransformersEngine"]
+__all__ = ["RerankConfig", "SentenceTransformersConfig", "SentenceTransformersEngine", "SentenceTransformersReranker"]

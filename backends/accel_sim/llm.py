@@ -186,18 +186,9 @@ class SimLLM:
             pieces += self._tokenizer.pieces("\n" + text)
         if len(pieces) > most:
             pieces, finish = pieces[:most], "length"
-        for end in range(len(pieces)):
-            so_far = "".join(pieces[: end + 1])
-            cut = min((so_far.find(stop) for stop in sampling.stop if stop in so_far), default=-1)
-            if cut >= 0:
-                # Held back until it is clear: the pieces with the beginning of the stop string are one last piece.
-                kept = list(itertools.takewhile(lambda n: n <= cut, itertools.accumulate(map(len, pieces))))
-                start = kept[-1] if kept else 0
-                pieces = [*pieces[: len(kept)], *[""] * (end - len(kept)), so_far[start:cut]]
-                finish = "stop"
-                break
-            if not sampling.stop:
-                break
+        stopped = _until_stop(pieces, sampling.stop)
+        if stopped is not None:
+            pieces, finish = stopped, "stop"
         return _Request(ids, pieces or [""], finish, priority, next(self._arrivals))
 
     def _check(self, ids: list[int]) -> None:
@@ -325,6 +316,23 @@ class SimLLM:
             used = sum(len(r.ids) + len(r.pieces) for r in self._running)
             while self._cache and len(self._cache) * block > max(0, self._config.kv_tokens - used):
                 self._cache.popitem(last=False)
+
+
+def _until_stop(pieces: Sequence[str], stops: Sequence[str]) -> list[str] | None:
+    """The pieces of an answer that a stop string ends; the tokens that may be its beginning are held back, and then one
+    last piece. None: none of them comes."""
+    text = ""
+    for end, piece in enumerate(pieces) if stops else ():
+        text += piece
+        cut = min((text.find(stop) for stop in stops if stop in text), default=-1)
+        if cut >= 0:
+            kept: list[str] = []
+            for early in pieces:
+                if sum(map(len, kept)) + len(early) > cut:
+                    break
+                kept.append(early)
+            return [*kept, *[""] * (end - len(kept)), text[sum(map(len, kept)) : cut]]
+    return None
 
 
 # --- recorded answers

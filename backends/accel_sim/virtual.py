@@ -1,8 +1,8 @@
 """Virtual time: an event loop whose clock jumps to the next thing that is due.
 
 A program that only awaits (coroutines as nodes, engines of this package) takes as long as its engines' sleeps say, and
-no time passes outside. Accel's own threads do their work at once, on the loop's thread, so that a simulation repeats bit
-by bit. Plain functions that a framework runs in an executor are waited for in real time, for which the clock stands.
+no time passes outside. Accel's own threads do their work at once, on the loop's thread, so that a simulation repeats
+bit by bit. Plain functions that a framework runs in an executor are waited for, and the clock stands meanwhile.
 """
 
 from __future__ import annotations

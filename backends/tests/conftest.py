@@ -1,11 +1,12 @@
 """Real engines, started once per session and shared by equal configuration with every other test of it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import accel_local
-from accel.engine import EmbeddingEngine, LLMEngine, VectorStore
+from accel.engine import EmbeddingEngine, LLMEngine, RerankEngine, VectorStore
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
 
 
@@ -25,6 +26,35 @@ def embedding() -> EmbeddingEngine:
 
     ensure_model(DEFAULT_EMBEDDING)
     return accel_local.engine(SentenceTransformersConfig())
+
+
+@pytest.fixture(scope="session")
+def reranking() -> RerankEngine:
+    """The embedding model as a stand-in."""
+    pytest.importorskip("sentence_transformers", reason="the extra st is not installed")
+    from accel_sentence_transformers import RerankConfig
+
+    ensure_model(DEFAULT_EMBEDDING)
+    return accel_local.engine(RerankConfig())
+
+
+@pytest.fixture(scope="session")
+def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small cross-encoder with random weights: right in everything but what it finds relevant."""
+    pytest.importorskip("sentence_transformers", reason="the extra st is not installed")
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    folder = tmp_path_factory.mktemp("cross-encoder")
+    tokenizer = AutoTokenizer.from_pretrained(ensure_model(DEFAULT_EMBEDDING))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        num_labels=1, initializer_range=0.2,
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,162 @@
+"""Requests to a model wait by priority, then arrival, and are computed in batches, capped by tokens, on one thread."""
+
+import asyncio
+import heapq
+import itertools
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from accel.errors import RequestError
+from accel_local.threads import Worker
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(order=True, slots=True)
+class _Waiting(Generic[Item, Result]):
+    """One item of one call, ordered by priority, then arrival."""
+
+    priority: int
+    arrival: int
+    item: Item = field(compare=False)
+    tokens: int = field(compare=False)
+    future: "asyncio.Future[Result | RequestError]" = field(compare=False)
+
+
+class Batches(Generic[Item, Result]):
+    """Concurrent calls share batches. Lives on one loop; what is computed is never entered by two threads.
+
+    compute: the results of one batch, in order; runs on `worker`, which stops when this closes. batch_tokens: most
+    tokens in one batch, padding included. together: whether items share a batch at all.
+    failure: how the message of an item's error begins.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        compute: Callable[[list[Item]], Sequence[Result]],
+        *,
+        batch_tokens: int,
+        failure: str,
+        together: bool = True,
+    ) -> None:
+        self._worker = worker
+        self._compute = compute
+        self._batch_tokens = batch_tokens
+        self._failure = failure
+        self._together = together
+        self._waiting: list[_Waiting[Item, Result]] = []
+        self._arrivals = itertools.count()
+        self._busy = False
+        self._closed = False
+
+    async def serve(
+        self, items: Sequence[tuple[Item, int] | RequestError], priority: int
+    ) -> list[Result | RequestError]:
+        """One result or error per item, in order. An item comes with its tokens; an error stands for a refused one."""
+        futures = [self._enqueue(item, priority) for item in items]
+        self._next_batch()
+        try:
+            return [await future for future in futures]
+        finally:
+            for future in futures:  # cancelled: what has not been computed yet is skipped
+                future.cancel()
+
+    def close(self, error: RequestError) -> None:
+        """What waits ends with this error. A second close does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        for waiting in self._waiting:
+            if not waiting.future.done():
+                waiting.future.set_result(error)
+        self._waiting.clear()
+        self._worker.stop()
+        # Blocking, on purpose: a thread that interpreter exit finds inside torch aborts the process.
+        self._worker.ended(LAST_BATCH_S)
+
+    def _enqueue(self, item: tuple[Item, int] | RequestError, priority: int) -> "asyncio.Future[Result | RequestError]":
+        future: asyncio.Future[Result | RequestError] = asyncio.get_running_loop().create_future()
+        if isinstance(item, RequestError):
+            future.set_result(item)
+        else:
+            heapq.heappush(self._waiting, _Waiting(priority, next(self._arrivals), *item, future))
+        return future
+
+    def _next_batch(self) -> None:
+        """Hand the worker its next batch, unless it is busy; while it is, calls gather into the next one."""
+        if self._busy or self._closed:
+            return
+        batch: list[_Waiting[Item, Result]] = []
+        longest = 0
+        while self._waiting:
+            first = self._waiting[0]
+            if first.future.done():
+                heapq.heappop(self._waiting)
+                continue
+            longest = max(longest, first.tokens)
+            if batch and (not self._together or longest * (len(batch) + 1) > self._batch_tokens):
+                break
+            batch.append(heapq.heappop(self._waiting))
+        if batch:
+            self._busy = True
+            task = asyncio.ensure_future(self._run(batch))
+            task.add_done_callback(lambda _: self._next_batch())
+
+    async def _run(self, batch: list[_Waiting[Item, Result]]) -> None:
+        try:
+            results: list[Result | RequestError] = list(await self._at_once([waiting.item for waiting in batch]))
+        except Exception as error:  # noqa: BLE001  a failure of these requests, not of the engine
+            results = [RequestError(f"{self._failure}: {error}")] * len(batch)
+            if len(batch) > 1:
+                results = [await self._alone(waiting.item) for waiting in batch]  # find out whose fault it was
+        finally:
+            self._busy = False
+        for waiting, result in zip(batch, results, strict=True):
+            if not waiting.future.done():
+                waiting.future.set_result(result)
+
+    async def _alone(self, item: Item) -> Result | RequestError:
+        try:
+            return (await self._at_once([item]))[0]
+        except Exception as error:  # noqa: BLE001  as above
+            return RequestError(f"{self._failure}: {error}")
+
+    async def _at_once(self, items: list[Item]) -> Sequence[Result]:
+        return await self._worker.do(lambda: self._compute(items))
+
+    async def measure(self, items: Callable[[list[str]], list[Item]]) -> tuple[tuple[int, int, float], ...]:
+        """(texts, tokens of each, s) of single batches, on an idle engine; takes some seconds.
+
+        `items` makes a batch out of texts. The queue is not asked: it rounds tokens up, and would split large batches.
+        """
+        dice = random.Random(0)
+        table = []
+        for tokens, texts in itertools.product(MEASURED_TOKENS, MEASURED_TEXTS if self._together else (1,)):
+            if tokens * texts > max(self._batch_tokens, MEASURED_TOKENS[-1]):
+                continue
+            times = []
+            for _ in range(3):
+                batch = items([" ".join(dice.choices(WORDS, k=tokens)) for _ in range(texts)])
+                began = time.perf_counter()
+                await self._at_once(batch)
+                times.append(time.perf_counter() - began)
+            table.append((texts, tokens, statistics.median(times)))
+        return tuple(table)
+
+
+LAST_BATCH_S = 10.0
+"""How long closing waits for the batch that is being computed."""
+MEASURED_TOKENS = (16, 64, 224)
+MEASURED_TEXTS = (1, 4, 8, 16, 32)
+WORDS = ("river", "stone", "engine", "light", "paper", "garden", "winter", "music", "city", "window")  # a token each
+
+
+def tokens_of(text: str) -> int:
+    """Never an underestimate by much: English has about four characters per token."""
+    return len(text) // 3 + 2

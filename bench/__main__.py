@@ -1,0 +1,28 @@
+"""`python -m bench COMMAND`: measures engines and programs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "profile": "bench.profile:main",
+    "run": "bench.run:main",
+}
+"""By name, the function that takes the arguments after the name and returns the exit status."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("command", choices=COMMANDS, help="--help after a command says more")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    module, _, name = COMMANDS[chosen.command].partition(":")
+    command: Callable[[Sequence[str]], int] = getattr(import_module(module), name)
+    return command(chosen.arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
