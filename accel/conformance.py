@@ -14,11 +14,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from accel.engine import (
+    DEMAND,
     ChatMessage,
     Constraint,
     Delta,
     EmbeddingEngine,
     LLMEngine,
+    Priority,
     Prompt,
     Record,
     RerankEngine,
@@ -43,7 +45,9 @@ def name(check: Any) -> str:
     return str(check.__name__)
 
 
-async def answer(engine: LLMEngine, prompt: Prompt, sampling: Sampling, priority: int = 0) -> tuple[str, list[Delta]]:
+async def answer(
+    engine: LLMEngine, prompt: Prompt, sampling: Sampling, priority: Priority = DEMAND
+) -> tuple[str, list[Delta]]:
     deltas = [delta async for delta in engine.generate(prompt, sampling, priority=priority)]
     return "".join(delta.text for delta in deltas), deltas
 
@@ -153,7 +157,9 @@ async def cancelling_the_task_aborts(engine: LLMEngine) -> None:
 
 
 async def priorities_are_taken(engine: LLMEngine) -> None:
-    results = await asyncio.gather(*(answer(engine, QUESTION, Sampling(max_tokens=4), priority=n) for n in (5, 0, 2)))
+    results = await asyncio.gather(
+        *(answer(engine, QUESTION, Sampling(max_tokens=4), priority=Priority(n)) for n in (5, 0, 2))
+    )
     assert len({text for text, _ in results}) == 1
 
 
@@ -234,7 +240,7 @@ async def a_bad_text_fails_alone(engine: EmbeddingEngine) -> None:
 
 async def concurrent_embeddings_keep_order(engine: EmbeddingEngine) -> None:
     texts = [f"the number {n}" for n in range(40)]
-    results = await asyncio.gather(*(engine.embed([text], priority=n % 3) for n, text in enumerate(texts)))
+    results = await asyncio.gather(*(engine.embed([text], priority=Priority(n % 3)) for n, text in enumerate(texts)))
     expected = await engine.embed(texts)
     for (vector,), other in zip(results, expected, strict=True):
         assert cosine(unwrap(vector), unwrap(other)) > 0.999999
@@ -266,7 +272,7 @@ ABOUT_BREAD = "To bake bread, knead flour, water and yeast, let the dough rise a
 ABOUT_OTHERS = ("Income tax is due at the end of May.", "The locomotive needs a new boiler.", FOX)
 
 
-async def scores(engine: RerankEngine, query: str, texts: Sequence[str], priority: int = 0) -> list[float]:
+async def scores(engine: RerankEngine, query: str, texts: Sequence[str], priority: Priority = DEMAND) -> list[float]:
     return [unwrap(score) for score in await engine.rerank(query, texts, priority=priority)]
 
 
@@ -306,7 +312,7 @@ async def a_bad_query_fails_alone(engine: RerankEngine) -> None:
 async def concurrent_rankings_keep_apart(engine: RerankEngine) -> None:
     queries = [WISH, "When is tax due?", "What does the fox do?"] * 4
     texts = [ABOUT_BREAD, *ABOUT_OTHERS]
-    together = await asyncio.gather(*(scores(engine, query, texts, n % 3) for n, query in enumerate(queries)))
+    together = await asyncio.gather(*(scores(engine, query, texts, Priority(n % 3)) for n, query in enumerate(queries)))
     for query, found in zip(queries, together, strict=True):
         assert _near(found, await scores(engine, query, texts))
 

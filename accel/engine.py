@@ -7,7 +7,8 @@ Failure is a value: one bad request never fails its neighbours. `generate` ends 
 `RequestError`; `embed`, `search` and `rerank` return the error in the place of the item that failed. Only a broken
 engine raises. Cancelling the awaiting task, or closing the stream, aborts the request.
 
-Every call has a `priority`: lower is served first; 0 is a call the program demands, early calls carry larger numbers.
+Every call has a `Priority`: lower is served first; 0 is a call the program demands, early calls carry larger numbers.
+An early call that the program comes to wait for is raised to a demand, wherever it waits.
 """
 
 import threading
@@ -70,9 +71,51 @@ class CancelToken:
             self._callbacks.pop(key, None)
 
 
+class Priority:
+    """How urgent a call is: lower is served first, 0 is a call the program waits for. Thread-safe."""
+
+    __slots__ = ("_callbacks", "_lock", "_value")
+
+    def __init__(self, value: int = 0) -> None:
+        self._value = value
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def value(self) -> int:
+        return self._value
+
+    def raise_to_demand(self) -> None:
+        """The program waits for it now. Calls, in this thread, whoever wants to know."""
+        with self._lock:
+            if self._value <= 0:
+                return
+            self._value = 0
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_raise(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called when the program comes to wait for it; returns a function that unregisters it."""
+        with self._lock:
+            if self._value > 0:
+                self._callbacks.append(callback)
+        return lambda: self._forget(callback)
+
+    def _forget(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    def __repr__(self) -> str:
+        return f"Priority({self._value})"
+
+
+DEMAND = Priority(0)
+
 # Read by the leaf methods of our drop-in classes, set by whoever makes the call: the core, for early calls.
 cancel_token: ContextVar[CancelToken | None] = ContextVar("accel_cancel_token", default=None)
-priority: ContextVar[int] = ContextVar("accel_priority", default=0)
+priority: ContextVar[Priority] = ContextVar("accel_priority", default=DEMAND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +214,12 @@ class LLMEngine(Engine, Protocol):
     def encode_prefix(self, messages: Sequence[ChatMessage]) -> list[int]:
         """Ids that begin the prompt of `messages` however the last content goes on. Thread-safe; may be empty."""
 
-    def generate(self, prompt: Prompt, sampling: Sampling, *, priority: int = 0) -> AsyncGenerator[Delta, None]:
+    def generate(
+        self, prompt: Prompt, sampling: Sampling, *, priority: Priority = DEMAND
+    ) -> AsyncGenerator[Delta, None]:
         """Stream an answer. Closing the stream aborts the request."""
 
-    async def prefill(self, token_ids: TokenIds, *, priority: int = 0) -> int:
+    async def prefill(self, token_ids: TokenIds, *, priority: Priority = DEMAND) -> int:
         """Warm the prefix cache with a prompt's beginning; returns how many tokens later requests can reuse."""
 
 
@@ -183,7 +228,7 @@ class EmbeddingEngine(Engine, Protocol):
     @property
     def dimension(self) -> int: ...
 
-    async def embed(self, texts: Sequence[str], *, priority: int = 0) -> list[Vector | RequestError]:
+    async def embed(self, texts: Sequence[str], *, priority: Priority = DEMAND) -> list[Vector | RequestError]:
         """One vector or error per text, in order. Concurrent calls may share a batch."""
 
 
@@ -194,7 +239,7 @@ class VectorStore(Engine, Protocol):
     async def ingest(self, records: Sequence[Record]) -> None: ...
 
     async def search(
-        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: int = 0
+        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: Priority = DEMAND
     ) -> list[list[Hit] | RequestError]:
         """The `k` nearest records per vector, nearest first, ties by id, whose metadata contains `where`."""
 
@@ -209,7 +254,9 @@ class VectorStore(Engine, Protocol):
 
 @runtime_checkable
 class RerankEngine(Engine, Protocol):
-    async def rerank(self, query: str, texts: Sequence[str], *, priority: int = 0) -> list[float | RequestError]:
+    async def rerank(
+        self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
+    ) -> list[float | RequestError]:
         """A relevance score or error per text, in order; higher is more relevant."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, Literal
 
-from ..engine import CancelToken
+from ..engine import DEMAND, CancelToken, Priority
 from ..intercept import Method
 from ..record import CallRecord
 from ..values import Tree
@@ -54,6 +54,8 @@ class Call:
         """Called once when the next chunk or the end comes."""
         self.delta = method.delta
         self.token = CancelToken()
+        self.priority: Priority = DEMAND
+        """Of an early call; the engines it waits for look at it."""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.task: asyncio.Task[Any] | None = None
         self.epoch = -1

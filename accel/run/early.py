@@ -74,15 +74,15 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     if not run.calls.hold(call):
         call.leave()
         return "the run is over, or the program has just made this call itself"
-    rank = EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1)
+    call.priority = engine.Priority(EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1))
     if method.kind in ("sync", "stream"):
-        threads.spawn(lambda: _on_thread(run, call, args, kwargs, rank))
+        threads.spawn(lambda: _on_thread(run, call, args, kwargs))
     else:
         loop = run.host.loop
         assert loop is not None
         call.loop = loop
         try:
-            loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs, rank))
+            loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs))
         except RuntimeError:  # the loop is closed: the run was abandoned
             run.calls.drop(call)
             call.leave()
@@ -95,25 +95,25 @@ def _ended(run: Run, call: Call) -> None:
     run.stopped()
 
 
-def _enter_context(run: Run, call: Call, rank: int) -> None:
+def _enter_context(run: Run, call: Call) -> None:
     scope.set(Scope(run, call=call, early=True))
     run.host.set_config()
     engine.cancel_token.set(call.token)
-    engine.priority.set(rank)
+    engine.priority.set(call.priority)
 
 
-def _on_thread(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
+def _on_thread(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     try:
         if threads.before_call is not None:
             threads.before_call()
         if run.calls.begin(call):
-            run.entry.copy().run(_body, run, call, args, kwargs, rank)
+            run.entry.copy().run(_body, run, call, args, kwargs)
     finally:
         _ended(run, call)
 
 
-def _body(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
-    _enter_context(run, call, rank)
+def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
+    _enter_context(run, call)
     leaf_method = original(call.component, call.method.name)
     try:
         if call.method.kind == "stream":
@@ -131,13 +131,13 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
         _early_done(run, call, args, kwargs, result)
 
 
-def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, rank: int) -> None:
+def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     if not run.calls.begin(call):
         _ended(run, call)
         return
 
     async def body() -> None:
-        _enter_context(run, call, rank)
+        _enter_context(run, call)
         leaf_method = original(call.component, call.method.name)
         try:
             if call.method.kind == "astream":
@@ -291,7 +291,7 @@ def prefill(run: Run, bound: Bound, tree: Tree) -> bool:
 def _prefill_on_thread(run: Run, work: Callable[[], Any]) -> None:
     def body() -> None:
         engine.cancel_token.set(run.token)
-        engine.priority.set(EARLY_PRIORITY)
+        engine.priority.set(engine.Priority(EARLY_PRIORITY))
         work()
 
     try:
@@ -304,7 +304,7 @@ def _prefill_on_thread(run: Run, work: Callable[[], Any]) -> None:
 
 def _prefill_on_loop(run: Run, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, int]]) -> None:
     async def body() -> None:
-        engine.priority.set(EARLY_PRIORITY)
+        engine.priority.set(engine.Priority(EARLY_PRIORITY))
         try:
             await work()
         except Exception:  # noqa: BLE001 - as above

@@ -208,6 +208,8 @@ class Run:
             else:
                 call = call.again(record)
             count = self._site_counts[site] = self._site_counts.get(site, 0) + 1
+        if call.joined:
+            call.priority.raise_to_demand()
         if not facts.local:
             self.ledger.add(endpoint_key(component), tree)
         if writes:

@@ -40,7 +40,7 @@ class AccelChatModel(BaseChatModel):
     a JSON schema), `regex` or `choice` (a list of strings).
     """
 
-    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64, "streams_equal": True, "pure": True}
+    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 4096, "streams_equal": True, "pure": True}
     model_config = ConfigDict(extra="forbid")
 
     model: str = DEFAULT_LLM

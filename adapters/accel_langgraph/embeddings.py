@@ -14,7 +14,7 @@ from accel_sentence_transformers import SentenceTransformersConfig
 class AccelEmbeddings(BaseModel, Embeddings):
     """Instances with equal settings share one engine. All methods may be called from any threads and loops at once."""
 
-    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64, "pure": True, "elementwise": True}
+    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 4096, "pure": True, "elementwise": True}
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = DEFAULT_EMBEDDING

@@ -22,7 +22,7 @@ class AccelReranker(BaseDocumentCompressor):
     `relevance_score` in the metadata: higher is more relevant. Calls no callbacks.
     """
 
-    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64, "pure": True}
+    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 4096, "pure": True}
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = DEFAULT_EMBEDDING

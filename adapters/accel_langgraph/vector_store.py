@@ -25,7 +25,7 @@ class AccelVectorStore(VectorStore):
     Searches take `filter`, a dict that a document's metadata must contain.
     """
 
-    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64, "pure": True, "owned": True}
+    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 4096, "pure": True, "owned": True}
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from pydantic import PrivateAttr, ValidationError
 import accel
 from accel import accelerate
 from accel.components import facts_of
+from accel.engine import DEMAND, Priority
 from accel.errors import RequestError
 from accel.intercept import METHODS
 from accel.profile import Profile
@@ -46,7 +47,9 @@ class CountingEngine:
     async def profile(self) -> Profile:
         raise NotImplementedError
 
-    async def rerank(self, query: str, texts: Sequence[str], *, priority: int = 0) -> list[float | RequestError]:
+    async def rerank(
+        self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
+    ) -> list[float | RequestError]:
         asked = set(query.split())
         return [RequestError("bad") if text == "bad" else float(len(asked & set(text.split()))) for text in texts]
 

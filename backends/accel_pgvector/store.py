@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.engine import Hit, Metadata, Record, Vector
+from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
 from accel.errors import DatabaseError, EngineClosed, InvalidRequest, MissingExtra, RequestError
 from accel.profile import Profile
 from accel_local.threads import Worker
@@ -154,7 +154,7 @@ class PgVectorStore:
                 )
 
     async def search(
-        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: int = 0
+        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: Priority = DEMAND
     ) -> list[list[Hit] | RequestError]:
         """Postgres has no priorities: `priority` orders nothing here."""
         results = await asyncio.gather(*(self._search_one(vector, k, where) for vector in vectors))

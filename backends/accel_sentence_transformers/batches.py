@@ -1,31 +1,30 @@
 """Requests to a model wait by priority, then arrival, and are computed in batches, capped by tokens, on one thread."""
 
 import asyncio
-import heapq
 import itertools
 import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from accel.engine import Priority
 from accel.errors import RequestError
+from accel.schedule.waiting import Waiting
 from accel_local.threads import Worker
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(order=True, slots=True)
-class _Waiting(Generic[Item, Result]):
-    """One item of one call, ordered by priority, then arrival."""
+@dataclass(slots=True)
+class _Item(Generic[Item, Result]):
+    """One item of one call."""
 
-    priority: int
-    arrival: int
-    item: Item = field(compare=False)
-    tokens: int = field(compare=False)
-    future: "asyncio.Future[Result | RequestError]" = field(compare=False)
+    item: Item
+    tokens: int
+    future: "asyncio.Future[Result | RequestError]"
 
 
 class Batches(Generic[Item, Result]):
@@ -50,13 +49,12 @@ class Batches(Generic[Item, Result]):
         self._batch_tokens = batch_tokens
         self._failure = failure
         self._together = together
-        self._waiting: list[_Waiting[Item, Result]] = []
-        self._arrivals = itertools.count()
+        self._waiting: Waiting[_Item[Item, Result]] = Waiting()
         self._busy = False
         self._closed = False
 
     async def serve(
-        self, items: Sequence[tuple[Item, int] | RequestError], priority: int
+        self, items: Sequence[tuple[Item, int] | RequestError], priority: Priority
     ) -> list[Result | RequestError]:
         """One result or error per item, in order. An item comes with its tokens; an error stands for a refused one."""
         futures = [self._enqueue(item, priority) for item in items]
@@ -80,35 +78,35 @@ class Batches(Generic[Item, Result]):
         # Blocking, on purpose: a thread that interpreter exit finds inside torch aborts the process.
         self._worker.ended(LAST_BATCH_S)
 
-    def _enqueue(self, item: tuple[Item, int] | RequestError, priority: int) -> "asyncio.Future[Result | RequestError]":
+    def _enqueue(
+        self, item: tuple[Item, int] | RequestError, priority: Priority
+    ) -> "asyncio.Future[Result | RequestError]":
         future: asyncio.Future[Result | RequestError] = asyncio.get_running_loop().create_future()
         if isinstance(item, RequestError):
             future.set_result(item)
         else:
-            heapq.heappush(self._waiting, _Waiting(priority, next(self._arrivals), *item, future))
+            self._waiting.add(_Item(*item, future), priority)
         return future
 
     def _next_batch(self) -> None:
         """Hand the worker its next batch, unless it is busy; while it is, calls gather into the next one."""
         if self._busy or self._closed:
             return
-        batch: list[_Waiting[Item, Result]] = []
+        self._waiting.drop(lambda waiting: waiting.future.done())
+        batch: list[_Item[Item, Result]] = []
         longest = 0
-        while self._waiting:
-            first = self._waiting[0]
-            if first.future.done():
-                heapq.heappop(self._waiting)
-                continue
+        while len(self._waiting):
+            first = self._waiting.first()
             longest = max(longest, first.tokens)
             if batch and (not self._together or longest * (len(batch) + 1) > self._batch_tokens):
                 break
-            batch.append(heapq.heappop(self._waiting))
+            batch.append(self._waiting.take())
         if batch:
             self._busy = True
             task = asyncio.ensure_future(self._run(batch))
             task.add_done_callback(lambda _: self._next_batch())
 
-    async def _run(self, batch: list[_Waiting[Item, Result]]) -> None:
+    async def _run(self, batch: list[_Item[Item, Result]]) -> None:
         try:
             results: list[Result | RequestError] = list(await self._at_once([waiting.item for waiting in batch]))
         except Exception as error:  # noqa: BLE001  a failure of these requests, not of the engine

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.engine import Vector
+from accel.engine import DEMAND, Priority, Vector
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
 from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING, model_path
@@ -74,7 +74,7 @@ class SentenceTransformersEngine:
     def dimension(self) -> int:
         return self._dimension
 
-    async def embed(self, texts: Sequence[str], *, priority: int = 0) -> list[Vector | RequestError]:
+    async def embed(self, texts: Sequence[str], *, priority: Priority = DEMAND) -> list[Vector | RequestError]:
         return await self._running().serve([self._item(text) for text in texts], priority)
 
     def _running(self) -> Batches[str, Vector]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accel.engine import DEMAND, Priority
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
 from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING
@@ -72,7 +73,9 @@ class SentenceTransformersReranker:
             batches.close(RequestError(f"{self._config.label} was closed."))
             self._model = None
 
-    async def rerank(self, query: str, texts: Sequence[str], *, priority: int = 0) -> list[float | RequestError]:
+    async def rerank(
+        self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
+    ) -> list[float | RequestError]:
         batches = self._running()
         if not texts:
             return []

@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accel import profile as profiles
-from accel.engine import Hit, Metadata, Record, Vector
+from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 from accel.profile import Profile
 
-from .queues import Queue, Waiting
+from .queues import Item, Queue
 
 Floats = npt.NDArray[np.float64]
 
@@ -163,14 +163,14 @@ class _Device:
     async def profile(self) -> Profile:
         return self._profile
 
-    async def _serve(self, tokens: Sequence[int | InvalidRequest], priority: int) -> list[RequestError | None]:
+    async def _serve(self, tokens: Sequence[int | InvalidRequest], priority: Priority) -> list[RequestError | None]:
         """Wait until everything that has tokens is served; the errors of the rest, and of what was not."""
         if self._queue is None:
             raise EngineClosed(f"The {self._label} is not running.")
         waited = iter(await self._queue.wait([n for n in tokens if isinstance(n, int)], priority))
         return [next(waited) if isinstance(n, int) else n for n in tokens]
 
-    def _batch_s(self, batch: Sequence[Waiting]) -> float:
+    def _batch_s(self, batch: Sequence[Item]) -> float:
         self.batches_served.append(len(batch))
         return self._profile.batch_s(len(batch), max(item.tokens for item in batch))
 
@@ -186,7 +186,7 @@ class SimEmbedding(_Device):
     def dimension(self) -> int:
         return self._config.dimension
 
-    async def embed(self, texts: Sequence[str], *, priority: int = 0) -> list[Vector | RequestError]:
+    async def embed(self, texts: Sequence[str], *, priority: Priority = DEMAND) -> list[Vector | RequestError]:
         errors = await self._serve([_tokens(text, "embedded") for text in texts], priority)
         return [error or self._vector(text) for text, error in zip(texts, errors, strict=True)]
 
@@ -201,7 +201,9 @@ class SimReranker(_Device):
     def __init__(self, config: SimRerankConfig) -> None:
         super().__init__(config.profile, config.label)
 
-    async def rerank(self, query: str, texts: Sequence[str], *, priority: int = 0) -> list[float | RequestError]:
+    async def rerank(
+        self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
+    ) -> list[float | RequestError]:
         of_query = _tokens(query, "reranked for")
         tokens: list[int | InvalidRequest] = []
         for text in texts:
@@ -244,7 +246,7 @@ class SimStore:
     async def profile(self) -> Profile:
         return self._config.profile
 
-    def _search_s(self, batch: Sequence[Waiting]) -> float:
+    def _search_s(self, batch: Sequence[Item]) -> float:
         self.searches_served += len(batch)
         return profiles.at(self._config.profile.search, len(self._records))
 
@@ -281,7 +283,7 @@ class SimStore:
         return numbers if np.isfinite(numbers).all() else InvalidRequest("A vector consists of finite numbers.")
 
     async def search(
-        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: int = 0
+        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: Priority = DEMAND
     ) -> list[list[Hit] | RequestError]:
         queue = self._running()
         checked = [self._vector(vector) for vector in vectors]

@@ -10,8 +10,6 @@ a function of the prompt (`accel_sim.answers`), or recorded ones.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import json
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
@@ -19,10 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from accel.engine import ChatMessage, Delta, Prompt, Sampling, TokenIds, Usage
+from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 from accel.profile import Profile
 from accel.schedule.costs import Costs
+from accel.schedule.slots import early_places
+from accel.schedule.waiting import Waiting
 
 from .answers import answer
 from .published import profile_of
@@ -61,8 +61,7 @@ class _Request:
     ids: list[int]
     pieces: list[str]
     finish: str
-    priority: int
-    arrival: int
+    priority: Priority
     deltas: asyncio.Queue[Delta] = field(default_factory=asyncio.Queue)
     done: int = 0
     """Tokens in the KV cache."""
@@ -70,9 +69,6 @@ class _Request:
     cached: int = 0
     running: bool = False
     gone: bool = False
-
-    def __lt__(self, other: _Request) -> bool:
-        return (self.priority, self.arrival) < (other.priority, other.arrival)
 
 
 @dataclass(slots=True)
@@ -95,8 +91,7 @@ class SimLLM:
         self._tokenizer: Tokenizer = tokenizer_of(config.tokenizer)
         self._recorded = load_answers(config.answers) if config.answers else {}
         self._dice = Random(config.seed)
-        self._arrivals = itertools.count()
-        self._waiting: list[_Request] = []
+        self._waiting: Waiting[_Request] = Waiting()
         self._running: list[_Request] = []
         self._cache: OrderedDict[int, None] = OrderedDict()
         self._wake = asyncio.Event()
@@ -143,7 +138,9 @@ class SimLLM:
 
     # Requests
 
-    async def generate(self, prompt: Prompt, sampling: Sampling, *, priority: int = 0) -> AsyncGenerator[Delta, None]:
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, *, priority: Priority = DEMAND
+    ) -> AsyncGenerator[Delta, None]:
         try:
             request = self._request(self.encode(prompt), sampling, priority)
         except RequestError as error:
@@ -159,13 +156,13 @@ class SimLLM:
         finally:
             self._abandon(request)
 
-    async def prefill(self, token_ids: TokenIds, *, priority: int = 0) -> int:
+    async def prefill(self, token_ids: TokenIds, *, priority: Priority = DEMAND) -> int:
         blocks = len(token_ids) // self.cache_block_tokens
         if blocks == 0:
             return 0
         ids = list(token_ids[: blocks * self.cache_block_tokens])
         self._check(ids)
-        request = _Request(ids, [""], "length", priority, next(self._arrivals))
+        request = _Request(ids, [""], "length", priority)
         self._submit(request)
         try:
             await request.deltas.get()
@@ -173,7 +170,7 @@ class SimLLM:
             self._abandon(request)
         return len(ids)
 
-    def _request(self, ids: list[int], sampling: Sampling, priority: int) -> _Request:
+    def _request(self, ids: list[int], sampling: Sampling, priority: Priority) -> _Request:
         self._check(ids)
         if sampling.temperature < 0 or sampling.max_tokens < 1:
             raise InvalidRequest("Temperature is at least 0 and max_tokens at least 1.")
@@ -189,7 +186,7 @@ class SimLLM:
         stopped = _until_stop(pieces, sampling.stop)
         if stopped is not None:
             pieces, finish = stopped, "stop"
-        return _Request(ids, pieces or [""], finish, priority, next(self._arrivals))
+        return _Request(ids, pieces or [""], finish, priority)
 
     def _check(self, ids: list[int]) -> None:
         if self._task is None:
@@ -205,7 +202,7 @@ class SimLLM:
             raise InvalidRequest("The prompt doesn't fit into the KV cache.", "raise kv_tokens")
 
     def _submit(self, request: _Request) -> None:
-        heapq.heappush(self._waiting, request)
+        self._waiting.add(request, request.priority)
         self._wake.set()
 
     def _abandon(self, request: _Request) -> None:
@@ -250,14 +247,12 @@ class SimLLM:
             if request.done < len(request.ids) and left > 0:
                 chunks.append((request, min(left, len(request.ids) - request.done)))
                 left -= chunks[-1][1]
-        while left > 0 and self._waiting and len(self._running) < self._costs.slots:
-            request = self._waiting[0]
-            if request.gone:
-                heapq.heappop(self._waiting)
-                continue
-            if not self._fits(request):
+        self._waiting.drop(lambda request: request.gone)
+        while left > 0 and len(self._waiting):
+            request = self._waiting.first()
+            if len(self._running) >= self._room(request.priority) or not self._fits(request):
                 break
-            heapq.heappop(self._waiting)
+            self._waiting.take()
             request.running = True
             self._running.append(request)
             request.cached = request.done = self._found(request.ids)
@@ -283,6 +278,10 @@ class SimLLM:
         request.running = False
         self._running.remove(request)
         request.deltas.put_nowait(Delta(piece, 1, "length" if request.finish == "length" else "stop", usage))
+
+    def _room(self, priority: Priority) -> int:
+        """How many may run beside it: early work leaves some slots to demands."""
+        return self._costs.slots if priority.value <= 0 else early_places(self._costs.slots)
 
     # The KV cache
 

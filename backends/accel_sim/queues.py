@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from accel.engine import Priority
 from accel.errors import RequestError
+from accel.schedule.waiting import Waiting
 
 
-@dataclass(order=True, slots=True)
-class Waiting:
+@dataclass(slots=True)
+class Item:
     """One item of one call."""
 
-    priority: int
-    arrival: int
-    call: int = field(compare=False)
-    tokens: int = field(compare=False)
-    future: asyncio.Future[RequestError | None] = field(compare=False)
+    call: int
+    tokens: int
+    future: asyncio.Future[RequestError | None]
 
 
 class Queue:
@@ -29,23 +28,22 @@ class Queue:
     batch, whatever their size, and calls share none. Lives on one loop.
     """
 
-    def __init__(self, batch_s: Callable[[Sequence[Waiting]], float], *, lanes: int, batch_tokens: int) -> None:
+    def __init__(self, batch_s: Callable[[Sequence[Item]], float], *, lanes: int, batch_tokens: int) -> None:
         self._batch_s = batch_s
         self._lanes = lanes
         self._batch_tokens = batch_tokens
-        self._waiting: list[Waiting] = []
-        self._arrivals = itertools.count()
+        self._waiting: Waiting[Item] = Waiting()
         self._calls = itertools.count()
         self._tasks: dict[asyncio.Task[None], bool] = {}  # a lane each, and whether it has begun
         self._closed_by: RequestError | None = None
 
-    async def wait(self, tokens: Sequence[int], priority: int) -> list[RequestError | None]:
+    async def wait(self, tokens: Sequence[int], priority: Priority) -> list[RequestError | None]:
         """Wait until items of so many tokens are served: an error each, or None. Cancelled, those not begun leave."""
         loop = asyncio.get_running_loop()
         call = next(self._calls)
-        items = [Waiting(priority, next(self._arrivals), call, n, loop.create_future()) for n in tokens]
+        items = [Item(call, n, loop.create_future()) for n in tokens]
         for item in items:
-            heapq.heappush(self._waiting, item)
+            self._waiting.add(item, priority)
         self._open_lanes()
         try:
             return [await item.future for item in items]
@@ -56,7 +54,7 @@ class Queue:
     async def close(self, error: RequestError) -> None:
         """What waits or is being served ends with this error."""
         self._closed_by = error
-        _end(self._waiting, error)
+        _end(list(self._waiting), error)
         self._waiting.clear()
         tasks = list(self._tasks)
         for task in tasks:
@@ -90,25 +88,23 @@ class Queue:
             finally:
                 _end(batch, self._closed_by or outcome)
 
-    def _next_batch(self) -> list[Waiting]:
-        batch: list[Waiting] = []
+    def _next_batch(self) -> list[Item]:
+        batch: list[Item] = []
         longest = 0
-        while self._waiting:
-            item = self._waiting[0]
-            if item.future.done():  # cancelled
-                heapq.heappop(self._waiting)
-                continue
+        self._waiting.drop(lambda item: item.future.done())  # cancelled
+        while len(self._waiting):
+            item = self._waiting.first()
             longest = max(longest, item.tokens)
             if batch and not self._shares(batch[0], item, longest * (len(batch) + 1)):
                 break
-            batch.append(heapq.heappop(self._waiting))
+            batch.append(self._waiting.take())
         return batch
 
-    def _shares(self, first: Waiting, item: Waiting, padded_tokens: int) -> bool:
+    def _shares(self, first: Item, item: Item, padded_tokens: int) -> bool:
         return padded_tokens <= self._batch_tokens if self._batch_tokens else item.call == first.call
 
 
-def _end(items: Sequence[Waiting], outcome: RequestError | None) -> None:
+def _end(items: Sequence[Item], outcome: RequestError | None) -> None:
     for item in items:
         if not item.future.done():
             item.future.set_result(outcome)

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel.engine import ChatMessage, Constraint, Delta, Prompt, Sampling, TokenIds, Usage
+from accel.engine import DEMAND, ChatMessage, Constraint, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.errors import (
     AccelError,
     EngineClosed,
@@ -30,6 +30,7 @@ from accel.errors import (
     RequestError,
 )
 from accel.profile import Profile
+from accel.schedule.slots import Slots
 from accel_local.models import model_path
 from accel_local.processes import ChildProcesses, sweep
 from accel_local.threads import Worker
@@ -57,6 +58,7 @@ class VLLMEngine:
         self._profile: Profile | None = None
         self._profiling = asyncio.Lock()
         self._closed = False
+        self._slots = Slots(config.max_num_seqs)
 
     # Life
 
@@ -173,17 +175,24 @@ class VLLMEngine:
 
     # Requests
 
-    async def generate(self, prompt: Prompt, sampling: Sampling, *, priority: int = 0) -> AsyncGenerator[Delta, None]:
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, *, priority: Priority = DEMAND
+    ) -> AsyncGenerator[Delta, None]:
         try:
             token_ids = self.encode(prompt)
             self._check_length(token_ids)
-            async with contextlib.aclosing(self._deltas(token_ids, sampling, priority)) as deltas:
+            async with (
+                self._slots.place(priority),
+                contextlib.aclosing(self._deltas(token_ids, sampling, priority)) as deltas,
+            ):
                 async for delta in deltas:
                     yield delta
         except RequestError as error:
             yield Delta("", 0, "error", error=error)
 
-    async def _deltas(self, token_ids: list[int], sampling: Sampling, priority: int) -> AsyncGenerator[Delta, None]:
+    async def _deltas(
+        self, token_ids: list[int], sampling: Sampling, priority: Priority
+    ) -> AsyncGenerator[Delta, None]:
         from vllm import TokensPrompt
         from vllm.exceptions import VLLMValidationError
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -193,7 +202,7 @@ class VLLMEngine:
             parameters = self._parameters(sampling, len(token_ids))
             # A copy: vLLM appends the answer to the list it is given.
             request = TokensPrompt(prompt_token_ids=list(token_ids))
-            outputs = self._llm.generate(request, parameters, uuid.uuid4().hex, priority=priority)
+            outputs = self._llm.generate(request, parameters, uuid.uuid4().hex, priority=priority.value)
             async with contextlib.aclosing(outputs):
                 async for output in outputs:
                     piece = output.outputs[0]
@@ -213,13 +222,14 @@ class VLLMEngine:
             # How vLLM rejects parameters, among them JSON schemas it cannot compile.
             raise InvalidRequest(f"vLLM rejects the request: {error}") from error
 
-    async def prefill(self, token_ids: TokenIds, *, priority: int = 0) -> int:
+    async def prefill(self, token_ids: TokenIds, *, priority: Priority = DEMAND) -> int:
         whole_blocks = len(token_ids) // self._block_tokens * self._block_tokens
         if whole_blocks == 0:
             return 0
         self._check_length(token_ids)
-        async for _ in self._deltas(list(token_ids[:whole_blocks]), Sampling(max_tokens=1), priority):
-            pass
+        async with self._slots.place(priority):
+            async for _ in self._deltas(list(token_ids[:whole_blocks]), Sampling(max_tokens=1), priority):
+                pass
         return whole_blocks
 
     def _check_length(self, token_ids: TokenIds) -> None:

@@ -16,7 +16,7 @@ from accel.conformance import (
     VectorStoreCheck,
     name,
 )
-from accel.engine import EmbeddingEngine, EngineConfig, Record, RerankEngine, VectorStore, unwrap
+from accel.engine import EmbeddingEngine, EngineConfig, Priority, Record, RerankEngine, VectorStore, unwrap
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 from accel.profile import Profile
 from accel_sim.engines import SimEmbeddingConfig, SimRerankConfig, SimStoreConfig, contains, count_tokens
@@ -153,12 +153,16 @@ def embedding(batch_tokens: int) -> SimEmbeddingConfig:
 
 async def test_lower_priorities_are_served_first() -> None:
     async with running(embedding(1)) as engine:
-        ended = await in_order(*(engine.embed(["word"], priority=priority) for priority in (5, 0, 5, 2, 0)))
+        ended = await in_order(*(engine.embed(["word"], priority=Priority(rank)) for rank in (5, 0, 5, 2, 0)))
         assert ended == [1, 4, 3, 0, 2]
         assert engine.batches_served == [1] * 5
     profile = Profile("searching", search=SEARCHING.search, slots=1)
     async with running(SimStoreConfig("x", 3, profile)) as store:
-        assert await in_order(*(store.search([(1, 0, 0)], 1, priority=priority) for priority in (3, 1, 2))) == [1, 2, 0]
+        assert await in_order(*(store.search([(1, 0, 0)], 1, priority=Priority(rank)) for rank in (3, 1, 2))) == [
+            1,
+            2,
+            0,
+        ]
         assert store.searches_served == 3
 
 

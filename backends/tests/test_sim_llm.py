@@ -9,7 +9,7 @@ import pytest
 import accel_local
 from accel import clock
 from accel.conformance import LLM_CHECKS, LLMCheck, answer, name
-from accel.engine import Sampling
+from accel.engine import Priority, Sampling
 from accel.errors import ConfigurationError, RequestError
 from accel.profile import Profile, ProfileFile
 from accel_sim import SimLLMConfig, profile_of, virtual
@@ -104,7 +104,7 @@ def test_the_urgent_go_first_and_the_abandoned_never(profile: str) -> None:
         order: list[str] = []
 
         async def ask(who: str, priority: int, first: int) -> None:
-            await answer(engine, list(range(first, first + 8)), endless(2), priority=priority)
+            await answer(engine, list(range(first, first + 8)), endless(2), Priority(priority))
             order.append(who)
 
         busy = [asyncio.create_task(ask(f"running {n}", 0, 1000 * n)) for n in (1, 2)]

@@ -1,0 +1,111 @@
+"""Waiting for an engine: order, places kept for demands, and early calls that become demands while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from accel.engine import DEMAND, Priority
+from accel.schedule.slots import Slots, early_places
+from accel.schedule.waiting import Waiting
+
+
+def test_the_most_urgent_goes_first_then_the_earliest() -> None:
+    waiting: Waiting[str] = Waiting()
+    late = Priority(50)
+    for name, priority in (("a", Priority(50)), ("b", late), ("c", Priority(7)), ("d", Priority(7))):
+        waiting.add(name, priority)
+    assert waiting.take() == "c"
+    late.raise_to_demand()
+    assert [waiting.take() for _ in range(3)] == ["b", "d", "a"]
+    with pytest.raises(IndexError):
+        waiting.take()
+
+
+async def settled() -> None:
+    """Let every task that can go on do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+class Engine:
+    """Serves for ever; remembers who is inside, in the order in which they came in."""
+
+    def __init__(self, places: int) -> None:
+        self.slots = Slots(places)
+        self.inside: list[str] = []
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    def ask(self, name: str, priority: Priority = DEMAND) -> None:
+        self.tasks[name] = asyncio.get_running_loop().create_task(self._serve(name, priority))
+
+    async def _serve(self, name: str, priority: Priority) -> None:
+        async with self.slots.place(priority):
+            self.inside.append(name)
+            await asyncio.get_running_loop().create_future()
+
+    async def end(self, *names: str) -> None:
+        for name in names:
+            self.tasks[name].cancel()
+        await asyncio.wait([self.tasks[name] for name in names])
+        await settled()
+
+
+async def test_early_work_leaves_places_to_demands() -> None:
+    engine = Engine(4)
+    for n in range(4):
+        engine.ask(f"early {n}", Priority(9))
+    await settled()
+    assert engine.inside == ["early 0", "early 1", "early 2"] and early_places(4) == 3
+    engine.ask("demand")
+    await settled()
+    assert engine.inside[-1] == "demand", "it passes the early call that waits"
+    await engine.end("early 0")
+    assert "early 3" not in engine.inside, "a demand holds the place that is free for early work"
+    await engine.end("demand")
+    assert engine.inside[-1] == "early 3"
+    await engine.end("early 1", "early 2", "early 3")
+
+
+async def test_an_early_call_that_is_demanded_passes_the_others() -> None:
+    engine = Engine(1)
+    wanted = Priority(50)
+    engine.ask("running")
+    for name, priority in (("urgent", Priority(1)), ("other", Priority(50)), ("wanted", wanted)):
+        engine.ask(name, priority)
+    await settled()
+    await asyncio.to_thread(wanted.raise_to_demand)
+    await engine.end("running")
+    assert engine.inside == ["running", "wanted"]
+    await engine.end("wanted")
+    assert engine.inside[-1] == "urgent"
+    await engine.end("urgent", "other")
+
+
+async def test_raising_fills_a_place_that_was_kept_for_demands() -> None:
+    engine = Engine(2)
+    wanted = Priority(5)
+    engine.ask("early", Priority(5))
+    engine.ask("wanted", wanted)
+    await settled()
+    assert engine.inside == ["early"]
+    wanted.raise_to_demand()
+    await settled()
+    assert engine.inside == ["early", "wanted"]
+    await engine.end("early", "wanted")
+
+
+async def test_who_is_cancelled_holds_no_place() -> None:
+    engine = Engine(1)
+    for name in ("running", "gone", "next"):
+        engine.ask(name)
+    await settled()
+    await engine.end("gone")
+    engine.tasks["running"].cancel()
+    engine.tasks["next"].cancel()  # it may just be given the place
+    await settled()
+    engine.ask("last")
+    await settled()
+    assert engine.inside == ["running", "last"]
+    await engine.end("last")
