@@ -194,6 +194,10 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Stop serving and free everything; running requests end with an error. A second close does nothing."""
 
+    @property
+    def known_profile(self) -> Profile | None:
+        """The figures, if they have been measured on this machine before, or given."""
+
     async def profile(self) -> Profile:
         """Measure, once per engine (seconds of work); later calls return the same figures."""
 

@@ -269,6 +269,8 @@ class Node:
     """A consumer can start on a part of this output: decode it as a stream."""
     prefills: tuple[int, ...] = ()
     """Hole boundaries (index of the part) up to which a known prefix of the last text is prefilled early."""
+    prefill_tokens: int = 0
+    """How much more must be known for another partial prefill."""
     depth: int = 0
 
     @property
@@ -324,7 +326,7 @@ class Node:
         if self.needs_partial:
             notes.append("partial decodes")
         if self.prefills:
-            notes.append(f"{len(self.prefills)} partial prefills")
+            notes.append(f"{len(self.prefills)} partial prefills of {self.prefill_tokens} tokens at least")
         if self.depth:
             notes.append(f"depth {self.depth}")
         lines = [f"{head}  # {'; '.join(notes)}"]

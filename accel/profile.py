@@ -17,8 +17,6 @@ from .errors import ConfigurationError
 KINDS = ("llm", "embedding", "reranking", "searching")
 EFFICIENT = 0.9
 """A batch is efficient when it reaches this share of the best throughput."""
-SPLIT_OVERHEAD = 0.12
-"""A prompt is split only where that costs at most this share of the part's own prefill (Ayo, table 3: 3 to 12 %)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +76,13 @@ class Profile:
 
     @property
     def split_tokens(self) -> int:
-        """The shortest part of a prompt worth prefilling on its own: its extra step costs little beside it."""
-        if not self.prefill:
-            return 0
-        tokens = max(1, self.block_tokens)
-        while tokens < self.prefill[-1][0] and self.pass_s > SPLIT_OVERHEAD * self.prefill_s(0, tokens):
-            tokens += max(1, self.block_tokens)
+        """The shortest part of a prompt worth prefilling on its own: whole blocks of the prefix cache whose prefill
+        takes longer than the extra step it needs."""
+        block = max(1, self.block_tokens)
+        tokens = block
+        while tokens < self.prefill[-1][0] and self.prefill_s(0, tokens) < self.pass_s:
+            tokens += block
         return tokens
-
-    def split_pays(self, tokens: int) -> bool:
-        """Whether to prefill this many known tokens before the rest of the prompt is known."""
-        return bool(self.prefill) and tokens >= self.split_tokens
 
 
 def at(curve: tuple[tuple[int, float], ...] | list[tuple[int, float]], size: float) -> float:

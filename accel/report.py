@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from .schedule.limit import Limit, limit
 
 if TYPE_CHECKING:
     from .learn.plan import Plan
+
+
+MAX_LIMIT_CALLS = 400
+"""The limit is not worked out for longer runs: that takes time with the square of the number of calls."""
 
 
 class Report:
@@ -36,6 +43,25 @@ class Report:
         """Early calls nobody demanded."""
         return self.counts.wasted
 
+    @cached_property
+    def limit(self) -> Limit | None:
+        """How fast the last run could have been on the engines it used; None while their speed, or a run, is missing.
+
+        Profiles come from engines that have measured themselves (`engine.profile()`, `python -m bench profile`).
+        """
+        trace, profiles = self._plan.last, self._plan.profiles()
+        if trace is None or not trace.completed or "llm" not in profiles or len(trace.calls) > MAX_LIMIT_CALLS:
+            return None
+        return limit(trace, profiles, topology=self._plan.topology)
+
+    @property
+    def share_of_limit(self) -> float | None:
+        """The limit over what the last run took: 1 is as fast as these engines allow, as far as the profile is true."""
+        trace = self._plan.last
+        if self.limit is None or trace is None or trace.ended_s is None or trace.ended_s <= trace.started_s:
+            return None
+        return self.limit.makespan_s / (trace.ended_s - trace.started_s)
+
     def __str__(self) -> str:
         c = self.counts
         lines = [
@@ -47,6 +73,12 @@ class Report:
             lines.append(
                 f"  {c.fed} early searches could not stand for the program's own; if nobody else writes to the store "
                 "during a run: accel.register(store, readonly=True)"
+            )
+        share = self.share_of_limit
+        if self.limit is not None and share is not None:
+            lines.append(
+                f"  last run: {share:.0%} of the limit ({self.limit.makespan_s:.2f} s on these engines; "
+                f"{self.limit.in_order_s:.2f} s one call after the other)"
             )
         for node in self._plan.graph.nodes:
             if not node.site:

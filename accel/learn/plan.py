@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..intercept import Method
 from ..ir import Graph, Node
 from ..passes import PASSES, Pass, rewrite
+from ..profile import Profile
 from ..record import Trace
 from ..run.settings import Counts
 from ..run.threads import learner
@@ -86,6 +87,15 @@ class Plan:
         with self._lock:
             self._misses[name] += 1
 
+    def profiles(self) -> dict[str, Profile]:
+        """By kind of engine, what the components that were used know about theirs; the first one of a kind."""
+        found: dict[str, Profile] = {}
+        for component, _ in list(self.bindings.values()):
+            ask = getattr(component, "accel_profiles", None)
+            for profile in ask() if ask is not None else ():
+                found.setdefault(profile.engine, profile)
+        return found
+
     def learn_from(self, run: Run) -> None:
         """A run is over: count it and, off the program's path, learn what it showed."""
         with self._lock:
@@ -152,7 +162,7 @@ class Plan:
             self._hopeless[site] += 1
 
     def _rewritten(self, learnt: Graph) -> Graph:
-        return rewrite(learnt, self._passes)
+        return rewrite(learnt, self._passes, self.profiles())
 
     def _adopt(self, learnt: Graph) -> None:
         """Follow a new graph; nodes that kept missing are not predicted until a later trace explains them."""

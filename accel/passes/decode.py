@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir import Clip, Extract, Graph, Node, Ref
+from ..profile import Profile
 
 
-def decode(graph: Graph) -> Graph:
+def decode(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     wanted: set[str] = set()
     for node in graph.nodes:
         wanted.update(ref.node for ref in node.refs() if _sees_parts(ref))

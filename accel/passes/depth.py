@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir import Graph, Node
+from ..profile import Profile
 
 
-def depth(graph: Graph) -> Graph:
+def depth(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     depths: dict[str, int] = {}
     for node in reversed(graph.nodes):
         below = [depths[name] for name in graph.consumers[node.name]]

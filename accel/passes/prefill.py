@@ -1,16 +1,24 @@
 """Prefill split (Ayo, pass 3): a prompt whose beginning is known before its end is prefilled up to a hole boundary.
 
-Marks the boundaries; whether a prefix is long enough to pay is the engine's to say while running.
+Marks the boundaries, and how much must have become known for another part to pay: the engine's profile says that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir import Graph, Join, Node, Ref, Template
+from ..profile import Profile
+
+USUAL_TOKENS = 50
+"""Without a profile: about two blocks of a prefix cache."""
 
 
-def prefill(graph: Graph) -> Graph:
+def prefill(graph: Graph, profiles: Mapping[str, Profile]) -> Graph:
+    llm = profiles.get("llm")
+    least = llm.split_tokens if llm is not None else USUAL_TOKENS
+
     def split(node: Node) -> Node:
         if not (node.predictable and node.op.splittable):
             return node
@@ -23,6 +31,7 @@ def prefill(graph: Graph) -> Graph:
         holes = [i for i, part in enumerate(last.parts) if isinstance(part, Ref | Join)]
         # The first hole may be known long before the others; nothing is gained in front of the only one.
         cuts = tuple(holes if any(isinstance(part, Join) for part in last.parts) else holes[1:])
-        return node if cuts == node.prefills else replace(node, prefills=cuts)
+        same = cuts == node.prefills and node.prefill_tokens == (least if cuts else 0)
+        return node if same else replace(node, prefills=cuts, prefill_tokens=least if cuts else 0)
 
     return graph.map(split)

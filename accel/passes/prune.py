@@ -6,12 +6,14 @@ the hazard: a read comes after every earlier write to what may be the same resou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir import Graph, Node
+from ..profile import Profile
 
 
-def prune(graph: Graph) -> Graph:
+def prune(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     writes: list[str] = []
     after: dict[str, tuple[str, ...]] = {}
     for node in graph.nodes:
@@ -27,7 +29,7 @@ def prune(graph: Graph) -> Graph:
     return graph.map(order)
 
 
-def program_order(graph: Graph) -> Graph:
+def program_order(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     """Without pruning: a node waits for all that the program demands before it."""
     before: list[str] = []
     after: dict[str, tuple[str, ...]] = {}

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .run import Run
 
 
+CHARS_PER_TOKEN = 4
+"""Of English text; the known part of a prompt is judged before it is encoded."""
+
+
 class Element:
     """One expected demand of a node."""
 
@@ -299,7 +303,7 @@ class Forecast:
 
     def _prefill(self, node: Node, element: Element) -> None:
         known = known_prefix(element.input)
-        if known < element.prefilled + self.run.min_prefill_chars or self._refusal(node, element):
+        if known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN or self._refusal(node, element):
             return
         if self.run.prefill(node, element.input):
             element.prefilled = known

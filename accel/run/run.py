@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 class Run:
     """See the module. Thread-safe; `finish` must be called exactly once."""
 
-    min_prefill_chars = 200
-    """A known prefix is prefilled when it has grown by this much (about two KV blocks of 32 tokens)."""
-
     def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any) -> None:
         self.plan = plan
         self.settings = settings

@@ -69,6 +69,8 @@ class Simulation:
         self._batched = sorted(runs.batched, key=rank)
         self._busy: dict[str, float] = {}
         """By primitive, until when its engine serves a batch."""
+        self._left_s: dict[int, float] = {}
+        """Of calls that are served in batches, what their texts still take."""
         self.batch_starts: dict[int, float] = {}
 
     def run(self) -> tuple[float, list[Placed]]:
@@ -211,24 +213,28 @@ class Simulation:
     # --- engines that serve batches
 
     def _start_batches(self) -> None:
+        """A batch is filled up with parts of calls: their texts are items of their own."""
         for op, profile in self.runs.batch_profiles.items():
             if self._busy.get(op, 0.0) > self.now:
                 continue
             pass_s = profile.batch_s(0, 0)
-            most_s = profile.batch_s(1, profile.batch_tokens) if profile.batch_tokens else 0.0
-            batch_s = 0.0
-            batch: list[int] = []
+            room_s = profile.batch_s(1, profile.batch_tokens) - pass_s if profile.batch_tokens else 0.0
+            taken_s = 0.0
+            done: list[int] = []
             for number in self._batched:
                 ready, call = self.ready[number], self.events[number].call
-                if call is None or call.op != op or ready is None or ready > self.now or number in self.batch_starts:
+                if call is None or call.op != op or ready is None or ready > self.now or self.over[number] is not None:
                     continue
-                own_s = max(0.0, self.runs.delay_s(self.events[number]) - pass_s)
-                if batch and pass_s + batch_s + own_s > most_s:
+                if taken_s and taken_s >= room_s:
                     break
-                batch.append(number)
-                batch_s += own_s
-            if batch:
-                self._busy[op] = self.now + pass_s + batch_s
-                for number in batch:
-                    self.batch_starts[number] = self.now
+                left_s = self._left_s.setdefault(number, self.runs.batch_work_s(number, pass_s, room_s))
+                part_s = min(left_s, room_s - taken_s) if room_s else left_s
+                self._left_s[number] = left_s - part_s
+                self.batch_starts.setdefault(number, self.now)
+                taken_s += part_s
+                if self._left_s[number] <= 1e-12:
+                    done.append(number)
+            if taken_s or done:
+                self._busy[op] = self.now + pass_s + taken_s
+                for number in done:
                     self.over[number] = self._busy[op]

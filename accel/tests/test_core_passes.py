@@ -26,12 +26,13 @@ from accel.ir import (
     Whole,
     verify,
 )  # fmt: skip
-from accel.passes import PASSES, rewrite
+from accel.passes import PASSES, rewrite, without
 from accel.passes.decode import decode
 from accel.passes.depth import depth
 from accel.passes.pmap import pmap
 from accel.passes.prefill import prefill
 from accel.passes.prune import prune
+from accel.profile import Profile
 from accel.values import Opaque
 
 INPUT = Node("input", OPS["input"])
@@ -78,7 +79,7 @@ def test_the_text_of_a_graph() -> None:
     store = opaque("store", "ingestion", reason="ingestion is left to the program")
     shown = str(Graph((INPUT, LIST, rich, store)))
     for part in (
-        "for {list.content|lines[*]} first 3 at most distinct; after list; partial decodes; 2 partial prefills; ",
+        "for {list.content|lines[*]} first 3 at most distinct; after list; partial decodes; 2 partial prefills ",
         "depth 4",
         r"""messages[0].content: a\n{input.q["two words"][3][*]|json[:500]|strip}{#+1}{join[:5] """,
         r"""{#+1}{join[:5] list.content|lines[*] by '\n[{#+1}] '}""",
@@ -135,29 +136,51 @@ def test_pmap_drops_a_level_over_one() -> None:
         "once[*] = decode  # verified; for 1 times",
         "twice[*] = decode  # verified; for 2 times",
     ]
-    after = pmap(before)
+    after = pmap(before, {})
     assert str(after.by_name["once"]).startswith("once = decode  # verified\n")
     assert after.by_name["twice"] is twice and after.by_name["used"] is used
     verify(after)
-    assert pmap(after) is after
+    assert pmap(after, {}) is after
 
 
 def test_prune_puts_reads_after_earlier_writes_only() -> None:
     early, late = (node(name, "searching", tree=1) for name in ("early", "late"))
     writes = opaque("write", "ingestion"), opaque("write2", "ingestion")
-    after = prune(Graph((INPUT, early, writes[0], LIST, late, writes[1], opaque("unseen", "searching"))))
+    after = prune(Graph((INPUT, early, writes[0], LIST, late, writes[1], opaque("unseen", "searching"))), {})
     assert {n.name: n.after for n in after.nodes if n.after} == {"late": ("write",), "unseen": ("write", "write2")}
     assert str(after.by_name["late"]).split("\n")[0] == "late = searching  # verified; after write"
-    assert prune(after) is after
+    assert prune(after, {}) is after
 
 
 def test_prefill_marks_where_a_beginning_is_known() -> None:
     two = node("two", tree=[text("System"), text("A ", Ref("input", ("a",)), " B ", Ref("input", ("b",)), " C")])
     search = node("search", "searching", tree=text(Ref("input", ("a",)), Ref("input", ("b",))))
-    after = prefill(Graph((INPUT, LIST, EACH, SUM, two, search)))
+    after = prefill(Graph((INPUT, LIST, EACH, SUM, two, search)), {})
     assert {n.name: n.prefills for n in after.nodes if n.prefills} == {"sum": (1, 3), "two": (3,)}
     assert "1 partial prefills" in str(after.by_name["two"])
-    assert prefill(after) is after
+    assert prefill(after, {}) is after
+
+
+def test_prefill_asks_the_profile_how_much_pays() -> None:
+    profile = Profile("llm", prefill=((100, 0.15), (200, 0.25)), decode=((1, 0.01),), block_tokens=16)
+    assert profile.pass_s == pytest.approx(0.05) and profile.split_tokens == 64  # 48 tokens take less than the pass
+    after = prefill(PROGRAM, {"llm": profile})
+    assert after.by_name["sum"].prefill_tokens == 64 and after.by_name["list"].prefill_tokens == 0
+    assert prefill(after, {"llm": profile}) is after and prefill(after, {}) is not after
+
+
+def test_each_pass_can_be_left_out() -> None:
+    write = opaque("write", "ingestion")
+    graph = Graph((INPUT, LIST, write, EACH, SUM))
+    on = rewrite(graph)
+    off = {step.__name__: rewrite(graph, without(step.__name__)) for step in PASSES}
+    assert not off["decode"].by_name["list"].needs_partial and on.by_name["list"].needs_partial
+    assert off["prefill"].by_name["sum"].prefills == () and on.by_name["sum"].prefills
+    assert {n.depth for n in off["depth"].nodes} == {0}
+    assert off["prune"].by_name["sum"].after == ("list", "write", "each") and on.by_name["sum"].after == ()
+    assert off["pmap"].by_name["each"].in_order and not on.by_name["each"].in_order
+    with pytest.raises(KeyError):
+        without("no pass")
 
 
 @pytest.mark.parametrize(
@@ -175,28 +198,28 @@ def test_decode_streams_where_a_part_is_enough(path: Any, streams: bool) -> None
     ref = Ref("list", path)
     reader = node("reader", tree=text(ref), level=Level(ref) if ref.stars else None, many=bool(ref.stars))
     graph = Graph((INPUT, LIST, reader))
-    after = decode(graph)
+    after = decode(graph, {})
     assert after.by_name["list"].needs_partial is streams
     assert ("partial decodes" in str(after)) is streams
-    assert decode(after) is after and (streams or after is graph)
+    assert decode(after, {}) is after and (streams or after is graph)
 
 
 def test_only_what_streams_decodes_in_parts() -> None:
     search = node("search", "searching", tree=text(Ref("input", ("q",))))
     reader = node("reader", tree=text(Ref("search", (0, "text", Clip(10)))))
     graph = Graph((INPUT, search, reader))
-    assert decode(graph) is graph
+    assert decode(graph, {}) is graph
 
 
 def test_depth_is_the_longest_way_to_the_end() -> None:
-    after = depth(PROGRAM)
+    after = depth(PROGRAM, {})
     assert {n.name: n.depth for n in after.nodes} == {"input": 3, "list": 2, "each": 1, "sum": 0}
-    assert depth(after) is after
+    assert depth(after, {}) is after
 
 
 def test_depth_counts_hazards() -> None:
     graph = Graph((INPUT, opaque("write", "ingestion"), node("read", "searching", tree=1, after=("write",))))
-    assert depth(graph).by_name["write"].depth == 1
+    assert depth(graph, {}).by_name["write"].depth == 1
 
 
 def test_all_passes_together() -> None:
@@ -204,7 +227,7 @@ def test_all_passes_together() -> None:
     assert [str(n).split("\n")[0] for n in after.nodes[1:]] == [
         "list = decode  # verified; partial decodes; depth 2",
         "each[*] = decode  # verified; for {list.content|lines[*]}; depth 1",
-        "sum = decode  # verified; 2 partial prefills",
+        "sum = decode  # verified; 2 partial prefills of 50 tokens at least",
     ]
     assert rewrite(after) is after
     assert [str(n).split("\n", 1)[1:] for n in after.nodes] == [str(n).split("\n", 1)[1:] for n in PROGRAM.nodes]
@@ -213,20 +236,20 @@ def test_all_passes_together() -> None:
 @pytest.mark.parametrize("step", PASSES, ids=lambda step: step.__name__)
 def test_a_pass_with_nothing_to_do_gives_the_same_object(step: Any) -> None:
     graph = Graph((INPUT,))
-    assert step(graph) is graph
+    assert step(graph, {}) is graph
 
 
 def test_a_pass_that_breaks_the_graph_is_named_with_the_graph_before_it() -> None:
-    def forget(graph: Graph) -> Graph:
+    def forget(graph: Graph, profiles: Any) -> Graph:
         return replace(graph, nodes=graph.nodes[1:])
 
     with pytest.raises(GraphError) as caught:
         rewrite(PROGRAM, (depth, forget))
     message = str(caught.value)
     assert message.startswith("pass forget: list refers to input")
-    assert message.endswith(f"The graph before it:\n{depth(PROGRAM)}")
+    assert message.endswith(f"The graph before it:\n{depth(PROGRAM, {})}")
 
 
 def test_a_broken_graph_is_refused_before_any_pass() -> None:
     with pytest.raises(GraphError, match="^list refers to input"):
-        rewrite(Graph((LIST,)), (lambda graph: pytest.fail("ran"),))
+        rewrite(Graph((LIST,)), (lambda graph, profiles: pytest.fail("ran"),))

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict
 import accel_local
 from accel.engine import Constraint, Delta, EngineConfig, LLMEngine, Sampling, priority
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest
+from accel.profile import Profile
 from accel_local.models import DEFAULT_LLM
 from accel_vllm import VLLMConfig
 
@@ -152,6 +153,11 @@ class AccelChatModel(BaseChatModel):
         if len(prefix) < max(1, engine.cache_block_tokens):
             return 0
         return await accel_local.arun(engine.prefill(prefix, priority=priority.get()))
+
+    def accel_profiles(self) -> list[Profile]:
+        """What is known about the speed of its engine."""
+        found = accel_local.known_profile(self.engine_config)
+        return [found] if found is not None else []
 
     # Structured output
 

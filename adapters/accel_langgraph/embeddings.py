@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 import accel_local
 from accel.engine import EmbeddingEngine, EngineConfig, priority, unwrap
+from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING
 from accel_sentence_transformers import SentenceTransformersConfig
 
@@ -33,6 +34,11 @@ class AccelEmbeddings(BaseModel, Embeddings):
         return self.engine or SentenceTransformersConfig(
             model=self.model, device=self.device, batch_tokens=self.batch_tokens, together=self.together
         )
+
+    def accel_profiles(self) -> list[Profile]:
+        """What is known about the speed of its engine."""
+        found = accel_local.known_profile(self.engine_config)
+        return [found] if found is not None else []
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         engine = accel_local.engine(self.engine_config)

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 import accel_local
 from accel.engine import EngineConfig, RerankEngine, priority, unwrap
 from accel.errors import RequestError
+from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING
 from accel_sentence_transformers import RerankConfig
 
@@ -39,6 +40,11 @@ class AccelReranker(BaseDocumentCompressor):
     @property
     def engine_config(self) -> EngineConfig[RerankEngine]:
         return self.engine or RerankConfig(model=self.model, device=self.device, batch_tokens=self.batch_tokens)
+
+    def accel_profiles(self) -> list[Profile]:
+        """What is known about the speed of its engine."""
+        found = accel_local.known_profile(self.engine_config)
+        return [found] if found is not None else []
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None

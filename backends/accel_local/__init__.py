@@ -4,6 +4,30 @@ Nothing starts before its first use. `shutdown()` closes in reverse order of sta
 and, where the main thread first touched this module's API, on SIGTERM.
 """
 
-from accel_local.host import aengine, arun, astream, engine, hosted_on, prepare, run, running, shutdown, stream
+from accel_local.host import (
+    aengine,
+    arun,
+    astream,
+    engine,
+    hosted_on,
+    known_profile,
+    prepare,
+    run,
+    running,
+    shutdown,
+    stream,
+)
 
-__all__ = ["aengine", "arun", "astream", "engine", "hosted_on", "prepare", "run", "running", "shutdown", "stream"]
+__all__ = [
+    "aengine",
+    "arun",
+    "astream",
+    "engine",
+    "hosted_on",
+    "known_profile",
+    "prepare",
+    "run",
+    "running",
+    "shutdown",
+    "stream",
+]

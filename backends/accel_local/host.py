@@ -23,6 +23,8 @@ from typing import Any, TypeVar, cast
 
 from accel.engine import Engine, EngineConfig, cancel_token
 from accel.errors import CallCancelled, EngineClosed
+from accel.profile import Profile
+from accel_local.profiles import recall
 
 log = logging.getLogger("accel.local")
 
@@ -118,6 +120,12 @@ async def aengine(config: EngineConfig[E]) -> E:
     prepare()
     ready = host.ready.get(config)
     return cast(E, ready) if ready is not None else await arun(host.engine(config))
+
+
+def known_profile(config: EngineConfig[Any]) -> Profile | None:
+    """What is known about the speed of the engine of `config`, running or not; measures and starts nothing."""
+    ready = _host.ready.get(config) if _host is not None else None
+    return ready.known_profile if ready is not None else recall(config.label)
 
 
 def running() -> list[str]:

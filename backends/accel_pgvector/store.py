@@ -14,6 +14,7 @@ from typing import Any
 from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
 from accel.errors import DatabaseError, EngineClosed, InvalidRequest, MissingExtra, RequestError
 from accel.profile import Profile
+from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
 from accel_pgvector.embedded import EmbeddedPostgres
 
@@ -218,9 +219,14 @@ class PgVectorStore:
                 "USING hnsw (embedding vector_cosine_ops)"
             )
 
+    @property
+    def known_profile(self) -> Profile | None:
+        return self._profile or recall(self._config.label)
+
     async def profile(self) -> Profile:
         if self._profile is None:
             self._profile = await measure_profile(self, self._config.dimension)
+            remember(self._config.label, self._profile)
         return self._profile
 
     def _connection(self) -> Any:

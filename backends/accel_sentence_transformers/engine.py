@@ -10,6 +10,7 @@ from accel.engine import DEMAND, Priority, Vector
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
 from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING, model_path
+from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
 from accel_sentence_transformers.batches import Batches, tokens_of
 
@@ -91,11 +92,16 @@ class SentenceTransformersEngine:
         rows = self._model.encode(texts, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
         return [row.tolist() for row in rows]
 
+    @property
+    def known_profile(self) -> Profile | None:
+        return self._profile or recall(self._config.label)
+
     async def profile(self) -> Profile:
         if self._profile is None:
             table = await self._running().measure(list)
             most = self._config.batch_tokens
             self._profile = Profile(engine="embedding", batches=table, batch_tokens=most, source="measured")
+            remember(self._config.label, self._profile)
         return self._profile
 
 

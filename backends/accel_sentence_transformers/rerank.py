@@ -10,6 +10,7 @@ from accel.engine import DEMAND, Priority
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
 from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING
+from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
 from accel_sentence_transformers.batches import Batches, tokens_of
 from accel_sentence_transformers.engine import load_embedding_model, local_folder
@@ -110,11 +111,16 @@ class SentenceTransformersReranker:
             self._model.encode(texts, batch_size=len(texts), show_progress_bar=False, normalize_embeddings=True)
         )
 
+    @property
+    def known_profile(self) -> Profile | None:
+        return self._profile or recall(self._config.label)
+
     async def profile(self) -> Profile:
         if self._profile is None:
             table = await self._running().measure(self._measured)
             most = self._config.batch_tokens
             self._profile = Profile(engine="reranking", batches=table, batch_tokens=most, source="measured")
+            remember(self._config.label, self._profile)
         return self._profile
 
     def _measured(self, texts: list[str]) -> list[tuple[str, ...]]:

@@ -160,6 +160,10 @@ class _Device:
         if queue is not None:
             await queue.close(RequestError(f"The {self._label} was closed."))
 
+    @property
+    def known_profile(self) -> Profile:
+        return self._profile
+
     async def profile(self) -> Profile:
         return self._profile
 
@@ -242,6 +246,10 @@ class SimStore:
         if queue is not None:
             await queue.close(RequestError(f"The {self._config.label} was closed."))
         self._records, self._index = {}, None
+
+    @property
+    def known_profile(self) -> Profile:
+        return self._config.profile
 
     async def profile(self) -> Profile:
         return self._config.profile

@@ -114,6 +114,10 @@ class SimLLM:
         for request in (*self._running, *self._waiting):
             request.deltas.put_nowait(Delta("", 0, "error", error=gone))
 
+    @property
+    def known_profile(self) -> Profile:
+        return self._profile
+
     async def profile(self) -> Profile:
         return self._profile
 

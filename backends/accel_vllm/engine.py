@@ -33,6 +33,7 @@ from accel.profile import Profile
 from accel.schedule.slots import Slots
 from accel_local.models import model_path
 from accel_local.processes import ChildProcesses, sweep
+from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
 from accel_vllm.chat import PromptEncoder
 from accel_vllm.config import VLLMConfig
@@ -258,10 +259,15 @@ class VLLMEngine:
             output_kind=RequestOutputKind.DELTA,
         )
 
+    @property
+    def known_profile(self) -> Profile | None:
+        return self._profile or recall(self._config.label)
+
     async def profile(self) -> Profile:
         async with self._profiling:
             if self._profile is None:
                 self._profile = await measure_profile(self, self._batch_tokens, self._config.max_num_seqs)
+                remember(self._config.label, self._profile)
             return self._profile
 
 
