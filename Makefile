@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo test lint wheel-test clean
+.PHONY: venv light-venv models demo bench bench-sim test lint wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -16,6 +16,18 @@ models: venv
 demo: venv models
 	@$(PY) examples/demo.py
 
+# Both need the public data sets: ACCEL_BENCH_DATA names their folder, and what is missing is said.
+bench: venv models  # real engines, about 10 minutes on two cores
+	@mkdir -p bench-out
+	@$(PY) -m bench profile --dtype float32 --out bench-out/profile.json
+	@$(PY) -m bench run --engines cpu --profile bench-out/profile.json --requests 2 --out bench-out/cpu
+	@$(PY) -m bench report
+
+bench-sim: light-venv  # simulated engines: in virtual time, and a part of it in real time; about 25 minutes
+	@$(PY) -m bench run --requests 10 --load 32 --passes --out bench-out/sim
+	@$(PY) -m bench run --clock real --apps naive_rag,crag,reflect,chat --requests 2 --out bench-out/sim-real-time
+	@$(PY) -m bench report
+
 test: venv models
 	@$(PY) -m pytest
 
@@ -28,4 +40,4 @@ wheel-test: light-venv
 	@$(PY) setup/wheel_test.py
 
 clean:
-	rm -rf .venv dist build demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

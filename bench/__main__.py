@@ -9,7 +9,9 @@ from importlib import import_module
 
 COMMANDS = {
     "profile": "bench.profile:main",
+    "fidelity": "bench.fidelity:main",
     "run": "bench.run:main",
+    "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""
 

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import accel_local
 from accel import profile as profiles
 from accel.errors import AccelError
+from accel.record import Trace
 from accel.timeline import timeline
 from bench import data, measure
 from bench.apps import APPS
@@ -91,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 def measured(name: str, engines: Engines, corpus: Any, options: argparse.Namespace, progress: Progress) -> Measured:
     app = APPS[name]
     arms = measure.names(options.passes)
-    bar = progress.add_task(name, total=(len(arms) + 1) * (options.requests + measure.WARM))
+    bar = progress.add_task(name, total=(len(arms) + 1) * options.requests + (len(arms) - 1) * measure.WARM)
     tick = lambda: progress.advance(bar)  # noqa: E731
     found = engines.run(lambda: measure.one_at_a_time(app, engines, corpus, options.requests, options.seed, arms, tick))
     progress.remove_task(bar)
@@ -159,6 +160,7 @@ def as_json(found: Sequence[Measured], engines: Engines, options: argparse.Names
                     }
                     for number, found_limit in one.limits.items()
                 },
+                "traces": {name: _trace(trace) for name, trace in one.traces.items()},
                 "report": one.report,
                 "graph": one.graph,
             }
@@ -176,6 +178,28 @@ def _load(load: Load) -> dict[str, Any]:
         "began_s": [request.began_s for request in load.requests],
         "outputs": [request.output for request in load.requests],
     }
+
+
+def _trace(trace: Trace) -> list[dict[str, Any]]:
+    """When each primitive ran, in seconds from the start of the run: early ones begin before they are asked for."""
+    found = []
+    for call in trace.calls:
+        if not call.ok or call.composite or (call.parent is not None and not call.parent.composite):
+            continue
+        early = call.retired and call.issued_s is not None and call.answered_s is not None
+        start, end = (call.issued_s, call.answered_s) if early else (call.started_s, call.ended_s)
+        assert start is not None and end is not None
+        found.append(
+            {
+                "primitive": call.op,
+                "node": call.within,
+                "start_s": start - trace.started_s,
+                "end_s": end - trace.started_s,
+                "asked_s": call.started_s - trace.started_s,
+                "tokens": call.tokens,
+            }
+        )
+    return found
 
 
 def _versions() -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from ..evaluate import UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
@@ -272,66 +273,67 @@ class Values:
         return parts
 
     def _longest_join(self, parts: Parts, start: int) -> tuple[int, Hole | None]:
-        first = parts[start]
-        assert isinstance(first, Hole)
-        best: tuple[int, Hole | None] = (start, None)
-        for skeleton in first.sources:
-            if STAR in skeleton[1] or ANY not in skeleton[1]:
+        """Where it ends, and every reading of it: equal elements may stand in several lists."""
+        holes, sep = _evenly_separated(parts, start)
+        most = 1
+        join = Hole({}, {}, sep, joined=True)
+        for skeleton, row in ((skeleton, row) for skeleton, rows in holes[0].sources.items() for row in rows):
+            if STAR in skeleton[1]:
                 continue
-            found = self._join_over(parts, start, skeleton)
-            if found is None:
-                continue
-            end, sep, joins = found
-            if end > best[0]:
-                best = (end, Hole({}, {}, sep, {}, joined=True))
-            if best[1] is not None and end == best[0]:
-                for joined, (row, limit) in joins.items():
-                    best[1].sources[joined] = [row]
-                    best[1].rank[joined] = first.rank[skeleton]
-                    best[1].limits[joined] = limit
-        return best
+            for fixed in range(len(row)):
+                joined, elements = self._elements(skeleton, row[:fixed])
+                if not elements or elements[0] != row:
+                    continue
+                count = _matching(holes, skeleton, elements)
+                if count > most:
+                    most, join = count, Hole({}, {}, sep, joined=True)
+                if most == count > 1:
+                    limit = count if len(elements) > count else None
+                    _add_reading(join, joined, row[:fixed], holes[0].rank[skeleton], limit)
+        return start + 2 * (most - 1), join if most > 1 else None
 
-    def _join_over(
-        self, parts: Parts, start: int, skeleton: Skeleton
-    ) -> tuple[int, tuple[str | Counter, ...], dict[Skeleton, tuple[tuple[int, ...], int | None]]] | None:
-        rows: list[tuple[int, ...]] = []
-        sep: tuple[str | Counter, ...] | None = None
-        end = start
-        at = start
-        while at < len(parts):
-            hole = parts[at]
-            options = hole.sources.get(skeleton, []) if isinstance(hole, Hole) and not hole.joined else []
-            row = next((r for r in options if not rows or r > rows[-1]), None)
-            if row is None:
-                break
-            if rows:
-                between = parts[at - 1]
-                assert isinstance(between, str)
-                here = _counted(between, len(rows))
-                if sep is not None and here != sep:
-                    if sep is not None and _plain(sep) == between:
-                        here = sep
-                    else:
-                        break
-                sep = here
-            rows.append(row)
-            end = at
-            at += 2
-        if len(rows) < 2 or sep is None:
-            return None
+    def _elements(self, skeleton: Skeleton, prefix: Row) -> tuple[Skeleton, list[Row]]:
+        """The skeleton with stars from the position after `prefix` on, and the rows of all its elements."""
         node, path = skeleton
         places = [i for i, step in enumerate(path) if step is ANY]
-        joins: dict[Skeleton, tuple[tuple[int, ...], int | None]] = {}
-        for fixed in range(len(places)):
-            if any(row[:fixed] != rows[0][:fixed] for row in rows):
-                break
-            starred = tuple(STAR if i in places[fixed:] else step for i, step in enumerate(path))
-            tuples, _ = enumerate_stars(self.outputs[node], _filled(starred, rows[0][:fixed]))
-            free = [row[fixed:] for row in rows]
-            if tuples[: len(free)] == free:
-                limit = len(free) if len(tuples) > len(free) else None
-                joins[(node, starred)] = (rows[0][:fixed], limit)
-        return (end, sep, joins) if joins else None
+        starred = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
+        tuples, _ = enumerate_stars(self.outputs[node], _filled(starred, prefix))
+        return (node, starred), [(*prefix, *found) for found in tuples]
+
+
+def _evenly_separated(parts: Parts, start: int) -> tuple[list[Hole], tuple[str | Counter, ...]]:
+    """The holes from `start` on between which the same text stands, or the same but for a running number."""
+    first = parts[start]
+    assert isinstance(first, Hole)
+    holes = [first]
+    sep: tuple[str | Counter, ...] = ()
+    for at in range(start + 2, len(parts), 2):
+        between, hole = parts[at - 1], parts[at]
+        assert isinstance(between, str) and isinstance(hole, Hole)
+        here = _counted(between, len(holes))
+        if hole.joined or (sep and here != sep and _plain(sep) != between):
+            break
+        sep = sep or here
+        holes.append(hole)
+    return holes, sep
+
+
+def _matching(holes: list[Hole], skeleton: Skeleton, elements: list[Row]) -> int:
+    """How many holes, one after the other, hold these elements."""
+    held = (row in hole.sources.get(skeleton, ()) for hole, row in zip(holes, elements, strict=False))
+    return sum(takewhile(bool, held))
+
+
+def _add_reading(join: Hole, skeleton: Skeleton, row: Row, rank: tuple[int, int], limit: int | None) -> None:
+    """Lists that are joined to their end are the better readings."""
+    if skeleton in join.sources and (limit is None) != (join.limits[skeleton] is None):
+        if limit is not None:
+            return
+        join.sources[skeleton] = []
+    rows = join.sources.setdefault(skeleton, [])
+    if row not in rows:
+        rows.append(row)
+    join.rank[skeleton], join.limits[skeleton] = rank, limit
 
 
 def _filled(path: OpenPath, row: tuple[int, ...]) -> Path:

@@ -142,6 +142,21 @@ def test_a_join_is_as_long_as_the_list() -> None:
     assert ": Sum up: {join main.decode.content|numbered[*] by ', '}." in shown(learnt(program))
 
 
+def test_joins_of_lists_that_share_elements() -> None:
+    def program(script: Script, topic: str) -> None:
+        items = listing(script, topic)
+        one, two, three = (f"a passage on {item}" for item in items)
+        found = [[one, two], [two, three], [one, three, two]]
+        for item, texts in zip(items, found, strict=True):
+            script.call("find", f"find {item}", [{"text": text} for text in texts], op="searching")
+        for item, texts in zip(items, found, strict=True):
+            script.call("sum", f"Sum up on {item}:\n" + "\n".join(texts), "done")
+
+    graph = learnt(program)
+    assert [node.confidence for node in graph.nodes if node.site == "sum"] == ["verified"], str(graph)
+    assert "{join main.searching[*][*].text by" in str(graph)
+
+
 def test_a_nested_loop() -> None:
     def program(script: Script, topic: str) -> None:
         for item in listing(script, topic, 2):

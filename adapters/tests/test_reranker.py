@@ -40,6 +40,8 @@ class CountedWords:
 
 
 class CountingEngine:
+    known_profile: Profile | None = None
+
     async def start(self) -> None: ...
 
     async def close(self) -> None: ...

@@ -2,7 +2,7 @@
 
 A program that only awaits (coroutines as nodes, engines of this package) takes as long as its engines' sleeps say, and
 no time passes outside. Accel's own threads do their work at once, on the loop's thread, so that a simulation repeats
-bit by bit. Plain functions that a framework runs in an executor are waited for, and the clock stands meanwhile.
+bit by bit. Plain functions that a framework runs in an executor run to their end at once, too, and take no time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import accel_local
@@ -19,30 +20,36 @@ from accel.run import threads
 T = TypeVar("T")
 
 STUCK_S = 20.0
-"""Real seconds after which a loop with nothing due and nothing under way counts as stuck."""
+"""Real seconds after which a plain function that waits for the loop counts as stuck."""
+STUCK = (
+    "The simulated program waits for something that no virtual time brings: a lock, a socket or a thread. "
+    "Only coroutines on simulated engines can be run in virtual time."
+)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now_s = 0.0
-        self._jobs = 0
+        self._threads = ThreadPoolExecutor(thread_name_prefix="accel-virtual")
         super().__init__(_Jump(self))
 
     def time(self) -> float:
         return self._now_s
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        self._jobs += 1
-        future = super().run_in_executor(executor, func, *args)
-        future.add_done_callback(self._job_over)
-        return future
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """On a thread, because a plain function may not find itself on a running loop; the loop waits for it."""
+        job = (executor or self._threads).submit(func, *args)
+        if not wait([job], STUCK_S).done:
+            raise RuntimeError(STUCK)
+        return asyncio.wrap_future(job, loop=self)
 
-    def _job_over(self, _: asyncio.Future[Any]) -> None:
-        self._jobs -= 1
+    def close(self) -> None:
+        self._threads.shutdown(wait=False)
+        super().close()
 
 
 class _Jump(selectors.DefaultSelector):
-    """Instead of waiting, moves the loop's clock on; waits only for threads that are at work."""
+    """Instead of waiting, moves the loop's clock on."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -52,13 +59,10 @@ class _Jump(selectors.DefaultSelector):
         ready: list[tuple[selectors.SelectorKey, int]] = super().select(0)
         if ready or timeout == 0:
             return ready
-        if self._loop._jobs or timeout is None:
+        if timeout is None:
             ready = super().select(STUCK_S)
             if not ready:
-                raise RuntimeError(
-                    "The simulated program waits for something that no virtual time brings: a lock, a socket or a "
-                    "thread. Only coroutines on simulated engines can be run in virtual time."
-                )
+                raise RuntimeError(STUCK)
             return ready
         self._loop._now_s += timeout
         return []
