@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo bench bench-sim test lint wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim test lint wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -15,6 +15,9 @@ models: venv
 
 demo: venv models
 	@$(PY) examples/demo.py
+
+demo-llamaindex: venv models
+	@$(PY) examples/demo_llamaindex.py
 
 # Both need the public data sets: ACCEL_BENCH_DATA names their folder, and what is missing is said.
 bench: venv models  # real engines, about 10 minutes on two cores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -32,9 +33,11 @@ def accelerate(
 ) -> T:
     """The same kind of object, with the same results, sooner.
 
-    `obj`: a compiled LangGraph graph; it is not changed. `speculate`: "certain" issues only what every run so far
-    demanded and the graph's shape makes sure of, "likely" also what usually happens, "off" only records. `egress`:
-    "known" sends a value early to a remote endpoint only if that endpoint has it already, "inputs" lifts that.
+    `obj`: a compiled LangGraph graph, or a query engine, retriever, ingestion pipeline or vector store index of
+    LlamaIndex; it is not changed. Of a vector store index also the class, whose instances are then built faster.
+    `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, "likely" also
+    what usually happens, "off" only records. `egress`: "known" sends a value early to a remote endpoint only if that
+    endpoint has it already, "inputs" lifts that.
     `plan`: a plan of an earlier object, or the path of a saved one. `plan_scope`: objects of one scope share what they
     learn (for tenants: one scope each).
 
@@ -44,15 +47,17 @@ def accelerate(
         raise ConfigurationError(f"speculate={speculate!r} is not known.", f"Use one of {', '.join(_SPECULATE)}.")
     if egress not in _EGRESS:
         raise ConfigurationError(f"egress={egress!r} is not known.", f"Use one of {', '.join(_EGRESS)}.")
-    if not _is_langgraph(obj):
+    framework = _framework_of(obj)
+    if framework is None:
         raise TypeError(
-            f"accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), not {type(obj).__name__}: "
-            f"{_short(obj)}. For LangGraph support: pip install 'accelgraph[langgraph]'"
+            "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()) or one of LlamaIndex's query "
+            f"engines, retrievers, ingestion pipelines and vector store indexes, not {type(obj).__name__}: "
+            f"{_short(obj)}. For their support: pip install 'accelgraph[langgraph]' or 'accelgraph[llamaindex]'"
         )
     try:
-        adapter = import_module("accel_langgraph.graph")
+        adapter = import_module(framework.adapter)
     except ModuleNotFoundError as error:
-        raise MissingExtra("accelerate() for LangGraph", "langgraph", error.name or "") from error
+        raise MissingExtra(f"accelerate() for {framework.name}", framework.extra, error.name or "") from error
     if isinstance(plan, str):
         from .learn.saved import load
 
@@ -60,17 +65,55 @@ def accelerate(
     if plan is None and plan_scope is not None:
         plan = _scopes.setdefault((plan_scope, _program(obj)), Plan())
     settings = Settings(speculate, egress, budget or Budget())
-    return adapter.accelerate_graph(obj, settings, plan, tuple(pure_nodes))  # type: ignore[no-any-return]
+    return adapter.accelerate_object(obj, settings, plan, tuple(pure_nodes))  # type: ignore[no-any-return]
 
 
-def _is_langgraph(obj: object) -> bool:
-    pregel = sys.modules.get("langgraph.pregel")
-    return pregel is not None and isinstance(obj, pregel.Pregel)
+@dataclass(frozen=True, slots=True)
+class _Framework:
+    """`kinds`: the classes of objects it makes, by module; those not imported yet have no objects."""
+
+    name: str
+    extra: str
+    adapter: str
+    components: str
+    kinds: tuple[tuple[str, str], ...]
+
+
+_FRAMEWORKS = (
+    _Framework(
+        "LangGraph",
+        "langgraph",
+        "accel_langgraph.graph",
+        "accel_langgraph.components",
+        (("langgraph.pregel", "Pregel"),),
+    ),
+    _Framework(
+        "LlamaIndex",
+        "llamaindex",
+        "accel_llamaindex.accelerated",
+        "accel_llamaindex.components",
+        (
+            ("llama_index.core.base.base_query_engine", "BaseQueryEngine"),
+            ("llama_index.core.base.base_retriever", "BaseRetriever"),
+            ("llama_index.core.ingestion.pipeline", "IngestionPipeline"),
+            ("llama_index.core.indices.vector_store.base", "VectorStoreIndex"),
+        ),
+    ),
+)
+
+
+def _framework_of(obj: object) -> _Framework | None:
+    for framework in _FRAMEWORKS:
+        for module, name in framework.kinds:
+            kind = getattr(sys.modules.get(module), name, None)
+            if kind is not None and (isinstance(obj, kind) or (isinstance(obj, type) and issubclass(obj, kind))):
+                return framework
+    return None
 
 
 def _program(obj: Any) -> str:
     """Which program an object is: its type and nodes. Objects of one scope share a plan only for the same program."""
-    return f"{type(obj).__qualname__}:{','.join(sorted(obj.nodes))}"
+    return f"{type(obj).__qualname__}:{','.join(sorted(getattr(obj, 'nodes', ())))}"
 
 
 def _short(obj: object) -> str:
@@ -86,6 +129,7 @@ def settle(timeout_s: float = 30.0) -> bool:
 def uninstall() -> None:
     """Restore every class Accel has patched. Accelerated objects go on working, without acceleration."""
     intercept.uninstall()
-    components = sys.modules.get("accel_langgraph.components")
-    if components is not None:
-        components.forget_classes()
+    for framework in _FRAMEWORKS:
+        components = sys.modules.get(framework.components)
+        if components is not None:
+            components.forget_classes()

@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import intercept
 from .errors import AccelError
+from .intercept import METHODS
 from .values import Opaque, freeze
 
 
@@ -43,13 +45,16 @@ class Facts:
     def over(self, other: Facts) -> Facts:
         """These facts, completed by `other`."""
         gaps = {name: getattr(other, name) for name in self.__slots__ if getattr(self, name) is None}
-        return replace(self, **gaps, reason=self.reason or other.reason)
+        reason = other.reason if self.pure is None and other.pure is not None else self.reason or other.reason
+        return replace(self, **gaps, reason=reason)
 
 
 FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
 _UNKNOWN = Facts()
 
 _HTTP = Facts(pure=True, concurrency=64, reason="listed: stateless HTTP client")
+_IN_PROCESS = Facts(pure=True, concurrency=1, local=True, reason="listed: model in this process")
+_DICT = Facts(pure=True, concurrency=8, local=True, reason="listed: a dict in this process")
 LISTED: dict[str, Facts] = {
     "ChatOpenAI": _HTTP,
     "AzureChatOpenAI": _HTTP,
@@ -60,12 +65,26 @@ LISTED: dict[str, Facts] = {
     "ChatGroq": _HTTP,
     "ChatOllama": _HTTP,
     "OllamaEmbeddings": _HTTP,
-    "HuggingFaceEmbeddings": Facts(pure=True, concurrency=1, local=True, reason="listed: model in this process"),
+    "HuggingFaceEmbeddings": _IN_PROCESS,
     "FakeEmbeddings": Facts(pure=True, concurrency=1, local=True, reason="listed: random numbers"),
     "DeterministicFakeEmbedding": Facts(pure=True, concurrency=8, local=True, reason="listed: function of the text"),
-    "InMemoryVectorStore": Facts(pure=True, concurrency=8, local=True, reason="listed: a dict in this process"),
+    "InMemoryVectorStore": _DICT,
+    # LlamaIndex
+    "OpenAI": _HTTP,
+    "AzureOpenAI": _HTTP,
+    "OpenAIResponses": _HTTP,
+    "OpenAILike": _HTTP,
+    "OpenAIEmbedding": _HTTP,
+    "AzureOpenAIEmbedding": _HTTP,
+    "Anthropic": _HTTP,
+    "MistralAI": _HTTP,
+    "Groq": _HTTP,
+    "Ollama": _HTTP,
+    "OllamaEmbedding": _HTTP,
+    "HuggingFaceEmbedding": _IN_PROCESS,
+    "SimpleVectorStore": _DICT,
 }
-"""Listed classes by name, each with its reason. A listed class must come from a langchain package."""
+"""Listed classes by name, each with its reason. A listed class must come from a package of its framework."""
 
 _by_class: dict[type, Facts] = {}
 _by_object: dict[int, tuple[Any, Facts]] = {}
@@ -111,7 +130,7 @@ def facts_of(component: Any) -> Facts:
         own = base.__dict__.get("__accel__")
         if isinstance(own, dict):
             facts = facts.over(Facts(**own, reason="an Accel class"))
-        if base.__module__.startswith("langchain") and base.__name__ in LISTED and base is cls:
+        if base.__module__.startswith(("langchain", "llama_index.")) and base.__name__ in LISTED and base is cls:
             facts = facts.over(LISTED[base.__name__])
     if facts.pure is None:
         facts = facts.over(_scan(cls))
@@ -164,10 +183,16 @@ _MUTATORS = frozenset(
     "write put put_nowait __setattr__ __setitem__ __delitem__ __next__".split()
 )
 _DRAWS = frozenset(("next", "anext", "setattr", "random"))
-_LEAVES = (
-    "_generate _agenerate _stream _astream _call _acall embed_query embed_documents aembed_query aembed_documents "
-    "_get_relevant_documents _aget_relevant_documents similarity_search compress_documents acompress_documents"
-).split()
+_FRAMEWORKS = (
+    "langchain_core",
+    "llama_index.core",
+    "llama_index_instrumentation",
+    "pydantic",
+    "builtins",
+    "abc",
+    "typing",
+)
+"""Their code isn't read: what it keeps (events, spans, validation) has no part in answers."""
 
 
 def _scan(cls: type) -> Facts:
@@ -180,7 +205,8 @@ def _scan(cls: type) -> Facts:
 def _read_leaves(cls: type) -> Facts:
     """Pure unless a leaf, or what it calls of the class and of its module, assigns to an attribute, item or global,
     mutates a container it didn't make itself, or draws from an iterator. Errs on the side of not pure."""
-    queue = [function for name in _LEAVES for function in _user_methods(cls, name)]
+    names = {method.name for method in METHODS.values() if method.op not in ("ingestion", "tool")}
+    queue = [function for name in sorted(names) for function in _user_methods(cls, name)]
     done: set[types.FunctionType] = set()
     while queue:
         function = queue.pop()
@@ -213,14 +239,29 @@ def _user_methods(cls: type, name: str) -> Iterator[types.FunctionType]:
     """The functions behind a method or property: every definition a ``super()`` may lead to, but those of framework
     base classes."""
     for base in cls.__mro__:
-        if base.__module__.split(".")[0] in ("langchain_core", "pydantic", "builtins", "abc", "typing"):
-            continue
-        found = base.__dict__.get(name)
-        for part in (found.fget,) if isinstance(found, property) else (found,):
-            part = getattr(part, "__wrapped__", part)
-            part = getattr(part, "__func__", part)
-            if isinstance(part, types.FunctionType):
-                yield part
+        if not _is_framework(base.__module__):
+            found = base.__dict__.get(name)
+            yield from _user_functions(found.fget if isinstance(found, property) else found)
+
+
+def _user_functions(part: Any) -> Iterator[types.FunctionType]:
+    """The user's functions behind decorators of frameworks and of Accel."""
+    part = getattr(part, "__func__", part)
+    wrapped = getattr(part, "__wrapped__", None)
+    if callable(wrapped):
+        yield from _user_functions(wrapped)
+    elif isinstance(part, types.FunctionType):
+        module = part.__globals__.get("__name__", "")
+        if not _is_framework(module) and module != intercept.__name__:
+            yield part
+            return
+        for cell in part.__closure__ or ():
+            if isinstance(cell.cell_contents, types.FunctionType) and not _is_framework(cell.cell_contents.__module__):
+                yield from _user_functions(cell.cell_contents)
+
+
+def _is_framework(module: str) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in _FRAMEWORKS)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -12,7 +12,7 @@ An early call that the program comes to wait for is raised to a demand, wherever
 """
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -72,12 +72,20 @@ class CancelToken:
 
 
 class Priority:
-    """How urgent a call is: lower is served first, 0 is a call the program waits for. Thread-safe."""
+    """How urgent a call is, and whose: what `accel.schedule.batching` chooses by among all that wait. Thread-safe.
 
-    __slots__ = ("_callbacks", "_lock", "_value")
+    value: 0, a call the program waits for; larger, early work; lower is served first. run: whose call it is ("": of no
+    run). arrived_s: when that run began, by `accel.clock`. depth: how many primitives of the run still depend on it.
+    Pickled it arrives as it stands, and is raised there for itself.
+    """
 
-    def __init__(self, value: int = 0) -> None:
+    __slots__ = ("_callbacks", "_lock", "_value", "arrived_s", "depth", "run")
+
+    def __init__(self, value: int = 0, run: str = "", arrived_s: float = 0.0, depth: int = 0) -> None:
         self._value = value
+        self.run = run
+        self.arrived_s = arrived_s
+        self.depth = depth
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
 
@@ -107,8 +115,11 @@ class Priority:
             if callback in self._callbacks:
                 self._callbacks.remove(callback)
 
+    def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int]]:
+        return Priority, (self._value, self.run, self.arrived_s, self.depth)
+
     def __repr__(self) -> str:
-        return f"Priority({self._value})"
+        return f"Priority({self._value}, {self.run!r}, {self.arrived_s}, {self.depth})"
 
 
 DEMAND = Priority(0)
@@ -254,6 +265,15 @@ class VectorStore(Engine, Protocol):
         """Delete by ids, by metadata, or with neither everything; returns how many records went."""
 
     async def count(self, *, where: Metadata | None = None) -> int: ...
+
+
+@runtime_checkable
+class StagedVectorStore(VectorStore, Protocol):
+    """A collection that can take records in while more are being made."""
+
+    async def ingest_batches(self, batches: AsyncIterable[Sequence[Record]]) -> None:
+        """As one `ingest` of all batches, in their order. Raises what `batches` raises; on any error, and when it is
+        cancelled, none of them was ingested."""
 
 
 @runtime_checkable

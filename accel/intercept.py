@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from .ir import First, leads
 from .values import Tree
 
 if TYPE_CHECKING:
@@ -19,6 +21,24 @@ if TYPE_CHECKING:
     from .run.run import Run
 
 Kind = Literal["sync", "async", "stream", "astream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What a leaf does before all else: a call of another component with one of its own arguments, as it is."""
+
+    op: str
+    family: str
+    """Of that component's methods; it takes the argument alone, by position (`accel.pure.read_call`)."""
+    paths: tuple[tuple[str | int, ...], ...]
+    """Where the argument may stand in the input of the leaf."""
+    component: Callable[[Any], Any]
+    """The live inner component of an outer one; None where that one may do otherwise."""
+
+    def first(self, component: Any, input: Tree) -> First | None:
+        """What a call of `component` with this input begins with."""
+        path = next((path for path in self.paths if leads(input, path)), None)
+        return First(self.op, self.family, path) if path is not None and self.component(component) is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +64,10 @@ class Method:
     """How a result is handed out again; None where a result may retire only once."""
     streamed: str = ""
     """The streaming method of the same family and colour."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """What the streaming method gets in place of arguments that the framework passes for itself."""
+    opens: bool = False
+    """A coroutine that gives the async iterator, not the iterator itself."""
     sync_name: str = ""
     """For coroutines: the same method without a loop."""
     tokens: Callable[[Any], tuple[int, int]] | None = None
@@ -54,6 +78,8 @@ class Method:
     """The same as a coroutine."""
     by_object: bool = False
     """Components of this family are themselves only (stores, retrievers, tools)."""
+    inner: Inner | None = None
+    """The call of another component that it begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +103,23 @@ enabled = True
 active_runs = 0
 """How many accelerated runs are going on in this process."""
 
-_installed: dict[tuple[type, str], Any] = {}
+
+class Place(Protocol):
+    """Where a decorator of the framework keeps the function it decorates."""
+
+    def get(self) -> Any: ...
+
+    def put(self, function: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    leaf: Any
+    """The function below Accel's wrapper."""
+    restore: Callable[[], None]
+
+
+_installed: dict[tuple[type, str], _Patch] = {}
 _lock = threading.Lock()
 _epochs: defaultdict[object, int] = defaultdict(int)
 
@@ -143,19 +185,41 @@ async def _bump_after(resource: object, result: Any) -> Any:
         bump(resource)
 
 
-def install(cls: type, method: Method) -> None:
-    """Patch `cls.name` if the class itself defines it. Idempotent."""
+def install(cls: type, method: Method, find: Callable[[Any], Place | None] = lambda function: None) -> None:
+    """Patch `cls.name` if the class itself defines it. Idempotent.
+
+    `find`: where the framework's decorators keep the leaf of a decorated function. It is patched there, so that their
+    events and spans stay around the demand, and early calls have none.
+    """
     key = (cls, method.name)
     METHODS.setdefault((method.family, method.name), method)
-    original = cls.__dict__.get(method.name)
-    if not enabled or original is None or key in _installed or not callable(original):
+    defined = cls.__dict__.get(method.name)
+    if not enabled or defined is None or key in _installed or not callable(defined):
         return
-    import wrapt  # takes longer to import than all of Accel's core
-
     with _lock:
         if key not in _installed:
-            _installed[key] = original
-            setattr(cls, method.name, wrapt.FunctionWrapper(original, _wrapper(method)))
+            place = find(defined)
+            _installed[key] = _in_class(cls, method, defined) if place is None else _in_place(place, method)
+
+
+def _in_class(cls: type, method: Method, defined: Any) -> _Patch:
+    import wrapt  # takes longer to import than all of Accel's core
+
+    setattr(cls, method.name, wrapt.FunctionWrapper(defined, _wrapper(method)))
+    return _Patch(defined, lambda: setattr(cls, method.name, defined))
+
+
+def _in_place(place: Place, method: Method) -> _Patch:
+    leaf = place.get()
+    wrapper = _wrapper(method)
+
+    def patched(instance: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrapper(leaf.__get__(instance), instance, args, kwargs)
+
+    patched.__signature__ = signature(leaf, follow_wrapped=False)  # type: ignore[attr-defined]
+    patched.__name__, patched.__qualname__ = leaf.__name__, leaf.__qualname__
+    place.put(patched)
+    return _Patch(leaf, lambda: place.put(leaf))
 
 
 def enable() -> None:
@@ -177,7 +241,9 @@ def original(component: Any, name: str) -> Any:
     """The component's bound method below Accel's wrapper."""
     for base in type(component).__mro__:
         if name in base.__dict__:
-            return (_installed.get((base, name)) or base.__dict__[name]).__get__(component, type(component))
+            patch = _installed.get((base, name))
+            leaf = patch.leaf if patch is not None else base.__dict__[name]
+            return leaf.__get__(component, type(component))
     raise AttributeError(name)
 
 
@@ -186,6 +252,6 @@ def uninstall() -> None:
     global enabled
     with _lock:
         enabled = False
-        for (cls, name), function in _installed.items():
-            setattr(cls, name, function)
+        for patch in _installed.values():
+            patch.restore()
         _installed.clear()

@@ -207,6 +207,34 @@ OPS = {
 
 # --- nodes and graphs -----------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What a call does before all else, in another component: a search embeds its query.
+
+    `op`, `method`: of that inner call. `path`: where in the outer call's input its only argument stands.
+    """
+
+    op: str
+    method: str
+    path: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.op} of {path_text(self.path).removeprefix('.')}"
+
+
+def leads(tree: Tree, path: tuple[str | int, ...]) -> bool:
+    """Whether a tree has something at the end of a path."""
+    for step in path:
+        if isinstance(step, int) and isinstance(tree, list) and step < len(tree):
+            tree = tree[step]
+        elif isinstance(tree, dict) and step in tree:
+            tree = tree[step]
+        else:
+            return False
+    return True
+
+
 Confidence = Literal["opaque", "seen", "looped", "verified"]
 """opaque: no template. seen: agrees with one trace. looped: two iterations of one loop agree. verified: two traces
 with different inputs agree (or provenance is exact)."""
@@ -260,9 +288,21 @@ class Node:
     always: bool = False
     """Demanded in every trace in which its framework node ran."""
     reason: str = ""
+    first: First | None = None
+    """What its component does first, and could do on its own."""
     # what passes add
     after: tuple[str, ...] = ()
     """Nodes that must be finished first although no data flows (hazards)."""
+    begins_with: str = ""
+    """The node that does what comes `first`,"""
+    pipelined: bool = False
+    """and whose micro-batches it takes in as they come: its end is their aggregate, and nothing shows before."""
+    stage_of: str = ""
+    """The node that begins with this one: nobody demands it for itself, and its component is that node's to tell."""
+    batch_tokens: int = 0
+    """It works in micro-batches of so many tokens (0: all at once),"""
+    under_way: int = 0
+    """with so many calls at a time."""
     in_order: bool = False
     """Its elements go one after the other."""
     needs_partial: bool = False
@@ -312,10 +352,15 @@ class Node:
         if self.level is not None and self.level.domain is not None:
             yield self.level.domain
 
-    def __str__(self) -> str:
-        head = f"{self.name}{'[*]' if self.many else ''} = {self.op.name}"
+    @property
+    def head(self) -> str:
+        return f"{self.name}{'[*]' if self.many else ''} = {self.op.name}"
+
+    @property
+    def notes(self) -> list[str]:
+        """All there is to say about it, but for its input."""
         if self.op.engine == "none":
-            return head
+            return []
         notes = [self.confidence if self.always else f"{self.confidence}, sometimes"]
         if self.level is not None:
             notes.append(f"for {self.level}")
@@ -323,13 +368,29 @@ class Node:
             notes.append("in order")
         if self.after:
             notes.append("after " + ", ".join(self.after))
+        if self.stage_of:
+            notes.append(f"stage of {self.stage_of}")
+        if self.batch_tokens:
+            notes.append(f"micro-batches of {self.batch_tokens} tokens, {self.under_way} under way")
+        if self.pipelined:
+            notes.append(f"takes in {self.begins_with} as it comes, aggregate at the end")
+        elif self.begins_with:
+            notes.append(f"begins with {self.begins_with}")
+        elif self.first is not None:
+            notes.append(f"begins with {self.first}")
         if self.needs_partial:
             notes.append("partial decodes")
         if self.prefills:
             notes.append(f"{len(self.prefills)} partial prefills of {self.prefill_tokens} tokens at least")
         if self.depth:
             notes.append(f"depth {self.depth}")
-        lines = [f"{head}  # {'; '.join(notes)}"]
+        return notes
+
+    def __str__(self) -> str:
+        notes = self.notes
+        if not notes:
+            return self.head
+        lines = [f"{self.head}  # {'; '.join(notes)}"]
         if self.predictable:
             lines += [f"    {line}" for line in input_text(self.input)]
         elif self.reason:
@@ -368,13 +429,14 @@ class Graph:
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
-        """Who refers to a node's output, in graph order."""
+        """Who needs a node's output or its end, in graph order."""
         found: dict[str, dict[str, None]] = {node.name: {} for node in self.nodes}
         for node in self.nodes:
             for ref in node.refs():
                 found[ref.node][node.name] = None
-            for name in node.after:
-                found[name][node.name] = None
+            for name in (*node.after, node.begins_with):
+                if name:
+                    found[name][node.name] = None
         return {name: tuple(names) for name, names in found.items()}
 
     @cached_property
@@ -416,6 +478,12 @@ def verify(graph: Graph) -> None:
         for name in node.after:
             if name not in seen:
                 raise GraphError(f"{node.name} comes after {name}, which is not an earlier node")
+        if node.first is not None and (
+            node.first.op not in OPS or (node.predictable and not leads(node.input, node.first.path))
+        ):
+            raise GraphError(f"{node.name} has no {node.first} to begin with")
+        if node.begins_with and (node.begins_with not in seen or seen[node.begins_with].stage_of != node.name):
+            raise GraphError(f"{node.name} begins with {node.begins_with}, which is not an earlier stage of it")
         if node.predictable and not node.op.issuable:
             raise GraphError(f"{node.name} is a {node.op.name} and can't be predicted")
         if node.level is not None and not node.many:

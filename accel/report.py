@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from .ir import Graph
+from .passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
+from .run.threads import learner
 from .schedule.limit import Limit, limit
 
 if TYPE_CHECKING:
     from .learn.plan import Plan
 
 
+LEARNING_S = 60.0
+"""How long `explain` waits for what is being learnt."""
 MAX_LIMIT_CALLS = 400
 """The limit is not worked out for longer runs: that takes time with the square of the number of calls."""
 
@@ -98,11 +104,41 @@ def _where(site: str) -> str:
 
 
 def explain(plan: Plan) -> str:
-    """The graph as learnt, as rewritten, and the reasons."""
-    return "\n\n".join(
-        [
-            f"Learnt from {plan.learnt.runs} runs (p-graph):\n{plan.learnt}",
-            f"After the passes (e-graph):\n{plan.graph}",
-            str(Report(plan)),
-        ]
-    )
+    """The graph as learnt, what every pass made of it, and the graph that runs follow. Says nothing of any one run."""
+    learner.settle(LEARNING_S)
+    learnt, profiles = plan.learnt, plan.profiles()
+    done = list(steps(learnt, plan.passes, profiles))
+    after = done[-1][2] if done else learnt
+    ran = {step.__name__ for step, _, _ in done}
+    off = [step.__name__ for step in PASSES if step.__name__ not in ran]
+    parts = [f"p-graph, learnt from {learnt.runs} runs:\n{learnt}"]
+    parts += [_pass_text(step, old, new, profiles) for step, old, new in done]
+    if off:
+        parts.append(f"off: {', '.join(off)}")
+    stale = "" if plan.graph == after else " (of when less was known of the engines; the next one is as the passes say)"
+    return "\n\n".join([*parts, f"e-graph{stale}:\n{plan.graph}"])
+
+
+def _pass_text(step: Pass, before: Graph, after: Graph, profiles: Profiles) -> str:
+    """One pass: what it found, and a line for every node that it added, changed or removed."""
+    said = SUMMARIES[step](before, profiles) if step in SUMMARIES else (step.__doc__ or "").split("\n\n")[0]
+    found = " ".join(said.split())
+    lifts = step in INSTEAD and INSTEAD[step](before, profiles) is not before
+    if after is before and not lifts:
+        found = f"no change ({found})" if found else "no change"
+    return "\n".join([f"{step.__name__}: {found}" if found else f"{step.__name__}:", *_changes(before, after)])
+
+
+def _changes(before: Graph, after: Graph) -> Iterator[str]:
+    for node in after.nodes:
+        old = before.by_name.get(node.name)
+        if old is None:
+            yield f"  + {str(node).splitlines()[0]}"
+            continue
+        gone = [f"-{note}" for note in old.notes if note not in node.notes]
+        new = [f"+{note}" for note in node.notes if note not in old.notes]
+        if old.head != node.head or gone or new:
+            yield f"  {node.name}: {'; '.join([f'now {node.head}'] * (old.head != node.head) + gone + new)}"
+        if old.input != node.input:
+            yield f"  {node.name}: another input"
+    yield from (f"  - {node.head}" for node in before.nodes if node.name not in after.by_name)

@@ -1,6 +1,6 @@
 """Values as JSON trees: what is recorded, compared and referred to.
 
-A *tree* is ``str | int | float | bool | None | dict[str, tree] | list[tree] | Opaque``. Adapters add views
+A *tree* is ``str | int | float | bool | None | dict[str, tree] | list[tree] | Vector | Opaque``. Adapters add views
 for their framework's classes (messages, documents); everything else is seen through pydantic fields,
 dataclass fields or, failing that, by identity.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Callable, Hashable, Mapping
+from array import array
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 Tree = Any
-"""A JSON tree whose leaves may also be `Opaque`."""
+"""A JSON tree whose leaves may also be `Vector` or `Opaque`."""
 
 MAX_LEAVES = 20_000
 """A value with more leaves than this is seen as opaque: looking into it would cost more than it gains."""
@@ -34,6 +35,30 @@ class Opaque:
 
     def __repr__(self) -> str:
         return f"<{type(self.obj).__name__}>"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Vector:
+    """A list of floats as one leaf, equal bit by bit: an embedding is referred to as a whole or not at all."""
+
+    bits: bytes
+
+    @staticmethod
+    def of(numbers: list[float]) -> Vector:
+        return Vector(array("d", numbers).tobytes())
+
+    def numbers(self) -> list[float]:
+        return array("d", self.bits).tolist()
+
+    def __repr__(self) -> str:
+        return f"<{len(self.bits) // 8} floats>"
+
+    def __str__(self) -> str:
+        return self.bits.hex()  # what an endpoint has seen is compared as text
+
+
+SHORTEST_VECTOR = 8
+"""Shorter lists of floats are lists."""
 
 
 class _TooLarge(Exception):
@@ -74,6 +99,8 @@ def thaw(tree: Tree) -> Any:
     """The value of which `tree` is an exact snapshot."""
     if isinstance(tree, Opaque):
         return tree.obj
+    if isinstance(tree, Vector):
+        return tree.numbers()
     if isinstance(tree, dict):
         if _PLAIN in tree:
             return {key: thaw(value) for key, value in tree[_PLAIN].items()}
@@ -87,11 +114,15 @@ def thaw(tree: Tree) -> Any:
 
 def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
     kind = type(value)
-    if value is None or kind is str or kind is int or kind is float or kind is bool:
+    if value is None or kind in (str, int, float, bool, Vector, Opaque):
         return value
+    if isinstance(value, float) and not exact:
+        return float(value)  # numpy's
     budget[0] -= 1
     if budget[0] < 0 or depth > 40:
         raise _TooLarge
+    if kind is list and len(value) >= SHORTEST_VECTOR and all(type(item) is float for item in value):
+        return Vector.of(value)
     if kind is list or kind is tuple:
         budget[0] -= len(value)
         items = [_view(item, budget, depth + 1, exact) for item in value]
@@ -135,7 +166,7 @@ def freeze(tree: Tree) -> Hashable:
         return ("[", *map(freeze, tree))
     if kind is float:
         return ("float", "nan" if math.isnan(tree) else tree.hex())
-    if isinstance(tree, Opaque):
+    if isinstance(tree, Opaque | Vector):
         return tree
     return (kind.__name__, tree)
 
@@ -168,6 +199,15 @@ def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...]
         else:
             found.append((here, value))
     return found
+
+
+def lists_of(tree: Tree) -> Iterator[list[Tree]]:
+    """All lists of at least two texts in a tree, and nothing else in them."""
+    if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):
+        yield tree
+    elif isinstance(tree, dict | list):
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from lists_of(item)
 
 
 def rebuild(tree: Tree, leaf: Callable[[tuple[Any, ...], Tree], Tree], path: tuple[Any, ...] = ()) -> Tree:

@@ -11,6 +11,7 @@ COMMANDS = {
     "profile": "bench.profile:main",
     "fidelity": "bench.fidelity:main",
     "run": "bench.run:main",
+    "llamaindex": "bench.llamaindex:main",
     "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""

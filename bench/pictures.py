@@ -116,10 +116,12 @@ class App:
         return [after / before if what == "throughput" else before / after]
 
     def missing(self, arm: str) -> list[int]:
-        return sorted(self.arms[UNMODIFIED].keys() - self.arms.get(arm, {}).keys())
+        """Measured requests that an arm lacks; what learns nothing is not asked before."""
+        measured = {number for number in self.arms[UNMODIFIED] if number >= self.warm}
+        return sorted(measured - self.arms.get(arm, {}).keys())
 
     def equal(self) -> str:
-        """Requests that all arms have and agree on, of all requests."""
+        """Requests that all arms agree on, of all requests."""
         differ = {n for (_, what), numbers in self.unequal.items() if "load" not in what for n in numbers}
         good = self.arms[UNMODIFIED].keys() - differ - {n for arm in self.arms for n in self.missing(arm)}
         return f"{len(good)} of {len(self.arms[UNMODIFIED])}"

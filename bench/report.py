@@ -16,6 +16,7 @@ from bench.pictures import ACCELERATED, BY_HAND, OFF, UNMODIFIED, App, Raw, Valu
 
 NOISE = 0.0005
 """A ratio is below or above 1 if it is so at three decimals."""
+FIDELITY_LEARNT_FROM = 2
 LOAD_FIGURES = {"throughput": "throughput", "p50_s": "p50", "p95_s": "p95"}
 
 INTRODUCTION = """\
@@ -104,12 +105,36 @@ def ordered(raws: Iterable[Raw]) -> list[Records]:
 # --- RESULTS.md
 
 
-def results(found: Sequence[Records]) -> str:
+def results(found: Sequence[Records], fidelity: Raw | None = None) -> str:
     parts = [INTRODUCTION]
     for records in found:
         parts += [f"## {records.title}", about(records), main_table(records), seconds_table(records)]
         parts += [first_table(records), passes_table(records), load_tables(records), *runs(records)]
-    return "\n".join([*(part.rstrip() + "\n" for part in parts if part), *shortcomings(found)])
+    parts.append(fidelity_section(fidelity) if fidelity is not None else "")
+    return "\n".join([*(part.rstrip() + "\n" for part in parts if part), *shortcomings(found, fidelity)])
+
+
+def fidelity_section(raw: Raw) -> str:
+    """The simulator against reality (`python -m bench fidelity`), from its raw times."""
+    rows = []
+    late: dict[str, list[float]] = {}
+    for number, request in enumerate(raw["requests"]):
+        row = [f"request {number + 1}"]
+        for arm in (UNMODIFIED, ACCELERATED):
+            real, simulated = (request[kind][arm]["seconds"] for kind in ("real", "simulated"))
+            row += [f"{real:.2f} s", f"{simulated:.2f} s", f"{simulated / real:.3f}"]
+            if number >= FIDELITY_LEARNT_FROM:
+                late.setdefault(arm, []).append(abs(simulated / real - 1))
+        rows.append(row)
+    off = ", ".join(f"{arm} {median(found):.1%} (worst {max(found):.1%})" for arm, found in late.items())
+    head = [f"{arm}, {what}" for arm in (UNMODIFIED, ACCELERATED) for what in ("real", "simulated", "ratio")]
+    versions = ", ".join(f"{name} {version}" for name, version in raw["versions"].items())
+    return (
+        "## The simulator against reality\n\nThe demo's program on vLLM, and on a simulated language model with this "
+        f"machine's measured profile and the recorded answers, in real time; {raw['machine']}; {versions}. "
+        f"Off by, from request {FIDELITY_LEARNT_FROM + 1} on, at the median: {off}.\n\n"
+        f"```\npython -m bench fidelity --profile PROFILE\n```\n\n{table(['', *head], rows)}"
+    )
 
 
 def about(records: Records) -> str:
@@ -190,7 +215,7 @@ def runs(records: Records) -> Iterator[str]:
         yield "\n".join(f"![{a.name}: when each primitive ran](pictures/{records.picture(a, 'run')})" for a in shown)
 
 
-def shortcomings(found: Sequence[Records]) -> Iterator[str]:
+def shortcomings(found: Sequence[Records], fidelity: Raw | None = None) -> Iterator[str]:
     def each(what: Callable[[App], Iterator[str]]) -> list[str]:
         return [
             f"{records.title}: {app.name}, {line}" for records in found for app in records.apps for line in what(app)
@@ -201,7 +226,7 @@ def shortcomings(found: Sequence[Records]) -> Iterator[str]:
         "Slower than the program by hand, or than with a pass off": each(behind),
         "Not equal to the unmodified program": each(unequal),
         "Share of limit below 0.9, or above 1": each(off_limit),
-        "Not measured": each(absent) + list(unmeasured(found)),
+        "Not measured": each(absent) + list(unmeasured(found, fidelity)),
     }
     yield "## What is slower, or not shown\n"
     for title, lines in groups.items():
@@ -261,8 +286,9 @@ def absent(app: App) -> Iterator[str]:
     yield from [what for what, there in {"load": app.loads, "when each primitive ran": app.traces}.items() if not there]
 
 
-def unmeasured(found: Sequence[Records]) -> Iterator[str]:
+def unmeasured(found: Sequence[Records], fidelity: Raw | None) -> Iterator[str]:
     there = {
+        "the simulator against reality": fidelity is not None,
         "simulated engines in virtual time": any(r.simulated and r.clock == "virtual" for r in found),
         "simulated engines in real time, Accel's own overhead with them": any(
             r.simulated and r.clock == "real" for r in found
@@ -313,10 +339,18 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench report", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("records", nargs="*", type=Path, help="of `bench run` (default: all bench-out/*/records.json)")
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder of RESULTS.md and pictures/")
+    parser.add_argument(
+        "--fidelity",
+        type=Path,
+        default=Path("bench-out/fidelity/fidelity.json"),
+        help="of `bench fidelity`, if it is there",
+    )
     options = parser.parse_args(arguments)
     paths = options.records or sorted(Path("bench-out").glob("*/records.json"))
     try:
         found = ordered(json.loads(path.read_text(encoding="utf-8")) for path in paths)
+        there = options.fidelity.exists()
+        text = results(found, json.loads(options.fidelity.read_text(encoding="utf-8")) if there else None)
     except (OSError, ValueError, KeyError) as error:
         print(f"These are no records of `python -m bench run`: {error!r}", file=sys.stderr)
         return 2
@@ -324,7 +358,7 @@ def main(arguments: Sequence[str]) -> int:
         print("There is nothing to report; first: python -m bench run", file=sys.stderr)
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "RESULTS.md").write_text(results(found), encoding="utf-8")
+    (options.out / "RESULTS.md").write_text(text, encoding="utf-8")
     draw(found, options.out / "pictures")
     print(f"{options.out}/RESULTS.md")
     return 0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import os.path
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir import STAR, Clip, Collect, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..record import CallRecord
-from ..values import Tree, freeze, leaves, rebuild
+from ..values import Tree, Vector, freeze, leaves, rebuild
 from .provenance import AnyPosition, Hole, Parts, Row, Skeleton, Values
 
 MAX_COMBINATIONS = 60
@@ -22,7 +22,7 @@ MAX_GUIDES = 4
 
 @dataclass(slots=True, eq=False)
 class Covered:
-    """A call with its input covered: every text as parts, whole lists as holes, everything else literal."""
+    """A call with its input covered: every text as parts, whole lists and vectors as holes, everything else literal."""
 
     trace: int
     call: CallRecord
@@ -61,8 +61,10 @@ class _Slot:
         self.number = number
 
 
-def cover(trace: int, call: CallRecord, values: Values, shortest: int) -> Covered:
-    """Cover every text of a call's input by what its trace knew before the call."""
+def cover(
+    trace: int, call: CallRecord, values: Values, shortest: int, constant: Container[Hashable] = frozenset()
+) -> Covered:
+    """Cover every text of a call's input by what its trace knew before the call, but for `constant` lists."""
     slots: list[Parts | Hole] = []
 
     def slot(parts: Parts | Hole) -> _Slot:
@@ -73,8 +75,12 @@ def cover(trace: int, call: CallRecord, values: Values, shortest: int) -> Covere
         if isinstance(tree, dict):
             return {key: visit(value) for key, value in tree.items()}
         if isinstance(tree, list) and tree:
+            if constant and freeze(tree) in constant:
+                return tree
             hole = values.whole(tree, call.start) if any(isinstance(leaf, str) for _, leaf in leaves(tree)) else None
             return slot(hole) if hole is not None else [visit(value) for value in tree]
+        if isinstance(tree, Vector):
+            return slot(values.vector(tree, call.start))
         if isinstance(tree, str) and tree:
             return slot(values.cover(tree, call.start, shortest))
         return tree

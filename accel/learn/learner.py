@@ -7,13 +7,14 @@ an opaque node, whose output can still be a source for others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..evaluate import UNKNOWN, Index, enumerate_stars, has_gap, nested, predict
-from ..ir import OPS, STAR, Confidence, Graph, Level, Node, verify
+from ..intercept import METHODS
+from ..ir import OPS, STAR, Confidence, First, Graph, Level, Node, verify
 from ..record import CallRecord, Trace
-from ..values import Opaque, Tree, freeze
+from ..values import Opaque, Tree, freeze, lists_of
 from .fold import Covered, cover, mates, templates
 from .provenance import SHORTEST, Values
 
@@ -103,6 +104,8 @@ class _Builder:
         """Of the site at hand, until another node adds values."""
         self.nodes: list[Node] = []
         self._names: dict[str, int] = {}
+        self._constant: set[Hashable] = set()
+        """Lists that are literals at the site at hand."""
         self._add_sources()
 
     def _add_sources(self) -> None:
@@ -143,10 +146,20 @@ class _Builder:
 
     def explain(self, site: str) -> None:
         """Turn all calls of a site into nodes."""
+        self._constant = self._constant_lists(site)
         for _ in range(MAX_NODES_PER_SITE):
             if not self._explain_some(site):
                 break
         self._leave_opaque(site)
+
+    def _constant_lists(self, site: str) -> set[Hashable]:
+        """Lists of texts that every call of a site was given, in runs with different inputs: part of the program, also
+        where an element happens to be a value the run has seen (the ids of all records, say)."""
+        called = [view for view in self.views if view.open.get(site)]
+        if len({freeze(view.trace.input) for view in called}) < 2:
+            return set()
+        calls = [call for view in called for call in view.open[site]]
+        return set.intersection(*(set(map(freeze, lists_of(call.input))) for call in calls))
 
     def _explain_some(self, site: str) -> bool:
         """One more node at this site; False if there is none to be found."""
@@ -174,8 +187,9 @@ class _Builder:
         for shortest in reversed(SHORTEST) if first_run else SHORTEST:
             for tree, level in templates(self._group(site, view, call, shortest)):
                 node = Node(
-                    self._name(call), OPS[call.op], tree, site, call.within, call.family, level, many=level is not None
-                )
+                    self._name(call), OPS[call.op], tree, site, call.within, call.family, level,
+                    many=level is not None, first=_first(call),
+                )  # fmt: skip
                 fits = [self.fit(node, v) for v in self.views]
                 if not any(call in fit.calls for fit in fits):
                     continue
@@ -202,7 +216,7 @@ class _Builder:
     def _cover(self, view: _View, call: CallRecord, shortest: int) -> Covered:
         key = (id(call), shortest)
         if key not in self._covers:
-            self._covers[key] = cover(view.number, call, view.values, shortest)
+            self._covers[key] = cover(view.number, call, view.values, shortest, self._constant)
         return self._covers[key]
 
     def fit(self, node: Node, view: _View) -> _Fit:
@@ -277,6 +291,7 @@ class _Builder:
             method=call.family,
             many=max(map(len, rest)) > 1,
             reason=reason,
+            first=_first(call),
         )
         self._take_name(node.name)
         self.nodes.append(node)
@@ -310,6 +325,13 @@ class _Builder:
     def _take_name(self, name: str) -> None:
         base = name.rstrip("0123456789").rstrip(".") if name.rsplit(".", 1)[-1].isdigit() else name
         self._names[base] = self._names.get(base, 0) + 1
+
+
+def _first(call: CallRecord) -> First | None:
+    """What the call's component does first, as its adapter says."""
+    method = METHODS.get((call.family, call.method))
+    inner = method.inner if method is not None else None
+    return inner.first(call.component, call.input) if inner is not None else None
 
 
 def _assign(inputs: list[Tree], calls: list[CallRecord]) -> list[CallRecord] | None:

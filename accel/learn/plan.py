@@ -37,7 +37,7 @@ class Plan:
     """Thread-safe; concurrent runs share it."""
 
     def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
-        self._passes = passes
+        self.passes = passes
         self.graph = Graph()
         """The e-graph runs follow."""
         self.learnt = Graph()
@@ -124,7 +124,7 @@ class Plan:
         self._note_facts(trace)
         self.last = trace
         if run.forecast is not None:
-            self.reasons = dict(run.forecast.reasons)
+            self.reasons |= run.forecast.reasons
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
         if self.learnt.nodes and explains(self.learnt, trace):
@@ -162,7 +162,7 @@ class Plan:
             self._hopeless[site] += 1
 
     def _rewritten(self, learnt: Graph) -> Graph:
-        return rewrite(learnt, self._passes, self.profiles())
+        return rewrite(learnt, self.passes, self.profiles())
 
     def _adopt(self, learnt: Graph) -> None:
         """Follow a new graph; nodes that kept missing are not predicted until a later trace explains them."""
@@ -180,7 +180,8 @@ class Plan:
             for name in list(self._misses):
                 if name in quiet:
                     del self._misses[name]
-            self.reasons = {}
+            kept = {node.name for node in learnt.nodes if node.name in old and old[node.name].input == node.input}
+            self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
             self.learnt = learnt
             self.graph = self._rewritten(learnt)
 

@@ -14,7 +14,7 @@ from itertools import takewhile
 from ..evaluate import UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
 from ..ir import STAR, STRIP, Clip, Counter, Extract, Star, Step
-from ..values import Tree, freeze, leaves
+from ..values import Tree, Vector, freeze, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,8 @@ class Values:
                     self._add_extracted(node, path, value, known, rank)
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 self._add_text(str(value), Source(node, path, known, rank))
+            elif isinstance(value, Vector):
+                self._lists.setdefault(value, []).append(Source(node, path, known, rank))
 
     def _add_extracted(self, node: str, path: Path, text: str, known: int, rank: tuple[int, int]) -> None:
         for name in EXTRACTORS:
@@ -137,10 +139,13 @@ class Values:
 
     # --- covering
 
+    def vector(self, value: Vector, before: int) -> Hole:
+        """Where a vector comes from; without sources if it isn't known."""
+        return self._hole([s for s in self._lists.get(value, ()) if s.known < before])
+
     def whole(self, value: Tree, before: int) -> Hole | None:
         """A list that is a known list as it stands, or made of the elements of known lists."""
-        sources = [s for s in self._lists.get(freeze(value), ()) if s.known < before]
-        hole = self._hole(sources) if sources else Hole({}, {})
+        hole = self._hole([s for s in self._lists.get(freeze(value), ()) if s.known < before])
         self._add_collects(hole, value, before)
         return hole if hole.sources else None
 

@@ -20,6 +20,7 @@ from ..ir import (
     Collect,
     Counter,
     Extract,
+    First,
     Graph,
     GraphError,
     Join,
@@ -87,10 +88,12 @@ def _encode_node(node: Node) -> dict[str, Any]:
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
         "reason": "" if keep else node.reason or "not verified when the plan was saved",
+        "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
     }
 
 
 def _decode_node(data: dict[str, Any]) -> Node:
+    first = data.get("first")
     return Node(
         data["name"],
         OPS[data["op"]],
@@ -103,6 +106,7 @@ def _decode_node(data: dict[str, Any]) -> Node:
         "verified" if data["verified"] else "opaque",
         data["always"],
         data["reason"],
+        First(first[0], first[1], tuple(first[2:])) if first else None,
     )
 
 

@@ -10,15 +10,21 @@ from ..profile import Profile
 
 
 def decode(graph: Graph, _: Mapping[str, Profile]) -> Graph:
-    wanted: set[str] = set()
-    for node in graph.nodes:
-        wanted.update(ref.node for ref in node.refs() if _sees_parts(ref))
+    streams = {node.name for node in graph.nodes if node.op.streams}
+    seen = {node.name: streams & {ref.node for ref in node.refs() if _sees_parts(ref)} for node in graph.nodes}
+    wanted = frozenset[str]().union(*seen.values())
 
     def stream(node: Node) -> Node:
-        needed = node.op.streams and node.name in wanted
-        return node if node.needs_partial == needed else replace(node, needs_partial=needed)
+        needed = node.name in wanted
+        after = tuple(name for name in node.after if name not in seen[node.name])  # a part of it is enough
+        same = node.needs_partial == needed and node.after == after
+        return node if same else replace(node, needs_partial=needed, after=after)
 
     return graph.map(stream)
+
+
+def summary(graph: Graph, profiles: Mapping[str, Profile]) -> str:
+    return "no call can begin with a part of an answer" if decode(graph, profiles) is graph else ""
 
 
 def _sees_parts(ref: Ref) -> bool:

@@ -19,3 +19,7 @@ def depth(graph: Graph, _: Mapping[str, Profile]) -> Graph:
         return node if node.depth == depths[node.name] else replace(node, depth=depths[node.name])
 
     return graph.map(place)
+
+
+def summary(graph: Graph, profiles: Mapping[str, Profile]) -> str:
+    return "no primitive depends on another" if depth(graph, profiles) is graph else "the deepest is the most urgent"

@@ -27,6 +27,15 @@ def _is_indexed(graph: Graph, node: Node) -> bool:
     return bool(graph.consumers[node.name])
 
 
+def summary(graph: Graph, _: Mapping[str, Profile]) -> str:
+    levels = [node for node in graph.nodes if node.level is not None]
+    nested = sum(node.dims > 1 for node in levels)
+    if not levels:
+        return "no call is made for every element of something"
+    inner = f", {nested} of them nested" if nested else ""
+    return f"{len(levels)} level{'s' if len(levels) > 1 else ''}{inner}, whose elements run side by side"
+
+
 def in_order(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     """Without pmap: an element waits for the one before it."""
     return graph.map(lambda node: replace(node, in_order=True) if node.level is not None else node)

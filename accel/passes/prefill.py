@@ -35,3 +35,9 @@ def prefill(graph: Graph, profiles: Mapping[str, Profile]) -> Graph:
         return node if same else replace(node, prefills=cuts, prefill_tokens=least if cuts else 0)
 
     return graph.map(split)
+
+
+def summary(graph: Graph, profiles: Mapping[str, Profile]) -> str:
+    if prefill(graph, profiles) is graph:
+        return "no prompt has a beginning that may be known before its end"
+    return "" if "llm" in profiles else f"without a profile, {USUAL_TOKENS} tokens are taken to pay"

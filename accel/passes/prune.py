@@ -29,6 +29,19 @@ def prune(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     return graph.map(order)
 
 
+def summary(graph: Graph, profiles: Mapping[str, Profile]) -> str:
+    """Counts the edges between a call and the one the program makes before it."""
+    calls = [node for node in prune(graph, profiles).nodes if node.op.engine != "none" and not node.stage_of]
+    pairs = list(zip(calls, calls[1:], strict=False))
+    if not pairs:
+        return "two calls are needed to have an order"
+    by_data = sum(one.name in graph.producers[other.name] for one, other in pairs)
+    by_hazard = sum(one.name in other.after for one, other in pairs)
+    why = [f"{by_data} by data"] * bool(by_data) + [f"{by_hazard} by a write before a read"] * bool(by_hazard)
+    kept = f"; kept: {', '.join(why)}" if why else ""
+    return f"{len(pairs) - by_data - by_hazard} of {len(pairs)} program-order edges fall{kept}"
+
+
 def program_order(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     """Without pruning: a node waits for all that the program demands before it."""
     before: list[str] = []
@@ -36,5 +49,6 @@ def program_order(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     for node in graph.nodes:
         if node.op.engine != "none":
             after[node.name] = tuple(before)
-            before.append(node.name)
+            if not node.stage_of:
+                before.append(node.name)
     return graph.map(lambda node: replace(node, after=after[node.name]) if after.get(node.name) else node)

@@ -9,20 +9,20 @@ import contextvars
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-FRAMEWORK_VARS = {
+FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
     "accel_priority",
     "accel_cancel_token",
     "decimal_context",
     "current_async_library_cvar",
 }
-"""Names of ContextVars that frameworks set for themselves; adapters add theirs."""
+"""ContextVars that frameworks set for themselves, or their names; adapters add theirs."""
 
 Ambient = tuple[dict[contextvars.ContextVar[Any], Any], Hashable]
 
 
 def user_vars(context: Mapping[contextvars.ContextVar[Any], Any]) -> dict[contextvars.ContextVar[Any], Any]:
-    return {var: value for var, value in context.items() if var.name not in FRAMEWORK_VARS}
+    return {var: value for var, value in context.items() if FRAMEWORK_VARS.isdisjoint((var, var.name))}
 
 
 def unchanged(issued: Ambient, demanded: Ambient) -> bool:

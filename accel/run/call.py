@@ -55,7 +55,7 @@ class Call:
         self.delta = method.delta
         self.token = CancelToken()
         self.priority: Priority = DEMAND
-        """Of an early call; the engines it waits for look at it."""
+        """The engines it waits for look at it; an early call's may be raised."""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.task: asyncio.Task[Any] | None = None
         self.epoch = -1
@@ -109,4 +109,5 @@ class Call:
         other.state, other.future, other.output = self.state, self.future, self.output
         other.demanded = other.joined = True
         other.record, other.issued_s, other.tokens = record, self.issued_s, self.tokens
+        other.priority = self.priority
         return other

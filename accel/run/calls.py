@@ -12,7 +12,7 @@ from ..components import Facts, identity_of
 from ..intercept import Method
 from ..values import Tree, freeze
 from .ambient import Ambient
-from .answers import claim
+from .answers import claim, loop_here, may_share
 from .call import Call
 from .settings import Counts
 
@@ -55,6 +55,11 @@ class Calls:
                     return call
         return None
 
+    def has(self, key: Hashable) -> bool:
+        """Whether this call was made or issued, and may still answer."""
+        with self.lock:
+            return any(not call.over or call.state == "done" for call in self._by_key.get(key, ()))
+
     def hold(self, call: Call) -> bool:
         """Make an early call known to demands; False if the run is over, or the program has just made this call."""
         with self.lock:
@@ -75,17 +80,19 @@ class Calls:
             call.issued_s = now_s()
             return True
 
-    def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient) -> tuple[Call, bool]:
+    def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient, facts: Facts) -> tuple[Call, bool]:
         """A shareable call made inside an early one: the call, and whether the caller has to run it."""
         identity = identity_of(component, method.by_object)
         key = (method.family, identity, freeze(tree))
         with self.lock:
             for call in self._by_key.get(key, ()):
-                if not (call.over and call.state != "done") and call.loop is None and call.state != "queued":
+                if may_share(call, method, ambient, facts):
+                    call.nested = True
                     return call, False
             call = Call(method, component, identity, tree, key, ambient, early=True)
             call.state = "running"
             call.nested = True
+            call.loop = loop_here() if method.kind == "async" else None
             self._by_key.setdefault(key, []).append(call)
         return call, True
 

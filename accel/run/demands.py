@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..engine import DEMAND, priority
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, original, scope
-from . import early
+from . import early, nested
 from .call import Call
 
 if TYPE_CHECKING:
@@ -25,10 +26,13 @@ _END = object()
 
 @contextmanager
 def _within(inner: Scope) -> Generator[None, None, None]:
+    """Inside a call of the program."""
     token = scope.set(inner)
+    urgency = priority.set(inner.call.priority if inner.call is not None else DEMAND)
     try:
         yield
     finally:
+        priority.reset(urgency)
         scope.reset(token)
 
 
@@ -46,7 +50,9 @@ def demand(
     if run.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
         return wrapped(*args, **kwargs)
     if here.early:
-        return early.nested(run, method, component, wrapped, args, kwargs)
+        return nested.call(run, method, component, wrapped, args, kwargs)
+    if method.opens:
+        return _opened(run, here, method, component, wrapped, args, kwargs)
     colour = {"sync": _sync, "async": _async, "stream": _stream, "astream": _astream}[method.kind]
     return colour(run, here, method, component, wrapped, args, kwargs)
 
@@ -155,22 +161,55 @@ async def _astream(
 ) -> AsyncGenerator[Any, None]:
     call = run.open(here, method, component, args, kwargs)
     if call.joined:
-        async for chunk in early.areplay(call):
+        stream = _areplayed(run, call, method)
+    else:
+        stream = _adelivered(run, here, call, method, lambda: wrapped(*args, **kwargs))
+    async with aclosing(stream):
+        async for chunk in stream:
             yield chunk
-        try:
-            result = await asyncio.wrap_future(call.future)
-        except BaseException:
-            run.failed_join(call)
-            raise
-        run.retire(call, method, result)
-        return
+
+
+async def _opened(
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any
+) -> AsyncGenerator[Any, None]:
+    """A coroutine that gives the stream: what fails before the first chunk fails here."""
+    call = run.open(here, method, component, args, kwargs)
+    if call.joined:
+        return _areplayed(run, call, method)
+    while (wait := run.enter_component(call)) is not None:
+        await asyncio.wrap_future(wait)
+    try:
+        with _within(Scope(run, here.within, call)):
+            stream = await wrapped(*args, **kwargs)
+    except BaseException as error:
+        run.failed(call, error)
+        raise
+    finally:
+        run.leave_component(call)
+    return _adelivered(run, here, call, method, lambda: stream)
+
+
+async def _areplayed(run: Run, call: Call, method: Method) -> AsyncGenerator[Any, None]:
+    async for chunk in early.areplay(call):
+        yield chunk
+    try:
+        result = await asyncio.wrap_future(call.future)
+    except BaseException:
+        run.failed_join(call)
+        raise
+    run.retire(call, method, result)
+
+
+async def _adelivered(
+    run: Run, here: Scope, call: Call, method: Method, begin: Callable[[], Any]
+) -> AsyncGenerator[Any, None]:
     while (wait := run.enter_component(call)) is not None:
         await asyncio.wrap_future(wait)
     stream: Any = None
     try:
         inner = Scope(run, here.within, call)
         with _within(inner):
-            stream = wrapped(*args, **kwargs)
+            stream = begin()
         while True:
             with _within(inner):
                 chunk = await anext(stream, _END)
@@ -202,7 +241,7 @@ def _partial_twin(run: Run, call: Call) -> Method | None:
 
 
 def _drain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-    stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
+    stream = original(call.component, twin.name)(*args, **{**kwargs, **twin.own})
     for chunk in stream:
         run.feed(call, chunk, twin)
     assert twin.merge is not None
@@ -210,8 +249,8 @@ def _drain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
 
 
 async def _adrain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-    stream = original(call.component, twin.name)(*args, **{**kwargs, "run_manager": None})
-    async for chunk in stream:
+    stream = original(call.component, twin.name)(*args, **{**kwargs, **twin.own})
+    async for chunk in await stream if twin.opens else stream:
         run.feed(call, chunk, twin)
     assert twin.merge is not None
     return twin.merge(call.chunks)

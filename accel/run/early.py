@@ -16,17 +16,14 @@ from ..errors import CallCancelled
 from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
 from ..ir import Node
 from ..values import Tree, freeze, is_comparable
-from . import threads
+from . import priorities, threads
 from .call import Call
 from .gates import gate_of
-from .permits import nested_refuses
+from .nested import give_up
 
 if TYPE_CHECKING:
     from .run import Run
     from .settings import Bound
-
-EARLY_PRIORITY = 100
-"""Engine priority of early work at depth 0; deeper nodes come first. Demands have 0, lower runs first."""
 
 
 def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
@@ -71,10 +68,10 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     gate = gate_of(bound.component)
     if not gate.try_enter_early(call, bound.facts.concurrency or 1):
         return "its component is busy"
+    call.priority = priorities.of_early(run, node)
     if not run.calls.hold(call):
         call.leave()
         return "the run is over, or the program has just made this call itself"
-    call.priority = engine.Priority(EARLY_PRIORITY - min(node.depth, EARLY_PRIORITY - 1))
     if method.kind in ("sync", "stream"):
         threads.spawn(lambda: _on_thread(run, call, args, kwargs))
     else:
@@ -141,7 +138,8 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
         leaf_method = original(call.component, call.method.name)
         try:
             if call.method.kind == "astream":
-                async for chunk in leaf_method(*args, **kwargs):
+                stream = leaf_method(*args, **kwargs)
+                async for chunk in await stream if call.method.opens else stream:
                     run.feed(call, chunk)
                 assert call.method.merge is not None
                 result = call.method.merge(call.chunks)
@@ -189,10 +187,7 @@ def _mutable(items: Iterable[Any]) -> Iterable[Any]:
 
 def _early_failed(run: Run, call: Call, args: Any, kwargs: Any, error: BaseException) -> None:
     if isinstance(error, CallCancelled | asyncio.CancelledError):
-        run.calls.drop(call)
-        if not call.future.done():
-            call.future.cancel()
-        call.close()
+        give_up(run, call)
     elif getattr(kwargs.get("run_manager"), "looked_at", False):
         run.disqualify(call, "it reads its callback manager")
     else:
@@ -240,35 +235,10 @@ async def areplay(call: Call) -> AsyncGenerator[Any, None]:
         yield chunk
 
 
-# --- calls inside early calls ---------------------------------------------------------------------------------------
-
-
-def nested(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """A component called by an early call. What may be shared is; what may not run early ends the early call."""
-    tree = method.read(component, args, kwargs)
-    reason = nested_refuses(run, method, component, tree)
-    if reason:
-        raise CallCancelled(f"an early call can't go on: {reason}")
-    if method.kind != "sync":
-        return wrapped(*args, **kwargs)
-    assert method.copy is not None
-    call, mine = run.calls.share(method, component, tree, run.ambient)
-    if not mine:
-        return method.copy(call.future.result())
-    with run.inside(call):
-        try:
-            result = wrapped(*args, **kwargs)
-        except BaseException as error:
-            run.failed(call, error)
-            raise
-    run.done(call, result)
-    return method.copy(result)
-
-
 # --- prefill --------------------------------------------------------------------------------------------------------
 
 
-def prefill(run: Run, bound: Bound, tree: Tree) -> bool:
+def prefill(run: Run, node: Node, bound: Bound, tree: Tree) -> bool:
     """Warm the cache of an engine of ours with the known beginning of a prompt (Ayo, pass 3)."""
     loop = run.host.loop
     name = bound.method.prefill if loop is None else bound.method.aprefill
@@ -278,20 +248,21 @@ def prefill(run: Run, bound: Bound, tree: Tree) -> bool:
     args, kwargs = bound.method.build(bound.component, tree)
     kwargs.pop("run_manager", None)
     work = partial(warm, *args, **kwargs)
+    urgency = priorities.of_early(run, node)
     if loop is None:
-        threads.spawn(lambda: _prefill_on_thread(run, work))
+        threads.spawn(lambda: _prefill_on_thread(run, urgency, work))
     else:
         try:
-            loop.call_soon_threadsafe(_prefill_on_loop, run, loop, work)
+            loop.call_soon_threadsafe(_prefill_on_loop, run, urgency, loop, work)
         except RuntimeError:  # the loop is closed: the run was abandoned
             return False
     return True
 
 
-def _prefill_on_thread(run: Run, work: Callable[[], Any]) -> None:
+def _prefill_on_thread(run: Run, urgency: engine.Priority, work: Callable[[], Any]) -> None:
     def body() -> None:
         engine.cancel_token.set(run.token)
-        engine.priority.set(engine.Priority(EARLY_PRIORITY))
+        engine.priority.set(urgency)
         work()
 
     try:
@@ -302,9 +273,11 @@ def _prefill_on_thread(run: Run, work: Callable[[], Any]) -> None:
         run.prefill_over()
 
 
-def _prefill_on_loop(run: Run, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, int]]) -> None:
+def _prefill_on_loop(
+    run: Run, urgency: engine.Priority, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, int]]
+) -> None:
     async def body() -> None:
-        engine.priority.set(engine.Priority(EARLY_PRIORITY))
+        engine.priority.set(urgency)
         try:
             await work()
         except Exception:  # noqa: BLE001 - as above

@@ -74,7 +74,7 @@ class Forecast:
         self.graph = graph
         self.states = {node.name: Outlook(node) for node in graph.nodes}
         self.reasons: dict[str, str] = {}
-        """For every node that was ready but held: the last reason."""
+        """For every node that was ready: the last reason why it was held, empty if it was issued."""
 
     # --- what is known
 
@@ -277,6 +277,8 @@ class Forecast:
                 elif node.prefills:
                     self._prefill(node, element)
                 continue
+            if node.stage_of and self.run.calls.has(element.key):
+                continue  # the program, or another call, has begun with it already
             reason = self._refusal(node, element) or _beyond_seen(node, position) or self._out_of_order(node, position)
             if not reason:
                 call = self.run.issue(node, element.input, element.key)
@@ -287,8 +289,7 @@ class Forecast:
                     call.bound = (node.name, position)
                     if call.state == "done":
                         element.value = call.output
-            if reason:
-                self.reasons[node.name] = reason
+            self.reasons[node.name] = reason
 
     def _refusal(self, node: Node, element: Element) -> str:
         """Why an element may not be issued now; empty if it may."""
@@ -303,7 +304,9 @@ class Forecast:
 
     def _prefill(self, node: Node, element: Element) -> None:
         known = known_prefix(element.input)
-        if known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN or self._refusal(node, element):
+        if known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN:
+            return
+        if self.run.refuses(node, element.pasted):  # what its call comes after doesn't matter: a prefix reads nothing
             return
         if self.run.prefill(node, element.input):
             element.prefilled = known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..components import identity_of
-from ..intercept import Method
+from ..intercept import METHODS, Method, has_leaf
 from ..ir import Node
 from ..values import Opaque, Tree, leaves
 from .egress import endpoint_key
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 def binding(run: Run, node: Node) -> Bound | None:
     """The live component a node's calls go to: used in this run, or known to the plan and referenced by the program
     (invariant 3: a component that may hold a credential is not called because an earlier run did)."""
+    bound = _at_site(run, node)
+    return _inner(run, bound) if node.stage_of and bound is not None else bound
+
+
+def _at_site(run: Run, node: Node) -> Bound | None:
     used = run.used.get(node.site)
     if used is not None:
         component, method = used
@@ -34,6 +39,20 @@ def binding(run: Run, node: Node) -> Bound | None:
         ):
             return None
     return Bound(component, method, identity, run.facts(component))
+
+
+def _inner(run: Run, outer: Bound) -> Bound | None:
+    """The component that a call of this one will begin with: the live one that it holds now."""
+    inner = outer.method.inner
+    component = inner.component(outer.component) if inner is not None else None
+    if inner is None or component is None:
+        return None
+    leaves = [m for m in METHODS.values() if m.family == inner.family and has_leaf(component, m.name)]
+    same_colour = (m for m in leaves if m.kind == outer.method.kind)
+    method = next(same_colour, next((m for m in leaves if m.kind == "sync"), None))
+    if method is None:
+        return None
+    return Bound(component, method, identity_of(component, method.by_object), run.facts(component))
 
 
 def refuses(run: Run, node: Node, values: list[str]) -> str:

@@ -22,7 +22,7 @@ from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit, call_site
 from ..values import Tree, freeze, snapshot
-from . import demands, early, permits
+from . import demands, early, permits, priorities
 from .ambient import Ambient, user_vars
 from .answers import loop_here
 from .call import Call
@@ -35,6 +35,7 @@ from .threads import issuer
 
 if TYPE_CHECKING:
     from ..learn.plan import Plan
+    from .announced import Announced
 
 
 class Run:
@@ -46,6 +47,7 @@ class Run:
         self.host = host
         self.trace = Trace(snapshot(value))
         self.trace.tick()
+        self.name = priorities.run_name()
         self.counts = Counts()
         self.closed = False
         self.quiet = settings.speculate == "off"
@@ -56,6 +58,7 @@ class Run:
         self.graph: Graph | None = None
         self.learnt_here = False
         self.forecast: Forecast | None = None
+        self.announced: list[Announced] = []
         self._lock = RLock()
         self.calls = Calls(self._lock, self.counts)
         self.calls.accepting = not self.quiet
@@ -92,6 +95,8 @@ class Run:
         with self._lock:
             self.graph, self.learnt_here = graph, learnt_here
             forecast = Forecast(self, graph)
+            if self.forecast is not None:
+                forecast.reasons.update(self.forecast.reasons)
             calls = [call for call in self.calls.all() if call.record is not None]
             for call in self.calls.all():
                 call.bound = None
@@ -180,7 +185,7 @@ class Run:
         site = f"{here.within}|{method.family}|{type(component).__qualname__}|{call_site()}"
         ambient: Ambient = (user_vars(contextvars.copy_context()), self.host.config())
         parent = here.call.record if here.call is not None else None
-        if parent is not None and method.op != "embedding":
+        if parent is not None and (method.op != "embedding" or component is parent.component):
             parent.composite = True
         record = CallRecord(
             site, here.within, method.name, method.family, method.op, component, identity, tree, key,
@@ -195,8 +200,8 @@ class Run:
             call = None if writes else self.calls.claim(key, method, ambient, facts)
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
-                call.state = "running"
-                call.demanded = True
+                call.state, call.demanded = "running", True
+                call.priority = priorities.of_demand(self, site)
                 if not writes:
                     self.calls.add(call)
                 call.record = record
@@ -205,8 +210,7 @@ class Run:
             else:
                 call = call.again(record)
             count = self._site_counts[site] = self._site_counts.get(site, 0) + 1
-        if call.joined:
-            call.priority.raise_to_demand()
+        call.priority.raise_to_demand()
         if not facts.local:
             self.ledger.add(endpoint_key(component), tree)
         if writes:
@@ -225,7 +229,8 @@ class Run:
         """The joined call was dropped before it gave a result: the program runs its own."""
         with self._lock:
             call = Call(gone.method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
-            call.state, call.demanded, call.record = "running", True, gone.record
+            call.state, call.demanded = "running", True
+            call.record, call.priority = gone.record, gone.priority
             self.calls.add(call)
         self._tell(lambda forecast: forecast.demanded(call))
         return call
@@ -274,6 +279,11 @@ class Run:
             # What is shared is a copy of its own: the program may change what it got.
             call.future.set_result(call.method.copy(result) if call.method.copy and result is not None else result)
         self._tell(lambda forecast: forecast.finished(call))
+        self._follow_loops()
+
+    def _follow_loops(self) -> None:
+        for loop in self.announced:
+            issuer.post(loop.advance)
 
     def _close(self, call: Call, record: CallRecord) -> None:
         record.output, record.tokens = call.output, call.tokens
@@ -369,7 +379,7 @@ class Run:
             if bound is None or self._prefilling:
                 return False
             self._prefilling += 1
-        started = early.prefill(self, bound, tree)
+        started = early.prefill(self, node, bound, tree)
         self.counts.prefills += started
         if not started:
             self._prefilling = 0
@@ -397,3 +407,4 @@ class Run:
     def stopped(self) -> None:
         """Something finished: whatever waited for a slot may go now."""
         self._tell(lambda forecast: forecast.advance(set()))
+        self._follow_loops()

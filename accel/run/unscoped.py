@@ -27,6 +27,8 @@ def call(method: Method, component: Any, wrapped: Callable[..., Any], args: Any,
             gate.leave()
     if method.kind == "async":
         return _coroutine(gate, limit, wrapped, args, kwargs)
+    if method.opens:
+        return _opened(gate, limit, wrapped, args, kwargs)
     if method.kind == "stream":
         return _stream(gate, limit, wrapped, args, kwargs)
     return _astream(gate, limit, wrapped, args, kwargs)
@@ -56,6 +58,13 @@ def _stream(gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwar
         yield from wrapped(*args, **kwargs)
     finally:
         gate.leave()
+
+
+async def _opened(
+    gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
+) -> AsyncGenerator[Any, None]:
+    stream = await _coroutine(gate, limit, wrapped, args, kwargs)
+    return _astream(gate, limit, lambda: stream, (), {})
 
 
 async def _astream(

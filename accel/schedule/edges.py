@@ -1,10 +1,10 @@
 """A recorded run as events with their true edges: what every call had to wait for, whoever schedules it.
 
-Data edges come from the values alone, not from what was learnt: an input needs the earliest output that a text in it
-was taken from (a whole answer, a line of it, a field of its JSON, a found passage), and of a streamed answer only the
-part up to there. What leaves no text behind (a yes, a count) makes no data edge, so that a schedule is judged too
-strictly rather than too kindly. Control and hazard edges are added; all else is the program's own order and its time to
-think.
+Data edges come from the values alone, not from what was learnt: an input needs the earliest output that an embedding or
+a text in it was taken from (a whole answer, a line of it, a field of its JSON, a found passage), and of a streamed
+answer only the part up to there. What leaves no text behind (a yes, a count) makes no data edge, so that a schedule is
+judged too strictly rather than too kindly. Control and hazard edges are added; all else is the program's own order and
+its time to think.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..extract import extract
 from ..ir import OPS
 from ..record import CallRecord, Trace
 from ..run.topology import START, Topology
-from ..values import Tree
+from ..values import Tree, Vector, leaves
 
 WHOLE = 1.0
 SHORTEST = 4
@@ -166,10 +166,14 @@ class _DataEdges:
         self._asked = ["\0".join(texts_of(trace.input))]
         """What the run began with and what it has sent so far: an answer that repeats it did not bring it."""
         self._outputs: list[_Output] = []
+        self._vectors: dict[Vector, list[tuple[int, CallRecord]]] = {}
+        """By vector, which events brought it."""
 
     def known(self, number: int, call: CallRecord) -> None:
         """The event with this number brought an output."""
         self._asked.append("\0".join(texts_of(call.input)))
+        for vector in vectors_of(call.output):
+            self._vectors.setdefault(vector, []).append((number, call))
         brought = [[piece for piece in pieces if self._is_news(call, piece.text)] for pieces in _alternatives(call)]
         self._outputs.append(_Output(number, call, brought))
 
@@ -184,6 +188,11 @@ class _DataEdges:
         the input, the earliest of those; a reranking goes before what it ranked."""
         call = event.call
         assert call is not None and event.needs is not None
+        for vector in vectors_of(call.input):
+            for number, source in self._vectors.get(vector, ()):
+                if source.end is not None and source.end < call.start:
+                    event.needs[number] = WHOLE
+                    break
         text = "\0".join(texts_of(call.input))
         for given in self._given:
             text = text.replace(given, "\0" * len(given))  # there as a whole: nobody had to find it
@@ -250,6 +259,11 @@ def _share_of(piece: str, text: str) -> float:
     """Up to the character after the piece, which closes it."""
     at = text.find(piece)
     return min(WHOLE, (at + len(piece) + 1) / len(text)) if at >= 0 else WHOLE
+
+
+def vectors_of(tree: Tree) -> Iterator[Vector]:
+    """All vectors of a tree."""
+    yield from (leaf for _, leaf in leaves(tree) if isinstance(leaf, Vector))
 
 
 def texts_of(tree: Any) -> Iterator[str]:

@@ -206,7 +206,8 @@ class Simulation:
         event, request = self.events[number], self.requests[number]
         if not event.needs:
             return 0
-        missing = [source for source, share in event.needs.items() if self._known(source, share) is None]
+        known = {source: self._known(source, share) for source, share in event.needs.items()}
+        missing = [source for source, at in known.items() if at is None or at > self.now]
         share = min((event.prefix.get(source, 0.0) for source in missing), default=0.0)
         return int(share * request.prompt) // self.costs.block_tokens * self.costs.block_tokens
 

@@ -9,4 +9,5 @@ from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("thorough", max_examples=3000, deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else os.environ.get("ACCEL_HYPOTHESIS", "default"))
+settings.register_profile("explore", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else os.environ.get("ACCEL_HYPOTHESIS", "explore"))

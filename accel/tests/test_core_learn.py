@@ -157,6 +157,22 @@ def test_joins_of_lists_that_share_elements() -> None:
     assert "{join main.searching[*][*].text by" in str(graph)
 
 
+def test_a_list_that_is_always_the_same_is_a_literal() -> None:
+    ids = [f"n{number}" for number in range(9)]
+
+    def program(script: Script, topic: str) -> None:
+        found = ids[:2] if topic == TOPICS[0] else ids[4:7]
+        script.call("find", {"query": f"find {topic}", "among": ids}, [{"id": one} for one in found], op="searching")
+        for item in ITEMS[topic]:
+            script.call("find", {"query": f"find {item}", "among": ids}, [], op="searching")
+
+    def listed(script: Script, topic: str) -> None:
+        listing(script, topic)
+        program(script, topic)
+
+    assert [node.confidence for node in learnt(listed).nodes if node.site == "find"] == ["verified", "verified"]
+
+
 def test_a_nested_loop() -> None:
     def program(script: Script, topic: str) -> None:
         for item in listing(script, topic, 2):

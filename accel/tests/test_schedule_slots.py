@@ -1,26 +1,11 @@
-"""Waiting for an engine: order, places kept for demands, and early calls that become demands while they wait."""
+"""Places in an engine: some kept for demands, and early calls that become demands while they wait."""
 
 from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from accel.engine import DEMAND, Priority
-from accel.schedule.slots import Slots, early_places
-from accel.schedule.waiting import Waiting
-
-
-def test_the_most_urgent_goes_first_then_the_earliest() -> None:
-    waiting: Waiting[str] = Waiting()
-    late = Priority(50)
-    for name, priority in (("a", Priority(50)), ("b", late), ("c", Priority(7)), ("d", Priority(7))):
-        waiting.add(name, priority)
-    assert waiting.take() == "c"
-    late.raise_to_demand()
-    assert [waiting.take() for _ in range(3)] == ["b", "d", "a"]
-    with pytest.raises(IndexError):
-        waiting.take()
+from accel.schedule.slots import Slots
 
 
 async def settled() -> None:
@@ -57,7 +42,7 @@ async def test_early_work_leaves_places_to_demands() -> None:
     for n in range(4):
         engine.ask(f"early {n}", Priority(9))
     await settled()
-    assert engine.inside == ["early 0", "early 1", "early 2"] and early_places(4) == 3
+    assert engine.inside == ["early 0", "early 1", "early 2"]
     engine.ask("demand")
     await settled()
     assert engine.inside[-1] == "demand", "it passes the early call that waits"

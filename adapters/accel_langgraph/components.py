@@ -19,7 +19,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from accel import intercept
-from accel.intercept import Method, install
+from accel.intercept import Inner, Method, install
 from accel.pure import build_call, read_call
 from accel.values import Opaque, Tree, add_view, snapshot, thaw
 
@@ -197,6 +197,7 @@ def _chat() -> Iterator[Method]:
         "merge": _merge_chat,
         "delta": _chat_delta,
         "tokens": _chat_tokens,
+        "own": {"run_manager": None},
         "prefill": "accel_prefill",
         "aprefill": "accel_aprefill",
     }
@@ -226,12 +227,43 @@ EMBEDDINGS = tuple(
         copy=_copy_vectors,
     )
 )
+
+
+def _own_embedder(store: Any, *leaves: str) -> Any:
+    """What these methods of a store of ours begin with; None where a subclass may do otherwise."""
+    ours = _definer(store, "accel_embedder")
+    if ours is None or any(_definer(store, name) not in (ours, VectorStore) for name in leaves):
+        return None
+    return store.accel_embedder()
+
+
+def _query_embedder(store: Any, *leaves: str) -> Any:
+    """What embeds the query of these methods, as it is."""
+    return store.embedding if type(store) is InMemoryVectorStore else _own_embedder(store, *leaves)
+
+
+def _definer(component: Any, name: str) -> type | None:
+    return next((base for base in type(component).__mro__ if name in base.__dict__), None)
+
+
+def _embeds_query(name: str) -> Inner:
+    paths = (("args", 0), ("kwargs", "query"))
+    return Inner("embedding", "embed_query", paths, lambda store: _query_embedder(store, name, f"a{name}"))
+
+
 SEARCHES = tuple(
     method
     for name in ("similarity_search", "similarity_search_with_score", "max_marginal_relevance_search")
     for method in _twins(
-        name, f"a{name}", family=name, op="searching", read=_read_call, build=build_call, view=snapshot, by_object=True
+        name, f"a{name}", family=name, op="searching", read=_read_call, build=build_call, view=snapshot, by_object=True,
+        inner=_embeds_query(name),
     )
+)  # fmt: skip
+_EMBEDS_TEXTS = Inner(
+    "embedding",
+    "embed_documents",
+    (("args", 0), ("kwargs", "texts")),
+    lambda store: _own_embedder(store, "add_texts", "aadd_texts"),
 )
 WRITES = tuple(
     method
@@ -245,6 +277,7 @@ WRITES = tuple(
         build=build_call,
         view=snapshot,
         by_object=True,
+        inner=_EMBEDS_TEXTS if name == "add_texts" else None,
     )
 )
 RETRIEVER = tuple(

@@ -10,7 +10,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
 from langgraph.graph.state import CompiledStateGraph
@@ -18,21 +18,19 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from accel.errors import AccelError, ConfigurationError
+from accel.insight import Insight
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.pure import pure
-from accel.report import Report, explain
+from accel.references import referenced
 from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.answers import loop_here
 from accel.run.run import Run
 from accel.run.settings import Host, Settings
-from accel.run.threads import learner
 from accel.run.topology import END, START, Control, Topology
-from accel.timeline import timeline
 from accel.values import freeze, snapshot
 
-from .components import holds, install_all
-from .references import referenced
+from .components import holds, install_all, is_component
 
 FRAMEWORK_VARS.update(
     {
@@ -86,7 +84,10 @@ class Acceleration:
 
         def refers(component: Any) -> bool:
             if not references:
-                references.update(referenced(self.graph))
+                nodes = self.graph.nodes.values()
+                opened: tuple[type, ...] = (Runnable, Pregel, *{type(node) for node in nodes})
+                roots = [node.bound for node in nodes]
+                references.update(referenced(roots, is_component, lambda value: isinstance(value, opened)))
             return references.get(id(component)) is component
 
         def config_now() -> Hashable:
@@ -119,7 +120,7 @@ def _names(given: Any, topology: Topology) -> Iterable[str]:
     return topology.successors if given == "*" else given
 
 
-class Accelerated:
+class Accelerated(Insight):
     """Mixed in front of the graph's own class."""
 
     __slots__ = ()
@@ -194,38 +195,8 @@ class Accelerated:
         )
         return _wrap(plain, self._accel.settings, self._accel.plan, self._accel.pure_nodes)
 
-    @property
-    def plan(self) -> Plan:
-        """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`."""
-        return self._accel.plan
-
-    def report(self) -> Report:
-        """What was demanded, issued, retired and wasted so far, and what a declaration would gain."""
-        return Report(self._accel.plan)
-
-    def explain(self) -> str:
-        """The learnt graph, the rewritten graph, and for every call site why it is predicted or not."""
-        return explain(self._accel.plan)
-
-    def timeline(self, path: str) -> None:
-        """Draw the last run as a self-contained HTML page: calls by kind, early ones marked."""
-        learner.settle(60.0)
-        if self._accel.plan.last is None:
-            raise ConfigurationError("There is no run to draw yet.", "Invoke the graph first.")
-        timeline({"last run": self._accel.plan.last}, path)
-
-    def warmup(self, inputs: Iterable[Any], config: RunnableConfig | None = None) -> None:
-        """Run the program on these inputs, effects included, and wait until Accel has learnt from them."""
-        for value in inputs:
-            self.invoke(value, config)  # type: ignore[attr-defined]
-        learner.settle(60.0)
-
-    def save_plan(self, path: str) -> None:
-        """Write the learnt templates as JSON: no components, no secrets, no one's data."""
-        from accel.learn.saved import save
-
-        learner.settle(60.0)
-        save(self._accel.plan, path)
+    def _run_once(self, value: Any, **options: Any) -> Any:
+        return self.invoke(value, **options)  # type: ignore[attr-defined]
 
 
 def _constructor_names(graph: Any) -> frozenset[str]:
@@ -386,7 +357,7 @@ def _wrap(graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset
     return fast
 
 
-def accelerate_graph(graph: Compiled, settings: Settings, plan: Plan | None, pure_nodes: Iterable[str]) -> Any:
+def accelerate_object(graph: Compiled, settings: Settings, plan: Plan | None, pure_nodes: Iterable[str]) -> Any:
     """An accelerated copy of a compiled graph; the graph itself if it is accelerated already."""
     if isinstance(graph, Accelerated):
         return graph

@@ -12,7 +12,9 @@ import accel_local
 from accel.engine import EngineConfig, Hit, Record, priority, unwrap
 from accel.engine import VectorStore as Store
 from accel.errors import ConfigurationError, InvalidRequest
+from accel_langgraph import staging
 from accel_langgraph.embeddings import AccelEmbeddings
+from accel_langgraph.staging import Span
 from accel_pgvector import PgVectorConfig
 
 
@@ -58,6 +60,10 @@ class AccelVectorStore(VectorStore):
         place = self._engine.label if self._engine is not None else self._pgvector(1).place
         return f"{place}#{self._collection}"
 
+    def accel_embedder(self) -> Embeddings:
+        """What a search begins with: this embeds the query, as it is."""
+        return self._embedding
+
     def engine_config(self) -> EngineConfig[Store]:
         """Needs to know the dimension: if it was not given, embeds one word."""
         return self._config(self._dimension or self._probe())
@@ -76,6 +82,14 @@ class AccelVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         texts = list(texts)
+        stages = self._stages(texts, metadatas, ids)
+        if stages is not None:
+
+            def embed(span: Span) -> list[Record]:
+                some = slice(*span)
+                return _records(texts[some], self._embedding.embed_documents(texts[some]), *_some(some, metadatas, ids))
+
+            return staging.add(stages.spans, embed, self._store)
         records = _records(texts, self._embedding.embed_documents(texts), metadatas, ids)
         if records:
             accel_local.run(self._store(records[0].vector).ingest(records))
@@ -90,6 +104,15 @@ class AccelVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         texts = list(texts)
+        stages = self._stages(texts, metadatas, ids)
+        if stages is not None:
+
+            async def embed(span: Span) -> list[Record]:
+                some = slice(*span)
+                vectors = await self._embedding.aembed_documents(texts[some])
+                return _records(texts[some], vectors, *_some(some, metadatas, ids))
+
+            return await staging.aadd(stages.spans, embed, self._astore, stages.under_way)
         records = _records(texts, await self._embedding.aembed_documents(texts), metadatas, ids)
         if records:
             store = await self._astore(records[0].vector)
@@ -107,6 +130,14 @@ class AccelVectorStore(VectorStore):
         store = await self._astore()
         await accel_local.arun(store.delete(ids, where=filter))
         return True
+
+    def _stages(
+        self, texts: list[str], metadatas: list[dict[str, Any]] | None, ids: list[str] | None
+    ) -> staging.Stages | None:
+        """How this addition is to be staged, if it is; one that is going to fail takes the plain way."""
+        if any(given is not None and len(given) != len(texts) for given in (metadatas, ids)):
+            return None
+        return staging.stages(texts, self._embedding)
 
     # Reading
 
@@ -235,6 +266,12 @@ def _records(
     names = ids if ids is not None else [str(uuid.uuid4()) for _ in texts]
     rows = zip(names, texts, vectors, metadatas, strict=True)
     return [Record(name, text, vector, metadata or {}) for name, text, vector, metadata in rows]
+
+
+def _some(
+    some: slice, metadatas: list[dict[str, Any]] | None, ids: list[str] | None
+) -> tuple[list[dict[str, Any]] | None, list[str] | None]:
+    return metadatas[some] if metadatas is not None else None, ids[some] if ids is not None else None
 
 
 def _found(hit: Hit) -> Document:

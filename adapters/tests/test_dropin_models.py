@@ -250,7 +250,7 @@ async def test_vector_store(embeddings: AccelEmbeddings, folder: str) -> None:
 
 async def test_vector_store_with_any_embedding(folder: str) -> None:
     fake = DeterministicFakeEmbedding(size=5)
-    store = await AccelVectorStore.afrom_texts(["one", "two"], fake, folder=folder, collection="fake", temporary=True)
+    store = await AccelVectorStore.afrom_texts(["one", "two"], fake, folder=folder, collection="fake")
     assert (await store.asimilarity_search("two", k=1))[0].page_content == "two"
     other = AccelVectorStore(DeterministicFakeEmbedding(size=4), "fake", folder=folder)
     with pytest.raises(Exception, match="5 dimensions"):

@@ -1,7 +1,8 @@
 """The in-process host: one daemon thread, one event loop, every engine of this process on it.
 
 Sync and async callers on any thread or loop hand it coroutines and wait for their results. Cancelling the waiting side
-cancels the coroutine, and with it the engine's request.
+cancels the coroutine, and with it the engine's request. Where engines come from is the host's source: made here, or
+served elsewhere and only seen from here (`accel.backend`).
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from typing import Any, TypeVar, cast
 from accel.engine import Engine, EngineConfig, cancel_token
 from accel.errors import CallCancelled, EngineClosed
 from accel.profile import Profile
-from accel_local.profiles import recall
+from accel_local.sources import EngineSource, InProcess
 
 log = logging.getLogger("accel.local")
 
@@ -32,10 +33,14 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Engine)
 
 
-class _Host:
-    """All state is confined to the loop, except `ready`, which other threads only read."""
+class Host:
+    """The engines on one loop: that of the calling thread, or one on a thread of its own.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    All state is confined to the loop, except `ready`, which other threads only read.
+    """
+
+    def __init__(self, source: EngineSource, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.source = source
         self.loop = loop or asyncio.new_event_loop()
         self.ready: dict[EngineConfig[Any], Engine] = {}
         self._starts: dict[EngineConfig[Any], asyncio.Task[Engine]] = {}  # oldest first
@@ -65,42 +70,70 @@ class _Host:
     async def _start(self, config: EngineConfig[Any]) -> Engine:
         began = time.monotonic()
         log.info("starting %s", config.label)
-        engine: Engine = config.create()
-        await engine.start()
+        engine = await self.source.start(config)
         _close_first_at_exit()
         log.info("%s is ready after %.1f s", config.label, time.monotonic() - began)
         self.ready[config] = engine
         return engine
 
     def _forget_failure(self, config: EngineConfig[Any], done: "asyncio.Task[Engine]") -> None:
-        if done.cancelled() or done.exception() is not None:
+        if (done.cancelled() or done.exception() is not None) and self._starts.get(config) is done:
             del self._starts[config]
 
     async def close(self) -> None:
         self._closing = True
         for config, start in reversed(list(self._starts.items())):
-            self.ready.pop(config, None)
-            start.cancel()
-            try:
-                engine = await start
-                await engine.close()
-                log.debug("closed %s", config.label)
-            except asyncio.CancelledError:
-                continue  # it was still starting, and has cleaned up
-            except Exception:
-                # The others must be closed all the same.
-                log.exception("closing %s failed", config.label)
+            await self._close(config, start)
+
+    async def close_engine(self, config: EngineConfig[Any]) -> None:
+        """Close the engine of `config`, if there is one; the next use starts another."""
+        start = self._starts.pop(config, None)
+        if start is not None:
+            await self._close(config, start)
+
+    async def _close(self, config: EngineConfig[Any], start: "asyncio.Task[Engine]") -> None:
+        self.ready.pop(config, None)
+        start.cancel()
+        try:
+            engine = await start
+            await engine.close()
+            log.debug("closed %s", config.label)
+        except asyncio.CancelledError:
+            return  # it was still starting, and has cleaned up
+        except Exception:
+            # The others must be closed all the same.
+            log.exception("closing %s failed", config.label)
+
+    def stop(self, timeout_s: float) -> None:
+        """Close all engines, youngest first, and end the loop's thread. Not for a loop of the calling thread."""
+        if self.loop.is_closed():
+            return
+        closing = asyncio.run_coroutine_threadsafe(self.close(), self.loop)
+        try:
+            closing.result(timeout=timeout_s)
+        except concurrent.futures.TimeoutError:
+            log.warning("some engines did not close within %.0f s", timeout_s)
+        finally:
+            self.loop.call_soon_threadsafe(_cancel_rest_and_stop, self.loop)
+            self.thread.join(timeout=5)
+            self.source.close()
 
 
-_host: _Host | None = None
+SHUTDOWN_S = 30.0
+IN_PROCESS = InProcess()
+_source: EngineSource = IN_PROCESS
+"""Of the host that is started next."""
+_host: Host | None = None
+_suspended: list[Host] = []
+"""Those that serve again when `served_by` ends."""
 _host_lock = threading.Lock()
 
 
-def _get_host() -> _Host:
+def _get_host() -> Host:
     global _host
     with _host_lock:
         if _host is None or _host.loop.is_closed():
-            _host = _Host()
+            _host = Host(_source)
             _close_first_at_exit()
             _show_progress()
         return _host
@@ -124,8 +157,11 @@ async def aengine(config: EngineConfig[E]) -> E:
 
 def known_profile(config: EngineConfig[Any]) -> Profile | None:
     """What is known about the speed of the engine of `config`, running or not; measures and starts nothing."""
-    ready = _host.ready.get(config) if _host is not None else None
-    return ready.known_profile if ready is not None else recall(config.label)
+    host = _host
+    ready = host.ready.get(config) if host is not None else None
+    if ready is not None:
+        return ready.known_profile
+    return (host.source if host is not None else _source).known_profile(config)
 
 
 def running() -> list[str]:
@@ -238,7 +274,7 @@ def hosted_on(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
     """
     global _host
     with _host_lock:
-        before, _host = _host, _Host(loop)
+        before, _host = _host, Host(IN_PROCESS, loop)
         here = _host
     try:
         yield
@@ -250,21 +286,46 @@ def hosted_on(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
                 _host = before
 
 
-def shutdown(timeout_s: float = 30.0) -> None:
+def use(source: EngineSource) -> None:
+    """From now on this process takes its engines from `source`; those it has now are closed."""
+    global _source
+    shutdown()
+    with _host_lock:
+        _source = source
+
+
+@contextlib.contextmanager
+def served_by(source: EngineSource) -> Generator[None, None, None]:
+    """Take engines from `source` meanwhile, in the whole process, and let go of them then. The engines that are up
+    now stay up, and serve again afterwards."""
+    global _host, _source
+    with _host_lock:
+        before, source_before = _host, _source
+        _host, _source = None, source
+        if before is not None:
+            _suspended.append(before)
+    try:
+        yield
+    finally:
+        with _host_lock:
+            here, _host, _source = _host, before, source_before
+            if before in _suspended:
+                _suspended.remove(before)
+        if here is not None:
+            here.stop(SHUTDOWN_S)
+        else:
+            source.close()
+
+
+def shutdown(timeout_s: float = SHUTDOWN_S) -> None:
     """Close all engines, youngest first, and stop the host. Idempotent; a later use starts a new host."""
     global _host
     with _host_lock:
-        host, _host = _host, None
-    if host is None or host.loop.is_closed():
-        return
-    closing = asyncio.run_coroutine_threadsafe(host.close(), host.loop)
-    try:
-        closing.result(timeout=timeout_s)
-    except concurrent.futures.TimeoutError:
-        log.warning("some engines did not close within %.0f s", timeout_s)
-    finally:
-        host.loop.call_soon_threadsafe(_cancel_rest_and_stop, host.loop)
-        host.thread.join(timeout=5)
+        hosts = [host for host in (_host, *reversed(_suspended)) if host is not None]
+        _host = None
+        _suspended.clear()
+    for host in hosts:
+        host.stop(timeout_s)
 
 
 def _cancel_rest_and_stop(loop: asyncio.AbstractEventLoop) -> None:

@@ -1,6 +1,7 @@
 """A collection of records in Postgres with pgvector: one table, exact cosine search until an index is made."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import random
@@ -8,7 +9,7 @@ import re
 import secrets
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +28,8 @@ TEMPORARY = "accel_tmp_"
 class PgVectorConfig:
     """Equal configs share one store. dsn None: an embedded server, its data in `folder` or the cache.
 
-    temporary: a collection of its own that starts empty, whatever others of this name hold. It is dropped when the engine
-    closes, or by the next temporary collection if this process was killed.
+    temporary: a collection of its own that starts empty, whatever others of this name hold. It is dropped when the
+    engine closes, or by the next temporary collection if this process was killed.
     """
 
     collection: str
@@ -53,6 +54,18 @@ class PgVectorConfig:
         return PgVectorStore(self)
 
 
+@contextlib.asynccontextmanager
+async def _refusing() -> AsyncGenerator[None, None]:
+    """What Postgres can't hold is the caller's mistake."""
+    import psycopg
+
+    try:
+        yield
+    except (psycopg.DataError, UnicodeError) as error:
+        remedy = "remove NUL characters and lone surrogates"
+        raise InvalidRequest(f"Postgres can't store this: {str(error).strip()}", remedy) from error
+
+
 def without_password(dsn: str) -> str:
     """A DSN fit for messages and names, in either of libpq's forms."""
     dsn = re.sub(r"(//[^:/@\s]*):[^@/\s]*@", r"\1@", dsn)
@@ -65,6 +78,8 @@ class PgVectorStore:
         self._pool: Any = None
         self._server: EmbeddedPostgres | None = None
         self._profile: Profile | None = None
+        self._staging = 0
+        """How many connections `ingest_batches` holds."""
         # Any name is a good collection name; the digest keeps apart what the cleaning makes equal.
         clean = re.sub(r"\W", "_", config.collection)[:40].lower()
         self._table = f"accel_{clean}_{hashlib.sha256(config.collection.encode()).hexdigest()[:8]}"
@@ -159,24 +174,51 @@ class PgVectorStore:
             server.close()  # blocking, on purpose: at interpreter exit no thread can be started any more
 
     async def ingest(self, records: Sequence[Record]) -> None:
-        from pgvector import Vector as PgVector
+        self._check(records)
+        async with _refusing(), self._connection() as connection, connection.transaction():
+            await self._prepare_incoming(connection)
+            await self._take_in(connection, records)
 
+    async def ingest_batches(self, batches: AsyncIterable[Sequence[Record]]) -> None:
+        """One transaction, which holds a connection and the rows it replaces while batches are being made. So that
+        searches find connections, at most half of them are lent to this; then batches are collected first."""
+        if self._staging >= self._config.connections // 2:
+            await self.ingest([record async for records in batches for record in records])
+            return
+        self._staging += 1
+        try:
+            async with self._connection() as connection, connection.transaction():
+                await self._prepare_incoming(connection)
+                async for records in batches:
+                    self._check(records)
+                    async with _refusing():
+                        await self._take_in(connection, records)
+        finally:
+            self._staging -= 1
+
+    def _check(self, records: Sequence[Record]) -> None:
         for record in records:
             if len(record.vector) != self._config.dimension:
                 raise self._wrong_dimension(len(record.vector))
+
+    async def _prepare_incoming(self, connection: Any) -> None:
+        await connection.execute(f"CREATE TEMP TABLE incoming (LIKE {self._table}) ON COMMIT DROP")
+
+    async def _take_in(self, connection: Any, records: Sequence[Record]) -> None:
+        from pgvector import Vector as PgVector
+
         latest = {record.id: record for record in records}  # one statement may not touch a row twice
-        async with self._connection() as connection, connection.transaction():
-            async with connection.cursor() as cursor:
-                await cursor.execute(f"CREATE TEMP TABLE incoming (LIKE {self._table}) ON COMMIT DROP")
-                async with cursor.copy("COPY incoming FROM STDIN (FORMAT BINARY)") as copy:
-                    copy.set_types(["text", "text", "jsonb", "vector"])
-                    for record in latest.values():
-                        metadata = _jsonb(dict(record.metadata))
-                        await copy.write_row((record.id, record.text, metadata, PgVector(list(record.vector))))
-                await cursor.execute(
-                    f"INSERT INTO {self._table} SELECT * FROM incoming ON CONFLICT (id) DO UPDATE SET "
-                    "content = excluded.content, metadata = excluded.metadata, embedding = excluded.embedding"
-                )
+        async with connection.cursor() as cursor:
+            await cursor.execute("TRUNCATE incoming")
+            async with cursor.copy("COPY incoming FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(["text", "text", "jsonb", "vector"])
+                for record in latest.values():
+                    metadata = _jsonb(dict(record.metadata))
+                    await copy.write_row((record.id, record.text, metadata, PgVector(list(record.vector))))
+            await cursor.execute(
+                f"INSERT INTO {self._table} SELECT * FROM incoming ON CONFLICT (id) DO UPDATE SET "
+                "content = excluded.content, metadata = excluded.metadata, embedding = excluded.embedding"
+            )
 
     async def search(
         self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: Priority = DEMAND
@@ -223,12 +265,12 @@ class PgVectorStore:
         if where is not None:
             conditions.append("metadata @> %s")
             values.append(_jsonb(dict(where)))
-        async with self._connection() as connection:
+        async with _refusing(), self._connection() as connection:
             cursor = await connection.execute(f"DELETE FROM {self._table} WHERE {' AND '.join(conditions)}", values)
             return int(cursor.rowcount)
 
     async def count(self, *, where: Metadata | None = None) -> int:
-        async with self._connection() as connection:
+        async with _refusing(), self._connection() as connection:
             cursor = await connection.execute(
                 f"SELECT count(*) FROM {self._table} WHERE metadata @> %s", (_jsonb(dict(where or {})),)
             )

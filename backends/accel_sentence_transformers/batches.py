@@ -1,4 +1,4 @@
-"""Requests to a model wait by priority, then arrival, and are computed in batches, capped by tokens, on one thread."""
+"""Requests to a model wait, and are computed in batches, capped by tokens, on one thread."""
 
 import asyncio
 import itertools
@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 
 from accel.engine import Priority
 from accel.errors import RequestError
-from accel.schedule.waiting import Waiting
+from accel.profile import Profile
+from accel.schedule.batching import Waiting, token_capped
 from accel_local.threads import Worker
 
 Item = TypeVar("Item")
@@ -32,7 +33,7 @@ class Batches(Generic[Item, Result]):
 
     compute: the results of one batch, in order; runs on `worker`, which stops when this closes. batch_tokens: most
     tokens in one batch, padding included. together: whether items share a batch at all.
-    failure: how the message of an item's error begins.
+    failure: how the message of an item's error begins. profile: what is known of the engine, to size batches by.
     """
 
     def __init__(
@@ -43,21 +44,36 @@ class Batches(Generic[Item, Result]):
         batch_tokens: int,
         failure: str,
         together: bool = True,
+        profile: Profile | None = None,
     ) -> None:
         self._worker = worker
         self._compute = compute
-        self._batch_tokens = batch_tokens
+        self._batch_tokens = self._most_tokens = batch_tokens
         self._failure = failure
         self._together = together
         self._waiting: Waiting[_Item[Item, Result]] = Waiting()
         self._busy = False
         self._closed = False
+        if profile is not None:
+            self.size_by(profile)
+
+    def size_by(self, profile: Profile) -> None:
+        """From now on batches are no larger than the engine needs to be efficient."""
+        self._most_tokens = min(self._batch_tokens, profile.efficient_batch_tokens)
 
     async def serve(
         self, items: Sequence[tuple[Item, int] | RequestError], priority: Priority
     ) -> list[Result | RequestError]:
         """One result or error per item, in order. An item comes with its tokens; an error stands for a refused one."""
-        futures = [self._enqueue(item, priority) for item in items]
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Result | RequestError]] = [loop.create_future() for _ in items]
+        waiting = []
+        for item, future in zip(items, futures, strict=True):
+            if isinstance(item, RequestError):
+                future.set_result(item)
+            else:
+                waiting.append(_Item(*item, future))
+        self._waiting.add(waiting, priority)
         self._next_batch()
         try:
             return [await future for future in futures]
@@ -78,29 +94,13 @@ class Batches(Generic[Item, Result]):
         # Blocking, on purpose: a thread that interpreter exit finds inside torch aborts the process.
         self._worker.ended(LAST_BATCH_S)
 
-    def _enqueue(
-        self, item: tuple[Item, int] | RequestError, priority: Priority
-    ) -> "asyncio.Future[Result | RequestError]":
-        future: asyncio.Future[Result | RequestError] = asyncio.get_running_loop().create_future()
-        if isinstance(item, RequestError):
-            future.set_result(item)
-        else:
-            self._waiting.add(_Item(*item, future), priority)
-        return future
-
     def _next_batch(self) -> None:
         """Hand the worker its next batch, unless it is busy; while it is, calls gather into the next one."""
         if self._busy or self._closed:
             return
         self._waiting.drop(lambda waiting: waiting.future.done())
-        batch: list[_Item[Item, Result]] = []
-        longest = 0
-        while len(self._waiting):
-            first = self._waiting.first()
-            longest = max(longest, first.tokens)
-            if batch and (not self._together or longest * (len(batch) + 1) > self._batch_tokens):
-                break
-            batch.append(self._waiting.take())
+        most_tokens = self._most_tokens if self._together else 0
+        batch = self._waiting.take(token_capped(most_tokens, lambda waiting: waiting.tokens))
         if batch:
             self._busy = True
             task = asyncio.ensure_future(self._run(batch))

@@ -58,6 +58,7 @@ class SentenceTransformersEngine:
             batch_tokens=self._config.batch_tokens,
             failure="Embedding failed",
             together=self._config.together,
+            profile=self.known_profile,
         )
 
     def _load(self) -> None:
@@ -102,6 +103,7 @@ class SentenceTransformersEngine:
             most = self._config.batch_tokens
             self._profile = Profile(engine="embedding", batches=table, batch_tokens=most, source="measured")
             remember(self._config.label, self._profile)
+            self._running().size_by(self._profile)
         return self._profile
 
 

@@ -59,7 +59,13 @@ class SentenceTransformersReranker:
             worker.stop()
             raise
         compute = self._score if self._crosses else self._embed
-        self._batches = Batches(worker, compute, batch_tokens=self._config.batch_tokens, failure="Reranking failed")
+        self._batches = Batches(
+            worker,
+            compute,
+            batch_tokens=self._config.batch_tokens,
+            failure="Reranking failed",
+            profile=self.known_profile,
+        )
 
     def _load(self) -> None:
         self._crosses = _is_cross_encoder(self._config.model)
@@ -121,6 +127,7 @@ class SentenceTransformersReranker:
             most = self._config.batch_tokens
             self._profile = Profile(engine="reranking", batches=table, batch_tokens=most, source="measured")
             remember(self._config.label, self._profile)
+            self._running().size_by(self._profile)
         return self._profile
 
     def _measured(self, texts: list[str]) -> list[tuple[str, ...]]:

@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ from accel import profile as profiles
 from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 from accel.profile import Profile
+from accel.schedule.batching import batch_tokens, policy_named
 
 from .queues import Item, Queue
 
@@ -44,14 +45,17 @@ def _check(profile: Profile, kind: str, dimension: int = 1) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SimEmbeddingConfig:
-    """Equal configs share one engine. seed: other seeds give other vectors, as other models do."""
+    """Equal configs share one engine. seed: other seeds give other vectors, as other models do. batching: one of
+    `accel.schedule.batching.POLICIES`."""
 
     profile: Profile
     dimension: int = 64
     seed: int = 0
+    batching: str = "topology-aware"
 
     def __post_init__(self) -> None:
         _check(self.profile, "embedding", self.dimension)
+        policy_named(self.batching)
 
     @property
     def label(self) -> str:
@@ -63,12 +67,14 @@ class SimEmbeddingConfig:
 
 @dataclass(frozen=True, slots=True)
 class SimRerankConfig:
-    """Equal configs share one engine."""
+    """Equal configs share one engine. batching: one of `accel.schedule.batching.POLICIES`."""
 
     profile: Profile
+    batching: str = "topology-aware"
 
     def __post_init__(self) -> None:
         _check(self.profile, "reranking")
+        policy_named(self.batching)
 
     @property
     def label(self) -> str:
@@ -146,14 +152,16 @@ def _tokens(text: Any, what: str) -> int | InvalidRequest:
 class _Device:
     """What embedding and reranking share: one device that serves one batch after the other."""
 
-    def __init__(self, profile: Profile, label: str) -> None:
+    def __init__(self, profile: Profile, label: str, batching: str) -> None:
         self._label = label
         self._profile = profile
+        self._policy = policy_named(batching)
         self._queue: Queue | None = None
         self.batches_served: list[int] = []
+        self.busy_s = 0.0
 
     async def start(self) -> None:
-        self._queue = Queue(self._batch_s, lanes=1, batch_tokens=self._profile.batch_tokens)
+        self._queue = Queue(self._batch_s, lanes=1, batch_tokens=batch_tokens(self._profile), policy=self._policy)
 
     async def close(self) -> None:
         queue, self._queue = self._queue, None
@@ -175,15 +183,22 @@ class _Device:
         return [next(waited) if isinstance(n, int) else n for n in tokens]
 
     def _batch_s(self, batch: Sequence[Item]) -> float:
+        seconds = self._profile.batch_s(len(batch), max(item.tokens for item in batch))
         self.batches_served.append(len(batch))
-        return self._profile.batch_s(len(batch), max(item.tokens for item in batch))
+        self.busy_s += seconds
+        return seconds
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that calls stood in line before their first batch began, together."""
+        return self._queue.waiting.waited_s if self._queue is not None else 0.0
 
 
 class SimEmbedding(_Device):
     """`batches_served`: the number of texts of every batch so far."""
 
     def __init__(self, config: SimEmbeddingConfig) -> None:
-        super().__init__(config.profile, config.label)
+        super().__init__(config.profile, config.label, config.batching)
         self._config = config
 
     @property
@@ -203,7 +218,7 @@ class SimReranker(_Device):
     """`batches_served`: the number of texts of every batch so far."""
 
     def __init__(self, config: SimRerankConfig) -> None:
-        super().__init__(config.profile, config.label)
+        super().__init__(config.profile, config.label, config.batching)
 
     async def rerank(
         self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
@@ -262,7 +277,22 @@ class SimStore:
         """Raises InvalidRequest, and takes none of them, if one has a wrong vector or metadata that isn't JSON."""
         self._running()
         taken = {record.id: self._checked(record) for record in records}
+        await self._write(records)
+        self._show(taken)
+
+    async def ingest_batches(self, batches: AsyncIterable[Sequence[Record]]) -> None:
+        """As `ingest`, batch by batch; none of them shows before all are in."""
+        taken: dict[str, Record] = {}
+        async for records in batches:
+            taken.update({record.id: self._checked(record) for record in records})
+            await self._write(records)
+        self._show(taken)
+
+    async def _write(self, records: Sequence[Record]) -> None:
+        self._running()
         await asyncio.sleep(len(records) * self._config.ingest_s)
+
+    def _show(self, taken: Mapping[str, Record]) -> None:
         self._running()
         self._records.update(taken)
         self._index = None

@@ -1,7 +1,7 @@
 """A language model's engine, simulated step by step: continuous batching over a profile's times, on any event loop.
 
 Each step decodes one token of every running request and prefills prompts beside them, chunk by chunk, up to the
-profile's tokens per step; requests wait by priority, then arrival, for one of its slots; whole blocks of prompts and
+profile's tokens per step; requests wait for one of its slots; whole blocks of prompts and
 answers are found again in a prefix cache (least recently used goes first). A step takes the profile's time for the
 requests that decode in it plus the prompt tokens' own: the model of `accel.schedule.limit`, served online. Answers are
 a function of the prompt (`accel_sim.answers`), or recorded ones.
@@ -20,9 +20,8 @@ from random import Random
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 from accel.profile import Profile
+from accel.schedule.batching import Waiting, policy_named
 from accel.schedule.costs import Costs
-from accel.schedule.slots import early_places
-from accel.schedule.waiting import Waiting
 
 from .answers import answer
 from .published import profile_of
@@ -36,7 +35,8 @@ class SimLLMConfig:
     profile: "7b", "13b", "30b" (see `accel_sim.published`), or a file of profiles. kv_tokens: what fits into the KV
     cache, 0 for any number. tokenizer: a model's folder whose tokens are counted; "" counts pieces of words. answers: a
     file of recorded ones (`save_answers`), for prompts that are in it. jitter: standard deviation of a step's time, as
-    a share of it, drawn from the seed. name: keeps apart engines that are otherwise equal.
+    a share of it, drawn from the seed. name: keeps apart engines that are otherwise equal. batching: one of
+    `accel.schedule.batching.POLICIES`.
     """
 
     profile: str = "7b"
@@ -47,6 +47,7 @@ class SimLLMConfig:
     jitter: float = 0.0
     seed: int = 0
     name: str = ""
+    batching: str = "topology-aware"
 
     @property
     def label(self) -> str:
@@ -91,12 +92,17 @@ class SimLLM:
         self._tokenizer: Tokenizer = tokenizer_of(config.tokenizer)
         self._recorded = load_answers(config.answers) if config.answers else {}
         self._dice = Random(config.seed)
-        self._waiting: Waiting[_Request] = Waiting()
+        self._waiting: Waiting[_Request] = Waiting(policy_named(config.batching))
         self._running: list[_Request] = []
         self._cache: OrderedDict[int, None] = OrderedDict()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.served = Served()
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that requests stood in line before their first step, together."""
+        return self._waiting.waited_s
 
     # Life
 
@@ -206,7 +212,7 @@ class SimLLM:
             raise InvalidRequest("The prompt doesn't fit into the KV cache.", "raise kv_tokens")
 
     def _submit(self, request: _Request) -> None:
-        self._waiting.add(request, request.priority)
+        self._waiting.add([request], request.priority)
         self._wake.set()
 
     def _abandon(self, request: _Request) -> None:
@@ -252,17 +258,21 @@ class SimLLM:
                 chunks.append((request, min(left, len(request.ids) - request.done)))
                 left -= chunks[-1][1]
         self._waiting.drop(lambda request: request.gone)
-        while left > 0 and len(self._waiting):
-            request = self._waiting.first()
-            if len(self._running) >= self._room(request.priority) or not self._fits(request):
-                break
-            self._waiting.take()
+
+        def begin(request: _Request) -> bool:
+            nonlocal left
+            places = self._waiting.policy.places(self._costs.slots, request.priority)
+            if left <= 0 or len(self._running) >= places or not self._fits(request):
+                return False
             request.running = True
             self._running.append(request)
             request.cached = request.done = self._found(request.ids)
             self.served.cached_tokens += request.cached
             chunks.append((request, min(left, len(request.ids) - request.done)))
             left -= chunks[-1][1]
+            return True
+
+        self._waiting.take(begin)
         return decoding, chunks
 
     def _advance(self, request: _Request, tokens: int) -> None:
@@ -282,10 +292,6 @@ class SimLLM:
         request.running = False
         self._running.remove(request)
         request.deltas.put_nowait(Delta(piece, 1, "length" if request.finish == "length" else "stop", usage))
-
-    def _room(self, priority: Priority) -> int:
-        """How many may run beside it: early work leaves some slots to demands."""
-        return self._costs.slots if priority.value <= 0 else early_places(self._costs.slots)
 
     # The KV cache
 

@@ -1,4 +1,4 @@
-"""What waits for a simulated device: by priority, then arrival; served in batches, in the time of the loop."""
+"""What waits for a simulated device: served in batches, in the time of the loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accel.engine import Priority
 from accel.errors import RequestError
-from accel.schedule.waiting import Waiting
+from accel.schedule.batching import TOPOLOGY_AWARE, Policy, Waiting, token_capped
 
 
 @dataclass(slots=True)
@@ -28,11 +28,18 @@ class Queue:
     batch, whatever their size, and calls share none. Lives on one loop.
     """
 
-    def __init__(self, batch_s: Callable[[Sequence[Item]], float], *, lanes: int, batch_tokens: int) -> None:
+    def __init__(
+        self,
+        batch_s: Callable[[Sequence[Item]], float],
+        *,
+        lanes: int,
+        batch_tokens: int,
+        policy: Policy = TOPOLOGY_AWARE,
+    ) -> None:
         self._batch_s = batch_s
         self._lanes = lanes
         self._batch_tokens = batch_tokens
-        self._waiting: Waiting[Item] = Waiting()
+        self.waiting: Waiting[Item] = Waiting(policy)
         self._calls = itertools.count()
         self._tasks: dict[asyncio.Task[None], bool] = {}  # a lane each, and whether it has begun
         self._closed_by: RequestError | None = None
@@ -42,8 +49,7 @@ class Queue:
         loop = asyncio.get_running_loop()
         call = next(self._calls)
         items = [Item(call, n, loop.create_future()) for n in tokens]
-        for item in items:
-            self._waiting.add(item, priority)
+        self.waiting.add(items, priority)
         self._open_lanes()
         try:
             return [await item.future for item in items]
@@ -54,8 +60,8 @@ class Queue:
     async def close(self, error: RequestError) -> None:
         """What waits or is being served ends with this error."""
         self._closed_by = error
-        _end(list(self._waiting), error)
-        self._waiting.clear()
+        _end(list(self.waiting), error)
+        self.waiting.clear()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -63,7 +69,7 @@ class Queue:
 
     def _open_lanes(self) -> None:
         """A lane begins when the loop comes to it, so that calls made in one go share its first batch."""
-        wanted = len(self._waiting) - sum(not begun for begun in self._tasks.values())
+        wanted = len(self.waiting) - sum(not begun for begun in self._tasks.values())
         if self._lanes:
             wanted = min(wanted, self._lanes - len(self._tasks))
         for _ in range(wanted):
@@ -73,7 +79,7 @@ class Queue:
 
     def _lane_over(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
-        if any(not item.future.done() for item in self._waiting):
+        if any(not item.future.done() for item in self.waiting):
             self._open_lanes()
 
     async def _lane(self) -> None:
@@ -89,19 +95,16 @@ class Queue:
                 _end(batch, self._closed_by or outcome)
 
     def _next_batch(self) -> list[Item]:
-        batch: list[Item] = []
-        longest = 0
-        self._waiting.drop(lambda item: item.future.done())  # cancelled
-        while len(self._waiting):
-            item = self._waiting.first()
-            longest = max(longest, item.tokens)
-            if batch and not self._shares(batch[0], item, longest * (len(batch) + 1)):
-                break
-            batch.append(self._waiting.take())
-        return batch
+        self.waiting.drop(lambda item: item.future.done())  # cancelled
+        if self._batch_tokens:
+            return self.waiting.take(token_capped(self._batch_tokens, lambda item: item.tokens))
+        first: list[int] = []
 
-    def _shares(self, first: Item, item: Item, padded_tokens: int) -> bool:
-        return padded_tokens <= self._batch_tokens if self._batch_tokens else item.call == first.call
+        def of_the_first_call(item: Item) -> bool:
+            first.append(item.call)
+            return item.call == first[0]
+
+        return self.waiting.take(of_the_first_call)
 
 
 def _end(items: Sequence[Item], outcome: RequestError | None) -> None:

@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from accel import clock
 from accel.engine import DEMAND, ChatMessage, Constraint, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.errors import (
     AccelError,
@@ -30,6 +31,7 @@ from accel.errors import (
     RequestError,
 )
 from accel.profile import Profile
+from accel.schedule.batching import request_priority
 from accel.schedule.slots import Slots
 from accel_local.models import model_path
 from accel_local.processes import ChildProcesses, sweep
@@ -203,7 +205,8 @@ class VLLMEngine:
             parameters = self._parameters(sampling, len(token_ids))
             # A copy: vLLM appends the answer to the list it is given.
             request = TokensPrompt(prompt_token_ids=list(token_ids))
-            outputs = self._llm.generate(request, parameters, uuid.uuid4().hex, priority=priority.value)
+            rank = request_priority(priority, clock.now_s())
+            outputs = self._llm.generate(request, parameters, uuid.uuid4().hex, priority=rank)
             async with contextlib.aclosing(outputs):
                 async for output in outputs:
                     piece = output.outputs[0]

@@ -10,6 +10,7 @@ import pytest
 
 import accel_local
 from accel.engine import Record
+from accel.errors import InvalidRequest
 
 KILLED = """
 import os, signal, sys
@@ -47,6 +48,9 @@ def test_what_a_killed_process_left_is_neither_seen_nor_kept(postgres_folder: st
         store = config.create()
         accel_local.run(store.start())
         assert accel_local.run(store.count()) == 0
+        for text in ("a\0b", "\ud800"):
+            with pytest.raises(InvalidRequest, match="Postgres can't store this"):
+                accel_local.run(store.ingest([Record("bad", text, [0.0, 1.0, 0.0])]))
         accel_local.run(store.ingest([Record("new", "a text", [0.0, 1.0, 0.0])]))
         neighbour = config.create()
         accel_local.run(neighbour.start())

@@ -111,7 +111,8 @@ def test_quantiles_are_interpolated() -> None:
 
 def test_lanes_hold_what_does_not_overlap() -> None:
     found = lanes([span("decode", 0, 4), span("decode", 1, 2), span("decode", 2, 3), span("searching", 0, 1)])
-    assert [[(call["start_s"], call["end_s"]) for call in row] for row in found["decode"]] == [[(0, 4)], [(1, 2), (2, 3)]]
+    times = [[(call["start_s"], call["end_s"]) for call in row] for row in found["decode"]]
+    assert times == [[(0, 4)], [(1, 2), (2, 3)]]
     assert len(found["searching"]) == 1
 
 

@@ -5,38 +5,40 @@ from __future__ import annotations
 import functools
 import types
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from langchain_core.runnables import Runnable
-from langgraph.pregel import Pregel
-
-from accel.components import is_declared
-
-from .components import is_component
+from .components import is_declared
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
 
+_LIBRARIES = ("builtins", "langgraph", "langchain_core", "llama_index", "pydantic", "threading", "logging")
 
-def referenced(graph: Pregel[Any, Any, Any, Any]) -> dict[int, Any]:
-    """Live components by id, found through closures, globals, defaults, attributes and nested runnables."""
+Kinds = Callable[[Any], bool]
+
+
+def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> dict[int, Any]:
+    """Live components by id, found through closures, globals, defaults and attributes. `is_opened`: objects of a
+    framework that are looked into; objects of users' classes always are."""
     found: dict[int, Any] = {}
     seen: dict[int, Any] = {}
     # Nearest first: what a program refers to is near, and a large object on the way must not use up the look.
-    coming: deque[tuple[Any, int]] = deque((node.bound, 0) for node in graph.nodes.values())
+    coming: deque[tuple[Any, int]] = deque((root, 0) for root in roots)
     while coming and len(seen) < MAX_OBJECTS:
         value, depth = coming.popleft()
         if id(value) in seen or depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
-        if is_component(value) or is_declared(value):
+        component = is_component(value)
+        if component or is_declared(value):
             found[id(value)] = value
-        coming.extend((inner, depth + 1) for inner in _inner(value))
+        opened = component or is_opened(value)
+        coming.extend((inner, depth + 1) for inner in _inner(value, opened, is_component))
     return found
 
 
-def _inner(value: Any) -> Iterator[Any]:
+def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     if isinstance(value, str | bytes | int | float | bool | type(None) | type):
         return
     if isinstance(value, functools.partial):
@@ -44,15 +46,14 @@ def _inner(value: Any) -> Iterator[Any]:
     elif isinstance(value, types.MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, types.FunctionType):
-        yield from _of_function(value)
+        yield from _of_function(value, is_component)
     elif isinstance(value, dict):
         yield from list(value.values())
     elif isinstance(value, list | tuple | set | frozenset):
         yield from list(value)
-    elif isinstance(value, Pregel):
-        yield from (node.bound for node in value.nodes.values())
-    elif isinstance(value, Runnable) or is_component(value) or _is_plain(value):
+    elif opened or _is_plain(value):
         yield from list(getattr(value, "__dict__", {}).values())
+        yield from (getattr(value, "__pydantic_private__", None) or {}).values()
         yield from _slots(value)
 
 
@@ -66,7 +67,7 @@ def _slots(value: Any) -> Iterator[Any]:
                     continue  # not set
 
 
-def _of_function(function: types.FunctionType) -> Iterator[Any]:
+def _of_function(function: types.FunctionType, is_component: Kinds) -> Iterator[Any]:
     wrapped = getattr(function, "__wrapped__", None)
     if wrapped is not None:
         yield wrapped
@@ -98,13 +99,5 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """An object of a user's class: looked into. Library objects aren't, beyond runnables."""
-    module = type(value).__module__.split(".")[0]
-    return module not in (
-        "builtins",
-        "langgraph",
-        "langchain_core",
-        "pydantic",
-        "threading",
-        "logging",
-    )
+    """An object of a user's class. Library objects are looked into only where `is_opened` says so."""
+    return type(value).__module__.split(".")[0] not in _LIBRARIES

@@ -1,0 +1,64 @@
+"""What every accelerated object can tell about itself, whatever its framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from .errors import ConfigurationError
+from .learn.plan import Plan
+from .report import Report, explain
+from .run.threads import learner
+from .timeline import timeline
+
+SETTLE_S = 60.0
+
+
+class HasPlan(Protocol):
+    """What an adapter keeps with an accelerated object."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+
+class Insight:
+    """Mixed into accelerated objects. `_run_once` runs the program on one input."""
+
+    __slots__ = ()
+    _accel: HasPlan
+
+    def _run_once(self, value: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def plan(self) -> Plan:
+        """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`."""
+        return self._accel.plan
+
+    def report(self) -> Report:
+        """What was demanded, issued, retired and wasted so far, and what a declaration would gain."""
+        return Report(self._accel.plan)
+
+    def explain(self) -> str:
+        """The learnt graph, the rewritten graph, and for every call site why it is predicted or not."""
+        return explain(self._accel.plan)
+
+    def timeline(self, path: str) -> None:
+        """Draw the last run as a self-contained HTML page: calls by kind, early ones marked."""
+        learner.settle(SETTLE_S)
+        if self._accel.plan.last is None:
+            raise ConfigurationError("There is no run to draw yet.", "Run the program first.")
+        timeline({"last run": self._accel.plan.last}, path)
+
+    def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
+        """Run the program on these inputs, effects included, and wait until Accel has learnt from them."""
+        for value in inputs:
+            self._run_once(value, **options)
+        learner.settle(SETTLE_S)
+
+    def save_plan(self, path: str) -> None:
+        """Write the learnt templates as JSON: no components, no secrets, no one's data."""
+        from .learn.saved import save
+
+        learner.settle(SETTLE_S)
+        save(self._accel.plan, path)

@@ -1,0 +1,54 @@
+"""Calls that are certain before the program makes them: a loop of the framework's own has begun.
+
+Nothing is learnt for these. The adapter, which knows the loop, says what it is going to send, in order; what is issued
+is issued under the rules of every early call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..intercept import Method, Scope
+from ..ir import OPS, Node
+from ..values import Opaque, Tree, leaves
+from .threads import issuer
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+class Announced:
+    """The inputs of one loop that have not been sent yet. Lives on the issuer thread."""
+
+    def __init__(self, run: Run, node: Node, inputs: Iterable[Tree]) -> None:
+        self._run = run
+        self._node = node
+        self._coming = deque(inputs)
+
+    def advance(self) -> None:
+        """Issue as many as may be, in order."""
+        run = self._run
+        bound = run.binding(self._node)
+        while self._coming and bound is not None and not run.closed:
+            tree = self._coming[0]
+            key = bound.key(tree)
+            if not run.calls.has(key):
+                texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
+                if run.refuses(self._node, texts) or isinstance(run.issue(self._node, tree, key), str):
+                    return
+            self._coming.popleft()
+
+
+def announce(run: Run, here: Scope, component: Any, method: Method, inputs: Iterable[Tree]) -> None:
+    """The code at `here` is about to call `component`, which it is using already, with these inputs, in this order."""
+    site = f"{here.within}|announced {method.family}|{type(component).__qualname__}|{id(component)}"
+    run.used[site] = (component, method)
+    name = f"{here.within or 'main'}.announced"
+    node = Node(
+        name, OPS[method.op], site=site, within=here.within, method=method.family, confidence="verified", always=True
+    )
+    loop = Announced(run, node, inputs)
+    run.announced.append(loop)
+    issuer.post(loop.advance)

@@ -1,0 +1,122 @@
+"""Calls of other components that an early call makes: what may be shared is, what may not run early ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .. import engine
+from ..errors import CallCancelled
+from ..intercept import Method, Scope, scope
+from ..values import Tree
+from .permits import nested_refuses
+
+if TYPE_CHECKING:
+    from .call import Call
+    from .run import Run
+
+_DROPPED = "an early call can't go on: what it waited for was dropped"
+
+
+def call(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A patched leaf was called inside an early call. Raises CallCancelled where it may not run early."""
+    tree = method.read(component, args, kwargs)
+    reason = nested_refuses(run, method, component, tree)
+    if reason:
+        raise CallCancelled(f"an early call can't go on: {reason}")
+    work = partial(wrapped, *args, **kwargs)
+    if method.kind == "sync":
+        return _sync(run, method, component, tree, work)
+    return _async(run, method, component, tree, work) if method.kind == "async" else work()
+
+
+def _sync(run: Run, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
+    assert method.copy is not None
+    shared, mine = run.calls.share(method, component, tree, run.ambient, run.facts(component))
+    if not mine:
+        with _as_urgent(shared):
+            try:
+                return method.copy(shared.future.result())
+            except CancelledError:
+                raise CallCancelled(_DROPPED) from None
+    shared.priority = engine.priority.get()
+    try:
+        with run.inside(shared), _within(run, shared):
+            result = work()
+    except BaseException as error:
+        _failed(run, shared, error)
+        raise
+    run.done(shared, result)
+    return method.copy(result)
+
+
+async def _async(run: Run, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
+    assert method.copy is not None
+    shared, mine = run.calls.share(method, component, tree, run.ambient, run.facts(component))
+    if not mine:
+        with _as_urgent(shared):
+            try:
+                return method.copy(await asyncio.shield(asyncio.wrap_future(shared.future)))
+            except asyncio.CancelledError:
+                if shared.future.cancelled():
+                    raise CallCancelled(_DROPPED) from None
+                raise
+    shared.priority = engine.priority.get()
+    try:
+        while (wait := run.enter_component(shared)) is not None:
+            await asyncio.wrap_future(wait)
+        try:
+            with _within(run, shared):
+                result = await work()
+        finally:
+            run.leave_component(shared)
+    except BaseException as error:
+        _failed(run, shared, error)
+        raise
+    run.done(shared, result)
+    return method.copy(result)
+
+
+def _failed(run: Run, shared: Call, error: BaseException) -> None:
+    """A demand that has joined gets the component's failure, but has no part in an early call's cancellation."""
+    if isinstance(error, CallCancelled | asyncio.CancelledError):
+        give_up(run, shared)
+    else:
+        run.failed(shared, error)
+
+
+def give_up(run: Run, cancelled: Call) -> None:
+    """Early work that was cancelled: whoever waits for it does without."""
+    run.calls.drop(cancelled)
+    if not cancelled.future.done():
+        cancelled.future.cancel()
+    cancelled.close()
+
+
+@contextmanager
+def _within(run: Run, shared: Call) -> Generator[None, None, None]:
+    """What a component calls of itself is part of its call."""
+    token = scope.set(Scope(run, call=shared, early=True))
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+
+@contextmanager
+def _as_urgent(shared: Call) -> Generator[None, None, None]:
+    """When the program comes to wait for an early call, it waits for what that one waits for, too."""
+    here = scope.get()
+    outer = here.call if here is not None else None
+    forget = outer.priority.on_raise(shared.priority.raise_to_demand) if outer is not None else None
+    if outer is not None and outer.priority.value <= 0:
+        shared.priority.raise_to_demand()
+    try:
+        yield
+    finally:
+        if forget is not None:
+            forget()

@@ -1,0 +1,68 @@
+"""Which of several equal engines serves a request: the one that has most of its prompt in the cache, unless it is too
+busy; else the least loaded.
+
+Sending a session where its prefix lies saves that prefill, but alone it would send everybody to one engine. So affinity
+holds only among the engines whose load is near the least (as in SGLang's cache-aware router, and consistent hashing
+with bounded loads). Synchronous, without a clock; used by every host.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+SLACK = 4.0
+"""Requests that an engine may have more than the least loaded one and still be chosen for a prefix it holds."""
+KEPT_BLOCKS = 65_536
+"""Blocks remembered per engine; the least recently used are forgotten first, as engines do."""
+
+
+def choose(loads: Sequence[float], held: Sequence[int] = (), *, slack: float = SLACK) -> int:
+    """The index of the engine to take.
+
+    loads: requests that each engine has; infinite for one that can't serve now. held: tokens of this request's prompt
+    that each has in its cache, if known. Ties go to the least loaded, then to the first. Raises ValueError for none.
+    """
+    least = min(loads)
+    near = [index for index, load in enumerate(loads) if load <= least + slack]
+    return min(near, key=lambda index: (-held[index] if held else 0, loads[index], index))
+
+
+class Prefixes:
+    """The prompts that one engine has been given lately, as chains of whole blocks. Not thread-safe."""
+
+    def __init__(self, block_tokens: int, kept_blocks: int = KEPT_BLOCKS) -> None:
+        """block_tokens: granularity of the engine's prefix cache; 0: it has none, and nothing is ever held."""
+        self._block_tokens = block_tokens
+        self._kept_blocks = kept_blocks
+        self._chains: OrderedDict[int, None] = OrderedDict()
+
+    def held(self, token_ids: Sequence[int]) -> int:
+        """How many tokens of a prompt the engine should find in its cache."""
+        found = 0
+        for chain in self._of(token_ids):
+            if chain not in self._chains:
+                break
+            found += self._block_tokens
+        return found
+
+    def add(self, token_ids: Sequence[int]) -> None:
+        """The engine is given this prompt."""
+        for chain in self._of(token_ids):
+            self._chains[chain] = None
+            self._chains.move_to_end(chain)
+        while len(self._chains) > self._kept_blocks:
+            self._chains.popitem(last=False)
+
+    def forget(self) -> None:
+        """The engine's cache is empty again."""
+        self._chains.clear()
+
+    def _of(self, token_ids: Sequence[int]) -> list[int]:
+        """Each block by what it holds and all that precedes it."""
+        block, chain = self._block_tokens, 0
+        chains = []
+        for end in range(block, len(token_ids) + 1, block) if block else ():
+            chain = hash((chain, *token_ids[end - block : end]))
+            chains.append(chain)
+        return chains

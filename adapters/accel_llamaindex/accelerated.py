@@ -1,0 +1,259 @@
+"""`accelerate` for LlamaIndex: a shallow copy of a subclass of the same name, whose main method opens a run.
+
+Query engines, retrievers, ingestion pipelines and vector indexes run as they are. What a query engine is made of
+(retriever, postprocessors, synthesizer) tells the run when it starts and ends; everything else happens at the component
+boundary.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from inspect import signature
+from typing import Any, TypeVar
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.callbacks.base import global_stack_trace, global_stack_trace_ids
+from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.schema import QueryBundle
+from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATTR, active_instrument_tags
+from llama_index_instrumentation.span import active_span_id
+
+from accel.errors import ConfigurationError
+from accel.insight import Insight
+from accel.intercept import Scope, enable, scope
+from accel.learn.plan import Plan
+from accel.references import referenced
+from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.answers import loop_here
+from accel.run.run import Run
+from accel.run.settings import Settings
+from accel.run.topology import END, START, Control, Topology
+
+from .components import holds, install_all, is_component
+from .parts import LlamaHost, parts_of, watch
+
+FRAMEWORK_VARS.update(
+    (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
+)
+
+MAIN: tuple[tuple[type, tuple[tuple[str, str], ...]], ...] = (
+    (BaseQueryEngine, (("query", "aquery"),)),
+    (BaseRetriever, (("retrieve", "aretrieve"),)),
+    (IngestionPipeline, (("run", "arun"),)),
+    (VectorStoreIndex, (("insert_nodes", "ainsert_nodes"), ("insert", "ainsert"))),
+)
+"""By kind of object, the methods that open a run, and their coroutines."""
+S = TypeVar("S", Generator[Any, None, None], AsyncGenerator[Any, None])
+_PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+SUPPORTED = "query engines, retrievers, ingestion pipelines and vector store indexes (objects, or the index class)"
+
+
+class Acceleration:
+    """What an accelerated object carries: the object it was made from, its plan and settings."""
+
+    def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
+        self.original = original
+        self.settings = settings
+        self.plan = plan
+        self.parts = parts_of(original)
+        names = [name for _, name in self.parts.values()]
+        order = [START, *names, END]
+        self.topology = plan.topology = Topology(
+            {name: frozenset((after,)) for name, after in zip(order, order[1:], strict=False)}
+        )
+
+    def begin(self, value: Any, asynchronous: bool) -> Run:
+        """The handle of a new run."""
+        install_all()
+        watch()
+        references: dict[int, Any] = {}
+
+        def refers(component: Any) -> bool:
+            if not references:
+                references.update(referenced([self.original], is_component, _is_opened))
+            return references.get(id(component)) is component
+
+        host = LlamaHost(
+            control=Control(self.topology, self.plan.barriers, (), ()),
+            config=lambda: None,
+            loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
+            holds=holds,
+            references=refers,
+            parts=self.parts,
+        )
+        return Run(self.plan, self.settings, host, value)
+
+
+def _is_opened(value: Any) -> bool:
+    return type(value).__module__.startswith("llama_index.")
+
+
+# --- the object -----------------------------------------------------------------------------------------------------
+
+
+class Accelerated(Insight):
+    """Mixed in front of the object's own class."""
+
+    __slots__ = ()
+    _accel: Acceleration
+
+    def _run_once(self, value: Any, **options: Any) -> Any:
+        name = _main(type(self))[0][0]
+        if isinstance(self, IngestionPipeline):
+            return self.run(documents=value, **options)
+        return getattr(self, name)(value, **options)
+
+
+def _main(cls: type) -> tuple[tuple[str, str], ...]:
+    return next((methods for kind, methods in MAIN if issubclass(cls, kind)), ())
+
+
+def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_nodes: tuple[str, ...] = ()) -> Any:
+    """An accelerated copy; the object itself if it is accelerated already. Of an index class, a subclass whose
+    instances are built faster."""
+    cls = obj if isinstance(obj, type) else type(obj)
+    if issubclass(cls, Accelerated):
+        return obj
+    methods = _main(cls)
+    if not methods or (cls is obj and not issubclass(cls, VectorStoreIndex)):
+        raise TypeError(f"accelerate() takes LlamaIndex's {SUPPORTED}, not {obj if cls is obj else cls.__name__}.")
+    if pure_nodes:
+        raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
+    members: dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    for name, asynchronous in methods:
+        members[name] = _opening(cls, name)
+        members[asynchronous] = _aopening(cls, asynchronous)
+    if cls is obj:
+        members["build_index_from_nodes"] = _opening(cls, "build_index_from_nodes")
+    metaclass: Any = type(cls)
+    fast_class = metaclass(cls.__name__, (Accelerated, cls), members)
+    # On the class, which is this object's own: fields of pydantic models must stay as they are.
+    type.__setattr__(fast_class, "_accel", Acceleration(obj, settings, plan or Plan()))
+    enable()
+    install_all()
+    watch()
+    return fast_class if cls is obj else _copy_of(obj, fast_class)
+
+
+def _copy_of(obj: Any, fast_class: type) -> Any:
+    fast: Any = object.__new__(fast_class)
+    fast.__dict__.update(obj.__dict__)
+    for name in _PYDANTIC_STATE:
+        if hasattr(obj, name):
+            object.__setattr__(fast, name, copy.copy(getattr(obj, name)))
+    return fast
+
+
+def _input(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run is given, by the method's parameters; a query as text is the query that it stands for."""
+    given = signature(method).bind(*args, **kwargs).arguments
+    return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}
+
+
+def _span_of(cls: type, name: str, function: Any) -> Any:
+    """LlamaIndex decorates overrides of methods that have spans; these only call the method that has one."""
+    if hasattr(getattr(cls, name), DISPATCHER_SPAN_DECORATED_ATTR):
+        setattr(function, DISPATCHER_SPAN_DECORATED_ATTR, True)
+    function.__name__, function.__doc__ = name, getattr(cls, name).__doc__
+    return function
+
+
+def _opening(cls: type, name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
+        if scope.get() is not None:
+            return inner(*args, **kwargs)
+        run: Run = self._accel.begin(_input(inner, args, kwargs), asynchronous=False)
+        token = scope.set(Scope(run))
+        try:
+            result = inner(*args, **kwargs)
+        except BaseException:
+            run.finish(False)
+            raise
+        finally:
+            scope.reset(token)
+        return _finished(run, result)
+
+    return _span_of(cls, name, method)
+
+
+def _aopening(cls: type, name: str) -> Any:
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
+        if scope.get() is not None:
+            return await inner(*args, **kwargs)
+        run: Run = self._accel.begin(_input(inner, args, kwargs), asynchronous=True)
+        token = scope.set(Scope(run))
+        try:
+            result = await inner(*args, **kwargs)
+        except BaseException:
+            run.finish(False)
+            raise
+        finally:
+            scope.reset(token)
+        return _finished(run, result)
+
+    return _span_of(cls, name, method)
+
+
+def _finished(run: Run, result: Any) -> Any:
+    """The run ends with the method, or with the stream that it gave."""
+    if isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
+        result.response_gen = _kept(run, _streamed(run, result.response_gen))
+    elif isinstance(result, AsyncStreamingResponse) and isinstance(result.response_gen, AsyncGenerator):
+        result.response_gen = _kept(run, _astreamed(run, result.response_gen))
+    else:
+        run.finish(True)
+    return result
+
+
+def _kept(run: Run, stream: S) -> S:
+    """A stream that is thrown away unread ends its run, too."""
+    weakref.finalize(stream, run.finish, False).atexit = False
+    return stream
+
+
+def _streamed(run: Run, parts: Generator[Any, None, None]) -> Generator[Any, None, None]:
+    handle, completed = Scope(run), False
+    try:
+        while True:
+            token = scope.set(handle)
+            try:
+                part = next(parts)
+            except StopIteration:
+                completed = True
+                return
+            finally:
+                scope.reset(token)
+            yield part
+    finally:
+        try:
+            parts.close()
+        finally:
+            run.finish(completed)
+
+
+async def _astreamed(run: Run, parts: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    handle, completed = Scope(run), False
+    try:
+        while True:
+            token = scope.set(handle)
+            try:
+                part = await anext(parts)
+            except StopAsyncIteration:
+                completed = True
+                return
+            finally:
+                scope.reset(token)
+            yield part
+    finally:
+        try:
+            await parts.aclose()
+        finally:
+            run.finish(completed)

@@ -1,0 +1,241 @@
+"""LlamaIndex's component families: which leaf methods they have, how their inputs and outputs are seen and rebuilt.
+
+LlamaIndex wraps leaves into decorators that emit events and spans; the leaf below them is what is patched and run
+early (`leaf_place`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import CellType, FunctionType
+from typing import Any
+
+import wrapt
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.vector_stores.simple import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from accel import intercept
+from accel.components import facts_of
+from accel.intercept import Method, Place, install
+from accel.pure import build_call, read_call
+from accel.values import Tree, snapshot, thaw
+
+from . import views  # noqa: F401  how nodes, messages and queries are seen
+
+# --- leaves below decorators ----------------------------------------------------------------------------------------
+
+_CALLBACKS = frozenset(
+    {
+        "wrapped_llm_chat", "wrapped_async_llm_chat", "wrapped_llm_predict", "wrapped_async_llm_predict",
+        "dummy_wrapper", "async_dummy_wrapper",
+    }
+)  # fmt: skip
+"""Functions of `llama_index.core.llms.callbacks` that hold the decorated one in a cell called ``f``."""
+
+
+class _InCell:
+    def __init__(self, cell: CellType) -> None:
+        self._cell = cell
+
+    def get(self) -> Any:
+        return self._cell.cell_contents
+
+    def put(self, function: Any) -> None:
+        self._cell.cell_contents = function
+
+
+class _InSpan:
+    def __init__(self, span: Any) -> None:
+        self._span = span
+
+    def get(self) -> Any:
+        return self._span.__wrapped__
+
+    def put(self, function: Any) -> None:
+        self._span.__wrapped__ = function
+
+
+def leaf_place(function: Any) -> Place | None:
+    """Where the innermost of LlamaIndex's decorators keeps the leaf; None for an undecorated function."""
+    place: Place | None = None
+    while True:
+        if isinstance(function, wrapt.FunctionWrapper):
+            place = _InSpan(function)
+        elif isinstance(function, FunctionType) and function.__code__.co_name in _CALLBACKS:
+            place = _InCell((function.__closure__ or ())[function.__code__.co_freevars.index("f")])
+        else:
+            return place
+        function = place.get()
+
+
+# --- calls of language models ---------------------------------------------------------------------------------------
+
+
+def _read_chat(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    named = {**dict(zip(("messages",), args, strict=True)), **kwargs}
+    messages = named.pop("messages")
+    return {"messages": snapshot(messages, exact=True), "kwargs": snapshot(named, exact=True)}
+
+
+def _build_chat(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return (thaw(tree["messages"]),), thaw(tree["kwargs"])
+
+
+def _read_completion(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    named = {**dict(zip(("prompt", "formatted"), args, strict=False)), **kwargs}
+    prompt, formatted = named.pop("prompt"), named.pop("formatted", False)
+    return {"prompt": prompt, "formatted": bool(formatted), "kwargs": snapshot(named, exact=True)}
+
+
+def _build_completion(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return (tree["prompt"],), {"formatted": tree["formatted"], **thaw(tree["kwargs"])}
+
+
+def _view_chat(response: ChatResponse) -> Tree:
+    message = response.message
+    tree: dict[str, Tree] = {"content": message.content}
+    if message.additional_kwargs:
+        tree["additional_kwargs"] = snapshot(message.additional_kwargs)
+    calls = [snapshot(block) for block in message.blocks if getattr(block, "block_type", "") == "tool_call"]
+    return {**tree, "tool_calls": calls} if calls else tree
+
+
+def _view_completion(response: CompletionResponse) -> Tree:
+    return {"content": response.text}
+
+
+def _last(chunks: list[Any]) -> Any:
+    """Every chunk holds the answer up to there."""
+    return chunks[-1].model_copy(update={"delta": None}) if chunks else None
+
+
+def _delta(chunk: ChatResponse | CompletionResponse) -> str:
+    return chunk.delta or ""
+
+
+def _tokens(response: ChatResponse | CompletionResponse) -> tuple[int, int]:
+    """Where LlamaIndex's token counters look first: usage in OpenAI's form."""
+    counts = response.additional_kwargs
+    if "prompt_tokens" in counts and "completion_tokens" in counts:
+        return counts["prompt_tokens"], counts["completion_tokens"]
+    usage = response.raw.get("usage") if isinstance(response.raw, dict) else getattr(response.raw, "usage", None)
+    read: Callable[[str], Any] = usage.get if isinstance(usage, dict) else lambda name: getattr(usage, name, None)
+    prompt, completion = read("prompt_tokens"), read("completion_tokens")
+    return (prompt, completion) if isinstance(prompt, int) and isinstance(completion, int) else (0, 0)
+
+
+def _llm(family: str, whole: str, streamed: str, **same: Any) -> Iterator[Method]:
+    same |= {"family": family, "op": "decode", "merge": _last, "delta": _delta, "tokens": _tokens}
+    same |= {"prefill": "accel_prefill", "aprefill": "accel_aprefill"}
+    yield Method(name=whole, kind="sync", streamed=streamed, **same)
+    yield Method(name=f"a{whole}", kind="async", streamed=f"a{streamed}", sync_name=whole, **same)
+    yield Method(name=streamed, kind="stream", streamed=streamed, **same)
+    yield Method(name=f"a{streamed}", kind="astream", streamed=f"a{streamed}", sync_name=streamed, opens=True, **same)
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def _twins(name: str, asynchronous: str, **same: Any) -> Iterator[Method]:
+    same = {"read": read_call, "build": build_call, "view": snapshot, **same}
+    yield Method(name=name, kind="sync", **same)
+    yield Method(name=asynchronous, kind="async", sync_name=name, **same)
+
+
+def _copy_vectors(result: Any) -> Any:
+    return [list(item) if isinstance(item, list) else item for item in result]
+
+
+LANGUAGE_MODEL = (
+    *_llm("llama_chat", "chat", "stream_chat", read=_read_chat, build=_build_chat, view=_view_chat),
+    *_llm(
+        "llama_completion", "complete", "stream_complete", read=_read_completion, build=_build_completion,
+        view=_view_completion,
+    ),
+)  # fmt: skip
+EMBEDDING = tuple(
+    method
+    for name in ("query_embedding", "text_embedding", "text_embeddings")
+    for method in _twins(f"_get_{name}", f"_aget_{name}", family=name, op="embedding", copy=_copy_vectors)
+)
+STORE = (
+    *_twins("query", "aquery", family="store_query", op="searching", by_object=True),
+    *(
+        method
+        for name, asynchronous in (
+            ("add", "async_add"),
+            ("delete", "adelete"),
+            ("delete_nodes", "adelete_nodes"),
+            ("clear", "aclear"),
+        )
+        for method in _twins(name, asynchronous, family="store_write", op="ingestion", by_object=True)
+    ),
+)
+RETRIEVER = tuple(_twins("_retrieve", "_aretrieve", family="retrieve", op="searching", by_object=True))
+RERANKER = tuple(_twins("_postprocess_nodes", "_apostprocess_nodes", family="postprocess", op="reranking"))
+
+FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
+    (BaseLLM, LANGUAGE_MODEL),
+    (BaseEmbedding, EMBEDDING),
+    (BasePydanticVectorStore, STORE),
+    (BaseRetriever, RETRIEVER),
+    (BaseNodePostprocessor, RERANKER),
+)
+LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({SimpleVectorStore})
+"""Concrete classes inside llama_index.core that are components; its other classes are bases and composites."""
+
+_seen: set[type] = set()
+
+
+def install_all() -> None:
+    """Patch every component class that exists now; classes defined later are found at the next run."""
+    if not intercept.enabled:
+        return
+    for base, methods in FAMILIES:
+        for cls in _subclasses(base):
+            if cls in _seen:
+                continue
+            _seen.add(cls)
+            if _is_component_class(cls):
+                for method in methods:
+                    install(cls, method, leaf_place)
+
+
+def _is_component_class(cls: type) -> bool:
+    """Postprocessors change the nodes they are given: only classes that promise not to are components."""
+    if issubclass(cls, BaseNodePostprocessor):
+        return "__accel__" in cls.__dict__
+    return not cls.__module__.startswith("llama_index.core.") or cls in LISTED_FRAMEWORK_CLASSES
+
+
+def _subclasses(cls: type) -> Iterator[type]:
+    sub: type
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)
+
+
+def forget_classes() -> None:
+    """After `accel.uninstall`: every class counts as new."""
+    from .parts import unwatch
+
+    _seen.clear()
+    unwatch()
+
+
+def holds(component: Any) -> str:
+    """Why LlamaIndex may answer a call of this model without calling it, or must slow it down; empty if neither."""
+    if getattr(component, "embeddings_cache", None) is not None:
+        return "a cache may answer it"
+    return "has a rate limiter" if getattr(component, "rate_limiter", None) is not None else ""
+
+
+def is_component(value: Any) -> bool:
+    if isinstance(value, BaseNodePostprocessor):
+        return bool(facts_of(value).pure)
+    return isinstance(value, BaseLLM | BaseEmbedding | BasePydanticVectorStore | BaseRetriever)

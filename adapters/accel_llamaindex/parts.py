@@ -1,0 +1,191 @@
+"""The parts of a query engine (retriever, postprocessors, synthesizer) tell their run when they start and end.
+
+They are the framework nodes of a run: what enters and leaves them is known to the learner, and nothing is issued past
+one that ever raised. LlamaIndex's template methods are wrapped once, for the whole process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import wrapt
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.indices.prompt_helper import PromptHelper
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index.core.schema import BaseNode, MetadataMode
+
+from accel.intercept import METHODS, Scope, has_leaf, scope
+from accel.pure import read_call
+from accel.run.announced import announce
+from accel.run.run import Run
+from accel.run.settings import Host
+
+from .components import holds
+
+
+@dataclass(slots=True)
+class LlamaHost(Host):
+    parts: Mapping[int, tuple[Any, str]] = field(default_factory=dict)
+    """What the object is made of, by id, with names."""
+
+
+def parts_of(obj: Any) -> dict[int, tuple[Any, str]]:
+    """The parts of a query engine that run one after the other, by id."""
+    if not isinstance(obj, RetrieverQueryEngine):
+        return {}
+    found: dict[int, tuple[Any, str]] = {id(obj._retriever): (obj._retriever, "retriever")}
+    for number, postprocessor in enumerate(obj._node_postprocessors):
+        found[id(postprocessor)] = (postprocessor, f"postprocessor {number + 1}")
+    found[id(obj._response_synthesizer)] = (obj._response_synthesizer, "synthesizer")
+    return found
+
+
+_WATCHED = (
+    (BaseRetriever, "retrieve", "aretrieve"),
+    (BaseNodePostprocessor, "postprocess_nodes", "apostprocess_nodes"),
+    (BaseSynthesizer, "synthesize", "asynthesize"),
+)
+_watched: dict[tuple[type, str], Any] = {}
+
+
+def _texts_of(nodes: Sequence[Any]) -> list[str]:
+    """What will be embedded of nodes of LlamaIndex's own classes; nothing if others are among them."""
+    if any(type(node).__module__ != BaseNode.__module__ for node in nodes):
+        return []
+    texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes if node.embedding is None]
+    return [text for text in texts if text]
+
+
+def _announce_embeddings(model: BaseEmbedding, texts: Sequence[str], asynchronous: bool, first: int = 0) -> None:
+    """The program is going to embed these, in batches of the model's size. `first`: batches that it sends at once."""
+    here = scope.get()
+    if here is None or here.early or here.call is not None or holds(model):
+        return
+    size = model.embed_batch_size
+    batches = [list(texts[at : at + size]) for at in range(first * size, len(texts), size)]
+    prefix = "_a" if asynchronous else "_"
+    if has_leaf(model, f"{prefix}get_text_embeddings"):
+        method = METHODS["text_embeddings", f"{prefix}get_text_embeddings"]
+        announce(here.run, here, model, method, [read_call(model, (batch,), {}) for batch in batches])
+    elif has_leaf(model, f"{prefix}get_text_embedding"):
+        method = METHODS["text_embedding", f"{prefix}get_text_embedding"]
+        announce(here.run, here, model, method, [read_call(model, (text,), {}) for batch in batches for text in batch])
+
+
+def _embedding_batches(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    texts = args[0] if args else kwargs.get("texts", ())
+    _announce_embeddings(instance, texts, asynchronous=False, first=1)
+    return wrapped(*args, **kwargs)
+
+
+def _indexing(asynchronous: bool) -> Callable[..., Any]:
+    def wrapper(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Nodes are embedded and inserted in parts: the next ones are embedded while these are inserted."""
+        nodes = args[0] if args else kwargs.get("nodes", ())
+        size = instance._insert_batch_size
+        if scope.get() is not None:
+            parts = [_texts_of(nodes[at : at + size]) for at in range(0, len(nodes), size)]
+            for number, texts in enumerate(parts):
+                _announce_embeddings(instance._embed_model, texts, asynchronous, first=0 if number else 1)
+        return wrapped(*args, **kwargs)
+
+    return wrapper
+
+
+_SPLITTING = ("repack", "truncate")
+"""How a synthesizer cuts what it was given into texts that fit into prompts (`PromptHelper`)."""
+
+
+def watch() -> None:
+    """Have the parts of query engines tell their run when they start and end, and how texts were cut."""
+    wrappers: list[tuple[type, str, Any]] = [(PromptHelper, name, _tell_cut) for name in _SPLITTING]
+    wrappers += [
+        (BaseEmbedding, "get_text_embedding_batch", _embedding_batches),
+        (VectorStoreIndex, "build_index_from_nodes", _indexing(asynchronous=False)),
+        (VectorStoreIndex, "insert_nodes", _indexing(asynchronous=False)),
+        (VectorStoreIndex, "ainsert_nodes", _indexing(asynchronous=True)),
+    ]
+    for part, name, asynchronous in _WATCHED:
+        wrappers += [(part, name, _tell), (part, asynchronous, _atell)]
+    for cls, method, wrapper in wrappers:
+        if (cls, method) not in _watched:
+            _watched[cls, method] = getattr(cls, method)
+            setattr(cls, method, wrapt.FunctionWrapper(_watched[cls, method], wrapper))
+
+
+def unwatch() -> None:
+    """Restore LlamaIndex's classes."""
+    for (cls, name), function in _watched.items():
+        setattr(cls, name, function)
+    _watched.clear()
+
+
+def _part(instance: Any) -> tuple[Run, str] | None:
+    """The run and the name of this part in it, if it is one."""
+    here = scope.get()
+    if here is None or here.early or here.call is not None or not isinstance(here.run.host, LlamaHost):
+        return None
+    held = here.run.host.parts.get(id(instance))
+    return (here.run, held[1]) if held is not None and held[0] is instance and here.within != held[1] else None
+
+
+def _given(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{str(number): value for number, value in enumerate(args)}, **kwargs}
+
+
+def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    part = _part(instance)
+    if part is None:
+        return wrapped(*args, **kwargs)
+    run, name = part
+    visit = run.enter(name, _given(args, kwargs))
+    token = scope.set(Scope(run, name))
+    try:
+        result = wrapped(*args, **kwargs)
+    except BaseException as error:
+        run.fail(visit, error)
+        raise
+    finally:
+        scope.reset(token)
+    run.leave(visit, result)
+    return result
+
+
+def _tell_cut(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The texts that prompts are made of: where they begin and end nothing else tells."""
+    here = scope.get()
+    if here is None or here.early or here.call is not None:
+        return wrapped(*args, **kwargs)
+    visit = here.run.enter(f"{here.within}.{wrapped.__name__}", None)
+    try:
+        result = wrapped(*args, **kwargs)
+    except BaseException as error:
+        here.run.fail(visit, error)
+        raise
+    here.run.leave(visit, result)
+    return result
+
+
+def _atell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    part = _part(instance)
+    return wrapped(*args, **kwargs) if part is None else _atold(*part, wrapped, args, kwargs)
+
+
+async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    visit = run.enter(name, _given(args, kwargs))
+    token = scope.set(Scope(run, name))
+    try:
+        result = await wrapped(*args, **kwargs)
+    except BaseException as error:
+        run.fail(visit, error)
+        raise
+    finally:
+        scope.reset(token)
+    run.leave(visit, result)
+    return result

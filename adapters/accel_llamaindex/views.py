@@ -1,0 +1,119 @@
+"""How LlamaIndex's values are seen as trees, and built again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, ObjectType, QueryBundle, RelatedNodeInfo
+from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
+
+from accel.values import Tree, add_view
+
+_classes: dict[str, type[Any]] = {}
+
+
+def _named(value: Any) -> str:
+    cls = type(value)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    _classes[name] = cls
+    return name
+
+
+def _all_fields(tag: str, value: Any, **changed: Any) -> dict[str, Any]:
+    """The class under `tag`, and every field of a pydantic model."""
+    return {tag: _named(value), **{name: getattr(value, name) for name in type(value).model_fields}, **changed}
+
+
+def _build_from(tag: str, tree: Mapping[str, Any], **changed: Any) -> Any:
+    return _classes[tree[tag]](**{**{name: value for name, value in tree.items() if name != tag}, **changed})
+
+
+def view_message(message: ChatMessage) -> Tree:
+    return _all_fields("chat_message", message, role=message.role.value)
+
+
+def build_message(tree: Tree) -> ChatMessage:
+    message: ChatMessage = _build_from("chat_message", tree, role=MessageRole(tree["role"]))
+    return message
+
+
+def view_node(node: BaseNode) -> Tree:
+    relationships = {kind.value: related for kind, related in node.relationships.items()}
+    return _all_fields("node", node, relationships=relationships)
+
+
+def build_node(tree: Tree) -> BaseNode:
+    relationships = {NodeRelationship(kind): related for kind, related in tree["relationships"].items()}
+    node: BaseNode = _build_from("node", tree, relationships=relationships)
+    return node
+
+
+def view_related(related: RelatedNodeInfo) -> Tree:
+    kind = related.node_type
+    return _all_fields("related_node", related, node_type=kind.value if isinstance(kind, ObjectType) else kind)
+
+
+def build_related(tree: Tree) -> RelatedNodeInfo:
+    kind = tree["node_type"]
+    known = {member.value for member in ObjectType}
+    related: RelatedNodeInfo = _build_from("related_node", tree, node_type=ObjectType(kind) if kind in known else kind)
+    return related
+
+
+def view_scored(scored: NodeWithScore) -> Tree:
+    return {"scored_node": scored.node, "score": scored.score}
+
+
+def build_scored(tree: Tree) -> NodeWithScore:
+    return NodeWithScore(node=tree["scored_node"], score=tree["score"])
+
+
+_QUERY_FIELDS = ("query_str", "image_path", "custom_embedding_strs", "embedding")
+
+
+def view_query(query: QueryBundle) -> Tree:
+    return {"query_bundle": _named(query), **{name: getattr(query, name) for name in _QUERY_FIELDS}}
+
+
+def build_query(tree: Tree) -> QueryBundle:
+    query: QueryBundle = _build_from("query_bundle", tree)
+    return query
+
+
+def view_store_query(query: VectorStoreQuery) -> Tree:
+    fields = {name: getattr(query, name) for name in VectorStoreQuery.__dataclass_fields__}
+    return {"vector_store_query": _named(query), **fields, "mode": VectorStoreQueryMode(query.mode).value}
+
+
+def build_store_query(tree: Tree) -> VectorStoreQuery:
+    query: VectorStoreQuery = _build_from("vector_store_query", tree, mode=VectorStoreQueryMode(tree["mode"]))
+    return query
+
+
+def view_filters(filters: MetadataFilters) -> Tree:
+    return {"metadata_filters": filters.model_dump(mode="json")}
+
+
+def build_filters(tree: Tree) -> MetadataFilters:
+    return MetadataFilters.model_validate(tree["metadata_filters"])
+
+
+def view_text_block(block: TextBlock) -> Tree:
+    return _all_fields("text_block", block)
+
+
+def build_text_block(tree: Tree) -> TextBlock:
+    block: TextBlock = _build_from("text_block", tree)
+    return block
+
+
+add_view(ChatMessage, view_message, "chat_message", build_message)
+add_view(TextBlock, view_text_block, "text_block", build_text_block)
+add_view(BaseNode, view_node, "node", build_node)
+add_view(RelatedNodeInfo, view_related, "related_node", build_related)
+add_view(NodeWithScore, view_scored, "scored_node", build_scored)
+add_view(QueryBundle, view_query, "query_bundle", build_query)
+add_view(VectorStoreQuery, view_store_query, "vector_store_query", build_store_query)
+add_view(MetadataFilters, view_filters, "metadata_filters", build_filters)

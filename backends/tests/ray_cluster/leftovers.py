@@ -1,0 +1,59 @@
+"""Programs and the processes they leave behind, however detached."""
+
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psutil
+
+GONE_S = 20.0
+"""How long what has been told to end may take."""
+
+
+@dataclass
+class Program:
+    process: "subprocess.Popen[str]"
+    mark: str
+
+    def left(self) -> list[psutil.Process]:
+        """Processes with our mark in their environment, which all descendants inherit."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                ended = process.status() == psutil.STATUS_ZOMBIE
+                if process.pid != self.process.pid and not ended and self.mark in process.environ().values():
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+    def gone(self) -> None:
+        """Raises AssertionError if something is left."""
+        _, alive = psutil.wait_procs(self.left(), timeout=GONE_S)
+        assert [process.cmdline() for process in alive] == []
+
+
+@contextmanager
+def marked(command: Sequence[str], environment: dict[str, str] | None = None) -> Iterator[Program]:
+    """Start a program in a session of its own."""
+    mark = uuid.uuid4().hex
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **(environment or {}), "ACCEL_TEST_MARK": mark},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    program = Program(process, mark)
+    try:
+        yield program
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+        for left in program.left():
+            left.kill()

@@ -1,0 +1,225 @@
+"""The command `accel`: on a Ray that runs, and with one that it starts and keeps itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from backends.tests.ray_cluster.conftest import profile_file
+from backends.tests.ray_cluster.leftovers import Program, marked
+
+for package in ("yaml", "rich"):
+    pytest.importorskip(package, reason="the extra ray is not installed")
+typer_testing = pytest.importorskip("typer.testing", reason="the extra ray is not installed")
+app = import_module("accel.cli").app
+runner = typer_testing.CliRunner()
+
+
+def accel(*arguments: str) -> Any:
+    return runner.invoke(app, list(arguments))
+
+
+def backend_file(folder: Path, engines: str) -> str:
+    file = folder / "backend.yaml"
+    file.write_text(f"engines:\n{engines}", encoding="utf-8")
+    return str(file)
+
+
+@pytest.fixture
+def sims(tmp_path: Path, fast_profile: str) -> str:
+    return backend_file(
+        tmp_path,
+        f"  llm: {{kind: sim_llm, model: {fast_profile}, replicas: 2, num_gpus: 0.5}}\n"
+        f"  records: {{kind: sim_store, model: {fast_profile}}}\n",
+    )
+
+
+# --- on a Ray that runs
+
+
+@pytest.mark.engines
+def test_up_status_and_down_on_a_ray_that_runs(namespace: str, sims: str) -> None:
+    place = ("--address", "auto", "--namespace", namespace)
+    up = accel("up", sims, *place)
+    assert up.exit_code == 0, up.output
+    assert f"Backend.ray('auto', namespace='{namespace}').use()" in " ".join(up.output.split())
+    for word in ("llm:0", "llm:1", "records:0", "ALIVE", "0.1.0 (1)"):
+        assert word in up.output
+    again = accel("up", sims, *place)
+    assert again.exit_code == 1 and "it has llm:0, llm:1, records:0" in again.stderr and "accel down" in again.stderr
+    status = accel("status", *place, "--json")
+    found = {f"{one['engine']}:{one['replica']}": one for one in json.loads(status.stdout)}
+    assert sorted(found) == ["llm:0", "llm:1", "records:0"]
+    assert all(one["restarts"] == 0 and one["requests"] == 0 and one["clients"] == 0 for one in found.values())
+    down = accel("down", *place)
+    assert down.exit_code == 0 and "ended llm:0, llm:1, records:0" in down.output
+    assert not any(psutil.pid_exists(one["pid"]) for one in found.values())
+    assert "nothing is up" in accel("status", *place).output
+    assert "nothing was up" in accel("down", *place).output
+
+
+@pytest.mark.engines
+def test_an_engine_that_does_not_start_takes_the_others_with_it(
+    namespace: str, tmp_path: Path, fast_profile: str
+) -> None:
+    bad = "{kind: sentence_transformers, model: no-such-model}"
+    file = backend_file(tmp_path, f"  good: {{kind: sim_llm, model: {fast_profile}}}\n  bad: {bad}\n")
+    up = accel("up", file, "--address", "auto", "--namespace", namespace)
+    assert up.exit_code == 1 and "Engine 'bad' did not start. Model 'no-such-model' is neither" in up.stderr
+    assert "Remedy: give the folder" in up.stderr
+    assert "nothing is up" in accel("status", "--address", "auto", "--namespace", namespace).output
+
+
+@pytest.mark.engines
+def test_what_does_not_fit_is_not_started(namespace: str, tmp_path: Path, fast_profile: str) -> None:
+    file = backend_file(tmp_path, f"  big: {{kind: sim_llm, model: {fast_profile}, num_gpus: 1, replicas: 3}}\n")
+    up = accel("up", file, "--address", "auto", "--namespace", namespace)
+    assert up.exit_code == 1
+    assert "Engine 'big' doesn't fit: each of its 3 replicas wants 1 GPU and 0 CPU; 2 of 2 GPUs" in up.stderr
+
+
+@pytest.mark.engines
+def test_the_conformance_table(ray_up: None) -> None:
+    done = accel("conformance", "--engine", "sim_embedding", "--engine", "sim_store")
+    assert done.exit_code == 0, done.output
+    rows = [line.replace("│", " ").split() for line in done.output.splitlines() if "sim_" in line]
+    assert rows == [["sim_embedding", *"5 of 5".split() * 2], ["sim_store", *"7 of 7".split() * 2]]
+
+
+# --- messages, without a Ray
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("up", "nowhere.yaml"), "nowhere.yaml can't be read: No such file or directory."),
+        (("conformance", "--engine", "sim_lm"), "There is no engine 'sim_lm' (did you mean 'sim_llm'?)."),
+        (("conformance", "--host", "rai"), "There is no host 'rai' (did you mean 'ray'?)."),
+    ],
+)
+def test_messages(arguments: tuple[str, ...], message: str) -> None:
+    done = accel(*arguments)
+    assert done.exit_code == 1 and message in done.stderr and "Remedy: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+    done = accel("up", backend_file(tmp_path, "  llm: {kind: vllm, num_gpu: 1}\n"))
+    assert done.exit_code == 1 and "unknown key 'num_gpu' (did you mean 'num_gpus'?)" in done.stderr
+    (tmp_path / "backend.yaml").write_text("engines: {}", encoding="utf-8")
+    assert "This backend has no engines." in accel("up", str(tmp_path / "backend.yaml")).stderr
+
+
+# --- with a Ray of its own
+
+ATTACHES = """
+import sys
+import accel_local
+from accel.backend import Backend
+from accel.engine import Sampling
+from backends.tests.ray_cluster.conftest import sim_llm
+
+with Backend.ray("auto", namespace=sys.argv[2]):
+    llm = accel_local.engine(sim_llm(sys.argv[1]))
+    while sys.stdin.readline():
+        deltas = accel_local.stream(llm.generate("The sea is", Sampling(max_tokens=8, ignore_end=True)))
+        print(repr("".join(delta.text for delta in deltas)), flush=True)
+"""
+
+
+class Shell:
+    """Commands and programs of one user, each a process of its own, as they are in real life."""
+
+    def __init__(self, stack: ExitStack, cache: Path) -> None:
+        self._stack = stack
+        self._environment = {"ACCEL_CACHE": str(cache)}
+        self._first: Program | None = None
+
+    def accel(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        program = self.start("-m", "accel.cli", *arguments)
+        out, _ = program.process.communicate(timeout=120)
+        return subprocess.CompletedProcess(arguments, program.process.returncode, out)
+
+    def start(self, *command: str) -> Program:
+        environment = dict(self._environment)
+        program = self._stack.enter_context(marked([sys.executable, *command], environment))
+        if self._first is None:
+            self._first = program
+        return program
+
+    def nothing_left(self) -> None:
+        assert self._first is not None
+        self._first.gone()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    with ExitStack() as stack:
+        yield Shell(stack, tmp_path / "cache")
+
+
+@contextmanager
+def backend_up(shell: Shell, folder: Path) -> Iterator[tuple[str, str]]:
+    """Its namespace, and its model's profile."""
+    profile = profile_file(folder / "profile.json", token_s=2e-4)
+    file = folder / "backend.yaml"
+    model = f"{{kind: sim_llm, model: {profile}, options: {{max_model_len: 2048}}}}"
+    file.write_text(f"namespace: kept\nlocal: {{num_cpus: 1, object_store_mib: 80}}\nengines: {{llm: {model}}}\n")
+    up = shell.accel("up", str(file))
+    assert up.returncode == 0 and "Backend.ray('auto', namespace='kept')" in " ".join(up.stdout.split())
+    try:
+        yield "kept", profile
+    finally:
+        shell.accel("down", "--namespace", "kept")
+
+
+@pytest.mark.engines
+@pytest.mark.timeout(240)
+def test_a_backend_outlives_the_command_and_ends_with_down(shell: Shell, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    with backend_up(shell, tmp_path) as (namespace, profile):
+        program = shell.start("-c", ATTACHES, profile, namespace)
+        assert program.process.stdin is not None and program.process.stdout is not None
+
+        def ask() -> str:
+            assert program.process.stdin is not None and program.process.stdout is not None
+            program.process.stdin.write("\n")
+            program.process.stdin.flush()
+            return program.process.stdout.readline()
+
+        text = ask()
+        assert len(text) > 4
+        (actor,) = json.loads(shell.accel("status", "--namespace", namespace, "--json").stdout)
+        assert (actor["engine"], actor["state"], actor["restarts"], actor["clients"]) == ("llm", "ALIVE", 0, 1)
+        os.kill(actor["pid"], signal.SIGKILL)
+        assert ask() == text, "it came back"
+        (actor,) = json.loads(shell.accel("status", "--namespace", namespace, "--json").stdout)
+        assert (actor["state"], actor["restarts"]) == ("ALIVE", 1)
+        program.process.communicate(timeout=60)
+        assert program.process.returncode == 0
+        assert shell.accel("down", "--namespace", namespace).stdout == "ended llm:0\n"
+        shell.nothing_left()
+        assert list((tmp_path / "cache" / "ray").glob("*.json")) == []
+        assert "ALIVE" not in shell.accel("status", "--namespace", namespace).stdout
+
+
+@pytest.mark.engines
+@pytest.mark.timeout(240)
+def test_a_keeper_that_is_killed_takes_everything_with_it(shell: Shell, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    with backend_up(shell, tmp_path) as (namespace, _):
+        (file,) = (tmp_path / "cache" / "ray").glob("*.json")
+        kept = json.loads(file.read_text())
+        os.kill(kept["pid"], signal.SIGKILL)
+        shell.nothing_left()
+        assert "ALIVE" not in shell.accel("status", "--namespace", namespace).stdout
+        assert not file.exists() and not Path(kept["folder"]).exists()
