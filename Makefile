@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim test lint wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test lint wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -30,6 +30,9 @@ bench-sim: light-venv  # simulated engines: in virtual time, and a part of it in
 	@$(PY) -m bench run --requests 10 --load 32 --passes --out bench-out/sim
 	@$(PY) -m bench run --clock real --apps naive_rag,crag,reflect,chat --requests 2 --out bench-out/sim-real-time
 	@$(PY) -m bench report
+
+gpu-check: venv models  # on a CUDA machine: writes bench/gpu-check.json
+	@$(PY) -m bench.gpu_check
 
 test: venv models
 	@$(PY) -m pytest

@@ -57,6 +57,8 @@ class Backend:
         config: a `backend.yaml`. What it declares is started with the first use unless it is up; without one, only
         what is up serves, and on a Ray without any engine whatever the program asks for is started.
         namespace: keeps backends apart; None: the config's, else "accel".
+
+        On a Ray that isn't its own, what a program has started goes on for others, until `accel down`.
         """
         return cls(_ray("accel_ray.source").RaySource(address, config, namespace))
 

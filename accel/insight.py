@@ -40,7 +40,7 @@ class Insight:
         return Report(self._accel.plan)
 
     def explain(self) -> str:
-        """The learnt graph, the rewritten graph, and for every call site why it is predicted or not."""
+        """The learnt graph, what every pass made of it or why nothing, and the graph that runs follow."""
         return explain(self._accel.plan)
 
     def timeline(self, path: str) -> None:

@@ -13,155 +13,57 @@ from functools import cached_property
 from typing import Any, Literal
 
 from .errors import AccelError
+from .templates import (
+    STAR,
+    STRIP,
+    Clip,
+    Collect,
+    Counter,
+    Extract,
+    Join,
+    Leaf,
+    Part,
+    Ref,
+    Star,
+    Step,
+    Strip,
+    Template,
+    Whole,
+    path_text,
+)
 from .values import Opaque, Tree
 
-# --- references -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Star:
-    """``[*]``: every element of a list; the k-th star of a path is bound by the k-th level of the node."""
-
-    def __str__(self) -> str:
-        return "[*]"
-
-
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """An extractor (`accel.extract`): a text seen as the list or object it contains."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"|{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Clip:
-    """``[:n]``: the first n characters of a text."""
-
-    n: int
-
-    def __str__(self) -> str:
-        return f"[:{self.n}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """Text without surrounding white space."""
-
-    def __str__(self) -> str:
-        return "|strip"
-
-
-STAR = Star()
-STRIP = Strip()
-Step = str | int | Star | Extract | Clip | Strip
-"""One step of a path: a field, a position, all positions, or a total function of the value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A value of a run: what `node` puts out, followed along `path`."""
-
-    node: str
-    path: tuple[Step, ...] = ()
-
-    @property
-    def stars(self) -> int:
-        return sum(1 for step in self.path if step is STAR or isinstance(step, Star))
-
-    def __str__(self) -> str:
-        return "{" + self.node + path_text(self.path) + "}"
-
-
-@dataclass(frozen=True, slots=True)
-class Counter:
-    """The position of an element plus `offset`, as text: the number in ``[1] …  [2] …``."""
-
-    offset: int
-
-    def __str__(self) -> str:
-        return f"{{#{self.offset:+d}}}" if self.offset else "{#}"
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """All elements of `ref` (its stars beyond those the node binds), with `sep` between them.
-
-    `sep` may count: a `Counter` in it gives the position of the element that follows.
-    """
-
-    ref: Ref
-    sep: tuple[str | Counter, ...]
-    limit: int | None = None
-    bound: int = 0
-    """How many leading stars are the node's own; the others run over all elements."""
-
-    def __str__(self) -> str:
-        limit = f"[:{self.limit}]" if self.limit is not None else ""
-        sep = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.sep)
-        return f"{{join{limit} {str(self.ref)[1:-1]} by '{sep}'}}"
-
-
-Part = str | Ref | Join | Counter
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A text with holes."""
-
-    parts: tuple[Part, ...]
-
-    def __str__(self) -> str:
-        return "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.parts)
-
-    @property
-    def holes(self) -> tuple[Ref | Join | Counter, ...]:
-        return tuple(part for part in self.parts if not isinstance(part, str))
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A leaf that is a value of the run as it stands, of any type (a text, a number, a list of messages)."""
-
-    ref: Ref
-
-    def __str__(self) -> str:
-        return str(self.ref)
-
-
-@dataclass(frozen=True, slots=True)
-class Collect:
-    """A list of all elements of `ref` (its stars beyond the `bound` ones that are the node's own)."""
-
-    ref: Ref
-    bound: int = 0
-    distinct: tuple[str, ...] | None = None
-    """Of elements that are equal along this path (of themselves, if it is empty) only the first; None: all."""
-    limit: int | None = None
-
-    def __str__(self) -> str:
-        limit = f" first {self.limit}" if self.limit is not None else ""
-        distinct = "" if self.distinct is None else f" distinct{path_text(self.distinct)}"
-        return f"[{self.ref}{distinct}{limit}]"
-
-
-Leaf = Template | Whole | Collect
-"""The leaves of a node's input that are not literals."""
-
-
-def path_text(path: tuple[Step, ...]) -> str:
-    out: list[str] = []
-    for step in path:
-        if isinstance(step, str):
-            out.append(f".{step}" if step.isidentifier() else f"[{json.dumps(step)}]")
-        elif isinstance(step, int):
-            out.append(f"[{step}]")
-        else:
-            out.append(str(step))
-    return "".join(out)
-
+__all__ = [
+    "OPS",
+    "STAR",
+    "STRIP",
+    "Clip",
+    "Collect",
+    "Confidence",
+    "Counter",
+    "Effect",
+    "EngineKind",
+    "Extract",
+    "First",
+    "Graph",
+    "GraphError",
+    "Join",
+    "Leaf",
+    "Level",
+    "Node",
+    "Op",
+    "Part",
+    "Ref",
+    "Star",
+    "Step",
+    "Strip",
+    "Template",
+    "Whole",
+    "input_text",
+    "leads",
+    "path_text",
+    "verify",
+]
 
 # --- primitives -----------------------------------------------------------------------------------------------------
 

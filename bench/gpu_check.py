@@ -205,12 +205,14 @@ def run_demo(llm: EngineConfig[Any], models: Models, device: str, count: int) ->
             f"before {request.before.seconds:6.2f} s, after {request.after.seconds:6.2f} s, {request.ratio:.2f}x, "
             f"{'equal' if equal else 'DIFFERENT'}: {question}"
         )
-    late = [request["ratio"] for request in requests[LEARNT_FROM - 1 :]] or [r["ratio"] for r in requests]
-    print(f"median ratio from request {LEARNT_FROM} on: {median(late):.2f}")
+    first = LEARNT_FROM if len(requests) >= LEARNT_FROM else 1
+    late = [request["ratio"] for request in requests[first - 1 :]]
+    print(f"median ratio from request {first} on: {median(late):.2f}")
     return {
         "store": type(store).__name__,
         "equal": all(r["calls_equal"] and all(r["outputs_equal"].values()) for r in requests),
         "median_ratio": median(late),
+        "median_from_request": first,
         "requests": requests,
     }
 

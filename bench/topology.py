@@ -9,8 +9,8 @@ requests at the same moments. Arms differ in what engines know (`accel.schedule.
 - demands first: what programs wait for before early work.
 - topology-aware: the runs that began first first, of each the deepest (algorithm 2), demands before early work.
 
-and in the programs: accelerated, or as written (`speculate="off"`: engines are told which run a call is of and how deep,
-and nothing is done early).
+and in the programs: accelerated, or as written (`speculate="off"`: engines are told which run a call is of and how
+deep, and nothing is done early).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from statistics import fmean, quantiles
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -35,11 +35,12 @@ from rich.table import Table
 
 import accel
 import accel_local
-from accel import clock
 from accel.errors import AccelError
 from accel.profile import Profile
+from accel.schedule.costs import Costs
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
+from accel_sim.llm import SimLLM
 from bench import data
 from bench.apps import APPS, Parts, Sizes
 from bench.apps.text import passages
@@ -53,7 +54,8 @@ AS_WRITTEN, ACCELERATED = "as written", "accelerated"
 MIXES = ("naive_rag,advanced_rag", "naive_rag,advanced_rag,factool")
 """Ayo's co-located programs (section 7.2), and the same with a program of another shape."""
 SHARES = (0.4, 0.6, 0.8, 1.0)
-"""Offered load, as shares of what the blind arm of the programs as written serves when all requests come at once."""
+"""Offered load, as shares of saturation: the rate at which the busiest engine would never be idle, working in batches
+as large as it is efficient with. The work of a request is that of the programs as written, all at once."""
 ALONE = 3
 """Requests of each program that are also served one at a time, on idle engines."""
 console = Console(width=None if sys.stdout.isatty() else 140)
@@ -103,16 +105,27 @@ class Engines:
 
 
 @dataclass
+class Figures:
+    """What an engine did: the seconds in which it worked, those that the same takes in the best batches, and those that
+    calls stood in line, together."""
+
+    busy_s: float = 0.0
+    work_s: float = 0.0
+    waited_s: float = 0.0
+
+    def __sub__(self, other: Figures) -> Figures:
+        return Figures(self.busy_s - other.busy_s, self.work_s - other.work_s, self.waited_s - other.waited_s)
+
+
+@dataclass
 class Load:
-    """Requests as they arrived, `rate` a second, or all at once (None); and what the engines did meanwhile: the seconds
-    each was busy, and how long calls stood in line, together."""
+    """Requests as they arrived, `rate` a second, or all at once (None); and by engine what it did meanwhile."""
 
     mix: str
     arm: Arm
     rate: float | None
     requests: list[Request]
-    busy_s: dict[str, float] = field(default_factory=dict)
-    waited_s: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, Figures] = field(default_factory=dict)
 
     @property
     def seconds(self) -> list[float]:
@@ -121,10 +134,6 @@ class Load:
     @property
     def took_s(self) -> float:
         return max(r.ended_s for r in self.requests) - min(r.began_s for r in self.requests)
-
-    @property
-    def throughput(self) -> float:
-        return len(self.requests) / self.took_s
 
 
 @dataclass
@@ -190,7 +199,7 @@ class _Server:
 
     async def _load(self, rate: float | None) -> Load:
         await self._forget_prefixes()
-        busy_s, waited_s = await self._figures()
+        before = await self._figures()
         dice = random.Random(self._seed)
         numbers = dict.fromkeys(self._apps, WARM)
         tasks = []
@@ -201,9 +210,7 @@ class _Server:
             await asyncio.sleep(dice.expovariate(rate) if rate else 0)
         load = Load(self._mix, self._arm, rate, await asyncio.gather(*tasks))
         accel.settle()
-        busy_after_s, waited_after_s = await self._figures()
-        load.busy_s = {name: busy_after_s[name] - busy_s[name] for name in busy_s}
-        load.waited_s = {name: waited_after_s[name] - waited_s[name] for name in waited_s}
+        load.figures = {name: figures - before[name] for name, figures in (await self._figures()).items()}
         return load
 
     async def _engines(self) -> dict[str, Any]:
@@ -221,10 +228,17 @@ class _Server:
             if hasattr(engine, "reset_prefix_cache"):
                 await engine.reset_prefix_cache()
 
-    async def _figures(self) -> tuple[dict[str, float], dict[str, float]]:
-        engines = await self._engines()
-        busy_s = {name: engine.served.busy_s if "model" in name else engine.busy_s for name, engine in engines.items()}
-        return busy_s, {name: engine.waited_s for name, engine in engines.items()}
+    async def _figures(self) -> dict[str, Figures]:
+        return {name: _figures(engine) for name, engine in (await self._engines()).items()}
+
+
+def _figures(engine: Any) -> Figures:
+    if not isinstance(engine, SimLLM):
+        return Figures(engine.busy_s, engine.busy_s, engine.waited_s)
+    costs, served = Costs(engine.known_profile), engine.served
+    prompt_s = costs.prompt_s(0, costs.batch_tokens) / costs.batch_tokens
+    work_s = served.prompt_tokens * prompt_s + served.output_tokens * costs.token_s()
+    return Figures(served.busy_s, work_s, engine.waited_s)
 
 
 # --- what was found
@@ -233,6 +247,14 @@ class _Server:
 def change(load: Load, other: Load) -> float:
     """Of the mean latency, against another arm's: -0.15 is 15 % less."""
     return fmean(load.seconds) / fmean(other.seconds) - 1
+
+
+def saturation(load: Load) -> float:
+    """Requests per second; see SHARES."""
+    work_s: dict[str, list[float]] = {}
+    for name, figures in load.figures.items():
+        work_s.setdefault(name.partition(" ")[0], []).append(figures.work_s)
+    return len(load.requests) / max(fmean(instances) for instances in work_s.values())
 
 
 def same_answers(requests: Sequence[Request], others: Sequence[Request]) -> bool:
@@ -250,7 +272,7 @@ def mix_measured(
     engines = Engines(options.profile, options.models)
     common = (engines, corpus, options.requests, options.seed)
     burst = measured(mix, Arm(BLIND, AS_WRITTEN), *common, [None], tick)
-    rates = [round(share * burst.loads[0].throughput, 4) for share in SHARES]
+    rates = [round(share * saturation(burst.loads[0]), 4) for share in SHARES]
     return {arm: measured(mix, arm, *common, [*rates, None], tick) for arm in arms()}
 
 
@@ -267,11 +289,13 @@ def table(mix: str, found: dict[Arm, Measured]) -> Table:
         rows.add_row(
             str(arm), f"{fmean(r.seconds for r in one.alone):.2f}", *cells, end_section=arm.batching == TOPOLOGY
         )
-    busiest = [
-        max((s / load.took_s, name) for name, s in load.busy_s.items() if "model" not in name) for load in base.loads
-    ]
-    rows.add_row("busiest but the models", "", *(f"{name} {share:.0%}" for share, name in busiest))
+    rows.add_row("busiest engine, at its best", "", *map(_busiest, base.loads))
     return rows
+
+
+def _busiest(load: Load) -> str:
+    share, name = max((figures.work_s / load.took_s, name) for name, figures in load.figures.items())
+    return f"{name} {share:.0%}"
 
 
 def _pairs(one: Measured, other: Measured) -> list[tuple[Load, Load]]:
@@ -301,7 +325,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--mix", action="append", help=f"programs that arrive together (default: {'; '.join(MIXES)})")
     parser.add_argument("--profile", default="7b", help="7b, 13b, 30b, or a file of profiles")
     parser.add_argument("--models", type=int, default=2, help="instances of the language model")
-    parser.add_argument("--requests", type=int, default=60, help="per load")
+    parser.add_argument("--requests", type=int, default=100, help="per load")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("bench-out/topology"), help="folder for raw records")
     options = parser.parse_args(arguments)
@@ -334,12 +358,13 @@ def run(mixes: Sequence[str], options: argparse.Namespace) -> int:
             console.print(table(mix, found[mix]), verdict(found[mix])[1], "", sep="\n")
     options.out.mkdir(parents=True, exist_ok=True)
     record = options.out / "records.json"
-    record.write_text(json.dumps(as_json(found, options, time.perf_counter() - began)), encoding="utf-8")
+    circumstances = {"machine": machine_name(), "took_s": round(time.perf_counter() - began, 1)}
+    record.write_text(json.dumps({**circumstances, **as_json(found, options)}), encoding="utf-8")
     console.print(f"raw records are in {record}")
     return 0 if all(verdict(one)[0] for one in found.values()) else 1
 
 
-def as_json(found: dict[str, dict[Arm, Measured]], options: argparse.Namespace, took_s: float) -> dict[str, Any]:
+def as_json(found: dict[str, dict[Arm, Measured]], options: argparse.Namespace) -> dict[str, Any]:
     """Outputs are kept once, by their digests."""
     outputs: dict[str, Any] = {}
 
@@ -364,8 +389,7 @@ def as_json(found: dict[str, dict[Arm, Measured]], options: argparse.Namespace, 
                         {
                             "rate": load.rate,
                             "requests": [request(r) for r in load.requests],
-                            "busy_s": load.busy_s,
-                            "waited_s": load.waited_s,
+                            "engines": {name: asdict(figures) for name, figures in load.figures.items()},
                         }
                         for load in one.loads
                     ],
@@ -379,8 +403,6 @@ def as_json(found: dict[str, dict[Arm, Measured]], options: argparse.Namespace, 
         "profile": options.profile,
         "models": options.models,
         "seed": options.seed,
-        "machine": machine_name(),
-        "took_s": round(took_s, 1),
         "profiles": {kind: asdict(profile_of(options.profile, kind)) for kind in KINDS},
         "mixes": mixes,
         "outputs": outputs,

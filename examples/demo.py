@@ -3,6 +3,9 @@
 Both arms run in this process, on the same engines, question by question, in alternating order. The language model's
 prefix cache is emptied before every request, so that neither arm finds what the other has computed. Learning happens
 between requests, off the timed path: a request never waits for it. Exit code 1 if any call or output differs.
+
+`python examples/demo.py --backend ray` has the same engines served by Ray actors, on a Ray that starts and ends with
+the demo. Nothing else changes, the answers included.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from rich.table import Table
 
 import accel
 import accel_local
+from accel.backend import Backend
 from accel.profile import Profile
 from accel.record import Trace
 from accel.run.run import Counts
@@ -131,6 +135,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--questions", type=Path, default=HERE / "questions.txt", help="a question per line")
     parser.add_argument("--limit", type=int, default=6, help="how many of the questions (default 6)")
+    parser.add_argument("--backend", choices=("local", "ray"), default="local", help="where the engines run")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for raw outputs and reports")
     options = parser.parse_args()
     lines = options.questions.read_text(encoding="utf-8").splitlines()
@@ -138,8 +143,10 @@ def main() -> int:
     if not questions:
         parser.error(f"{options.questions} has no questions.")
     options.out.mkdir(parents=True, exist_ok=True)
+    backend = Backend.ray() if options.backend == "ray" else Backend.local()
     try:
-        return run(questions, options.out)
+        with backend:
+            return run(questions, options.out)
     except KeyboardInterrupt:
         console.print("stopped")
         return 130

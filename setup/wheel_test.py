@@ -24,7 +24,7 @@ except TypeError as error:
     print(f"accelerate(42): TypeError: {error}")
 else:
     raise AssertionError("accelerate(42) must raise TypeError")
-import accel_local, accel_langgraph, accel_vllm, accel_sentence_transformers, accel_pgvector
+import accel_local, accel_langgraph, accel_vllm, accel_transformers, accel_sentence_transformers, accel_pgvector
 from accel.errors import AccelError
 try:
     accel_local.engine(accel_vllm.VLLMConfig())

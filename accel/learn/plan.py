@@ -38,6 +38,7 @@ class Plan:
 
     def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
         self.passes = passes
+        self._rewritten_for: dict[str, Profile] = {}
         self.graph = Graph()
         """The e-graph runs follow."""
         self.learnt = Graph()
@@ -128,6 +129,7 @@ class Plan:
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
         if self.learnt.nodes and explains(self.learnt, trace):
+            self._look_at_profiles()
             return
         self._unexplained += 1
         if self._unexplained < 2 ** min(self._in_vain, 6):
@@ -162,7 +164,13 @@ class Plan:
             self._hopeless[site] += 1
 
     def _rewritten(self, learnt: Graph) -> Graph:
-        return rewrite(learnt, self.passes, self.profiles())
+        self._rewritten_for = self.profiles()
+        return rewrite(learnt, self.passes, self._rewritten_for)
+
+    def _look_at_profiles(self) -> None:
+        """Engines may have been measured since; a loaded plan knows of none before its first run."""
+        if self.profiles() != self._rewritten_for:
+            self.graph = self._rewritten(self.learnt)
 
     def _adopt(self, learnt: Graph) -> None:
         """Follow a new graph; nodes that kept missing are not predicted until a later trace explains them."""

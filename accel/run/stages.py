@@ -26,7 +26,7 @@ def micro_batches(inner: Any) -> MicroBatches | None:
     run, method, site = here.run, here.call.method, here.call.record.site
     graph = run.graph or run.plan.graph  # a run that has only just begun may not have adopted it
     facts = facts_of(inner)
-    if run.quiet or run.closed or not (facts.elementwise and facts.pure):
+    if run.quiet or run.closed or not (facts.elementwise and facts.pure) or not _is_measured(inner):
         return None
     for node in graph.by_site.get(site, ()):
         if node.pipelined and node.op.name == method.op:
@@ -34,3 +34,9 @@ def micro_batches(inner: Any) -> MicroBatches | None:
             under_way = 1 if run.host.max_concurrency is not None else min(first.under_way, facts.concurrency or 1)
             return MicroBatches(first.batch_tokens, under_way)
     return None
+
+
+def _is_measured(component: Any) -> bool:
+    """Whether its own engine has a profile: another's says nothing about what is efficient here."""
+    ask = getattr(component, "accel_profiles", None)
+    return ask is not None and bool(ask())

@@ -32,6 +32,7 @@ first served. So nothing starves, neither beside long runs nor beside many."""
 RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
 
+
 @dataclass(eq=False, slots=True)
 class Ticket(Generic[T]):
     """A call that waits, with those of its entries (texts, requests) that are not taken yet."""

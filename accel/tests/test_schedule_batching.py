@@ -1,4 +1,4 @@
-"""Topology-aware batching (Ayo, algorithm 2): the order of what waits, aging, batches by tokens, priorities as numbers."""
+"""Topology-aware batching (Ayo, algorithm 2): order, aging, batches by tokens, priorities as numbers."""
 
 from __future__ import annotations
 

@@ -94,3 +94,32 @@ async def test_who_is_cancelled_holds_no_place() -> None:
     await settled()
     assert engine.inside == ["running", "last"]
     await engine.end("last")
+
+
+async def test_only_so_many_have_a_place_before_they_have_begun() -> None:
+    slots = Slots(4, starting=1)
+    begun: dict[str, asyncio.Event] = {name: asyncio.Event() for name in ("first", "early", "demand")}
+    inside: list[str] = []
+
+    async def serve(name: str, priority: Priority) -> None:
+        async with slots.place(priority) as begin:
+            inside.append(name)
+            await begun[name].wait()
+            begin()
+            begin()
+            await asyncio.get_running_loop().create_future()
+
+    tasks = [asyncio.create_task(serve("first", DEMAND)), asyncio.create_task(serve("early", Priority(1)))]
+    await settled()
+    tasks.append(asyncio.create_task(serve("demand", DEMAND)))
+    await settled()
+    assert inside == ["first"]
+    begun["first"].set()
+    await settled()
+    assert inside == ["first", "demand"], "what came later, and is more urgent, has not been overtaken"
+    tasks[2].cancel()  # before it has begun: the next may
+    await settled()
+    assert inside == ["first", "demand", "early"]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)

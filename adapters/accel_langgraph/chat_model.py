@@ -79,7 +79,8 @@ class AccelChatModel(BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return self.model_dump(include={"model", "dtype", "stop", *_SAMPLING_KEYWORDS})
+        fields = self.model_dump(include={"model", "dtype", "stop", *_SAMPLING_KEYWORDS})
+        return {**fields, "engine": repr(self.engine_config)}  # LangChain's caches tell models apart by this
 
     # Calls
 

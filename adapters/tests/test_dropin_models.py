@@ -263,3 +263,11 @@ def test_a_resource_names_the_store_without_its_password() -> None:
     assert "hidden" not in one and "docs" in one and "db" in one
     assert one == AccelVectorStore(fake, "docs", dsn="postgresql://me:other@db:5432/x").accel_resource()
     assert one != AccelVectorStore(fake, "more", dsn="postgresql://me:hidden@db:5432/x").accel_resource()
+
+
+def test_caches_tell_engines_apart() -> None:
+    from accel_sim import SimLLMConfig
+
+    one, other = (AccelChatModel(engine=SimLLMConfig(profile=profile)) for profile in ("7b", "13b"))
+    assert one._get_llm_string() != other._get_llm_string()
+    assert one._get_llm_string() == AccelChatModel(engine=SimLLMConfig(profile="7b"))._get_llm_string()

@@ -96,15 +96,20 @@ def test_an_addition_above_the_efficient_batch_goes_in_micro_batches(world: Worl
     assert world.most["embed"] == 1, "on the program's thread, one after the other"
 
 
-@pytest.mark.parametrize("why", ["unaccelerated", "off", "without the pass", "together", "unmeasured", "small"])
+@pytest.mark.parametrize(
+    "why", ["unaccelerated", "off", "without the pass", "together", "unmeasured", "measured by another", "small"]
+)
 def test_everything_else_goes_in_one(world: World, why: str) -> None:
-    kinds = {"together": Together, "unmeasured": Unmeasured}
+    kinds = {"together": Together, "unmeasured": Unmeasured, "measured by another": Unmeasured}
     store = store_with(kinds.get(why, Elementwise)(world))
     program = adding(store)
     if why == "off":
         program = taught(program, world, speculate="off")
     elif why == "without the pass":
         program = taught(program, world, plan=Plan(without("stage")))
+    elif why == "measured by another":
+        program = accelerate(program, plan=taught(adding(store_with(Elementwise(world))), world).plan)
+        assert "micro-batches" in str(program.plan.graph)
     elif why != "unaccelerated":
         program = taught(program, world)
     texts = TEXTS[:3] if why == "small" else TEXTS
@@ -127,6 +132,19 @@ def test_what_runs_late_calls_alike(world: World) -> None:
     accelerate(adding(store, ids=["same"] * 10), plan=plan).invoke({"q": TEXTS})
     assert dict(contents(store))["same"] == TEXTS[-1]
     assert len(world.texts("texts")) == 8
+
+
+def test_a_loaded_plan_stages_as_soon_as_it_has_met_the_engine(world: World, tmp_path: Any) -> None:
+    store = store_with(Elementwise(world))
+    path = str(tmp_path / "plan.json")
+    taught(adding(store), world).save_plan(path)
+    fast = accelerate(adding(store), plan=path)
+    assert "micro-batches" not in str(fast.plan.graph)
+    for _ in range(2):
+        world.forget()
+        fast.invoke({"q": TEXTS})
+        assert accel.settle()
+    assert len(world.texts()) == 4
 
 
 # --- errors

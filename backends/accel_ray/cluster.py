@@ -14,7 +14,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from accel.backend import BackendError
-from accel.errors import ConfigurationError
+from accel.errors import ConfigurationError, EngineClosed
 from accel_local.processes import sweep
 from accel_ray.actor import EngineActor
 from accel_ray.config import LocalRay
@@ -50,6 +50,7 @@ class Cluster:
         self.namespace = namespace
         self._local = local
         self._connected = False
+        self._gcs = ""
         self.owned = False
         """Whether the Ray is our own and ends with us."""
 
@@ -59,13 +60,29 @@ class Cluster:
         """Raises BackendError or ConfigurationError. A second call does nothing."""
         if ray.is_initialized():
             self._check_same_cluster()
-            return
-        if self._address is None:
-            start_own(self._local)
-            self.owned = True
         else:
-            _attach(self._address, ours=self._ours)
-        self._connected = True
+            if self._address is None:
+                start_own(self._local)
+                self.owned = True
+            else:
+                _attach(self._address, ours=self._ours)
+            self._connected = True
+        self._gcs = str(ray.get_runtime_context().gcs_address)
+
+    def reachable(self) -> bool:
+        """Whether the Ray is still there. Ray itself waits for one that is gone, and ends the process in the end."""
+        try:
+            check_address(self._gcs)
+        except BackendError:
+            return False
+        return True
+
+    def gone(self) -> EngineClosed:
+        """What calls raise when it isn't."""
+        return EngineClosed(
+            f"The Ray at {self._gcs} is gone, and the backend in namespace {self.namespace!r} with it.",
+            "start it again (accel up), then accel_local.shutdown() or Backend.ray(...).use() begins anew here",
+        )
 
     def disconnect(self) -> None:
         """Only if it was us who connected."""
@@ -93,6 +110,8 @@ class Cluster:
         return {name: handle for name, handle in found.items() if handle is not None}
 
     def handle(self, name: str) -> Any | None:
+        if not ray.is_initialized():
+            raise self.gone()
         try:
             return ray.get_actor(name, namespace=self.namespace)
         except ValueError:

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import logging
 import math
+import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 BEAT_S = 10.0
 """How often a program says that it is there; a fraction of the actors' lease."""
+LOOK_S = 3.0
+"""How often somebody who waits for an actor looks whether its Ray is still there."""
 PLACED_S = 120.0
 """How long an actor may take to get its process."""
 REOPENINGS = 3
@@ -52,12 +55,22 @@ class Session:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.client = uuid.uuid4().hex
+        self.gone: EngineClosed | None = None
+        """Why nothing can be asked any more: without a Ray, Ray's calls would start one."""
+        self.asking = threading.Lock()
+        """Held by other threads than the loop's while they ask something, and by who changes `gone`."""
         self._numbers = itertools.count()
         self._seen: dict[str, Replica] = {}
+        self._waiting: set[asyncio.Future[Any]] = set()
         self._beating: asyncio.Task[None] | None = None
 
     def new_id(self) -> str:
         return f"{self.client}-{next(self._numbers)}"
+
+    def check(self) -> None:
+        """Raises EngineClosed if the backend is gone."""
+        if self.gone is not None:
+            raise EngineClosed(self.gone.what, self.gone.remedy)
 
     def watch(self, replica: "Replica") -> None:
         """From now on tell its actor that we are there."""
@@ -66,16 +79,57 @@ class Session:
             self._beating = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
-        while True:
+        while self.gone is None:
+            await asyncio.gather(*(replica.beat() for replica in self._seen.values()))
             await asyncio.sleep(BEAT_S)
-            for replica in list(self._seen.values()):
-                await replica.beat()
+            await self.look()
+
+    async def look(self) -> None:
+        """If the Ray isn't there any more, leave it before it ends this process."""
+        if self.gone is None and not await blocking(self.cluster.reachable):
+            with self.asking:
+                self.gone = self.cluster.gone()
+            log.warning("%s", self.gone.what)
+            for waiting in self._waiting:
+                waiting.cancel()
+            await blocking(self.cluster.disconnect)
+
+    async def reply(self, asked: Any) -> Any:
+        """What a reference gives. Raises EngineClosed if the Ray goes meanwhile."""
+        waiting = asyncio.ensure_future(asked)
+        self._waiting.add(waiting)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            self.check()
+            raise
+        finally:
+            self._waiting.discard(waiting)
+
+    async def patiently(self, reference: Any, timeout_s: float) -> Any:
+        """What a reference gives. Raises TimeoutError, or EngineClosed if the Ray is gone."""
+        waiting = asyncio.ensure_future(reference)
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + timeout_s
+        try:
+            while loop.time() < until_s:
+                done, _ = await asyncio.wait([waiting], timeout=LOOK_S)
+                if done:
+                    return waiting.result()
+                await self.look()
+                self.check()
+            raise TimeoutError
+        finally:
+            waiting.cancel()
 
     def leave(self, timeout_s: float) -> None:
         """What is our own at the actors is closed. Blocks; not on the loop."""
-        seen, self._seen = self._seen, {}
+        with self.asking:
+            gone, self.gone = self.gone, self.gone or EngineClosed("The engines were shut down.")
+        if gone is not None:
+            return
         leaving = []
-        for replica in seen.values():
+        for replica in self._seen.values():
             with suppress(ray.exceptions.RayError):
                 leaving.append(replica.handle.release.remote(self.client))
         if leaving:
@@ -125,7 +179,8 @@ class Replica:
     async def _greet(self) -> None:
         cluster = self.session.cluster
         try:
-            described = await asyncio.wait_for(describe(self.handle, self.actor.name, cluster.namespace), PLACED_S)
+            asked = describe(self.handle, self.actor.name, cluster.namespace)
+            described = await self.session.patiently(asked, PLACED_S)
         except TimeoutError as error:
             raise EngineStartError(
                 f"Ray gave actor {self.actor.name!r} no process within {PLACED_S:.0f} s.",
@@ -135,14 +190,16 @@ class Replica:
         cluster.checked(described)
 
     async def _open(self) -> Opened:
-        reply: Reply = await self.handle.open.remote(self.config, self.session.client)
+        opening = self.handle.open.remote(self.config, self.session.client)
+        reply: Reply = await self.session.patiently(opening, math.inf)
         opened: Opened = reply.result()
         return opened
 
     async def beat(self) -> None:
-        with suppress(ray.exceptions.RayError):
-            total = await self.handle.beat.remote(self.session.client)
-            self._heard(total)
+        if self.session.gone is not None:
+            return
+        with suppress(ray.exceptions.RayError, TimeoutError):
+            self._heard(await asyncio.wait_for(self.handle.beat.remote(self.session.client), BEAT_S))
 
     # Calls
 
@@ -157,7 +214,7 @@ class Replica:
         over = False
         self._own += 1
         try:
-            reply = await self._submitted(lambda: self.handle.serve.remote(call))
+            reply = await self.session.reply(self._submitted(lambda: self.handle.serve.remote(call)))
             over = True
             return self._result(reply)
         except ray.exceptions.RayError as error:
@@ -181,14 +238,14 @@ class Replica:
         over = False
         self._own += 1
         try:
-            async for reference in self._submitted(
-                lambda: self.handle.stream.options(num_returns="streaming").remote(call)
-            ):
-                deltas: list[Delta] = self._result(await reference)
+            replies = self._submitted(lambda: self.handle.stream.options(num_returns="streaming").remote(call))
+            while not over:
+                deltas: list[Delta] = self._result(await self.session.reply(_next(replies)))
                 over = deltas[-1].finish_reason is not None
                 yield deltas
-            if not over:
-                raise EngineLost(f"{self.config.label} gave the request up.")
+        except StopAsyncIteration as ended:
+            over = True
+            raise self._lost(f"{self.config.label} gave the request up.", pinned) from ended
         except ray.exceptions.RayError as error:
             over = True
             raise self._failed(error, pinned) from error
@@ -204,7 +261,14 @@ class Replica:
     def ask(self, method: str, *args: Any) -> Any:
         """A short call that blocks; from any thread. Ray repeats it while the actor is being restarted."""
         try:
-            reference = getattr(self.handle, method).options(max_task_retries=-1).remote(self.config, *args)
+            with self.session.asking:
+                self.session.check()
+                reference = getattr(self.handle, method).options(max_task_retries=-1).remote(self.config, *args)
+            ready: list[Any] = []
+            while not ready:
+                ready, _ = ray.wait([reference], timeout=LOOK_S)
+                if not ready and not self.session.cluster.reachable():
+                    raise self.session.cluster.gone()
             reply: Reply = ray.get(reference)
         except ray.exceptions.RayError as error:
             raise EngineClosed(f"{self.config.label} is gone: {_said(error)}", _COME_BACK) from error
@@ -225,8 +289,9 @@ class Replica:
 
     def _tell(self, method: str, id: str) -> None:
         """Say something about a request; from any thread. If the actor is lost, so is the request."""
-        with suppress(ray.exceptions.RayError):
-            getattr(self.handle, method).remote(id)
+        with self.session.asking, suppress(ray.exceptions.RayError):
+            if self.session.gone is None:
+                getattr(self.handle, method).remote(id)
 
     def _result(self, reply: Reply) -> Any:
         self._heard(reply.load)
@@ -264,6 +329,7 @@ class Replica:
     async def _back(self) -> None:
         if self._recovering is not None:
             await asyncio.shield(self._recovering)
+        self.session.check()
         if self._gone is not None:
             raise EngineClosed(self._gone.what, self._gone.remedy)
 
@@ -298,6 +364,11 @@ class Replica:
 
 
 _COME_BACK = "`accel status` says what is up; `accel up` starts a backend again"
+
+
+async def _next(replies: Any) -> Reply:
+    reply: Reply = await (await anext(replies))
+    return reply
 
 
 def _seen(task: "asyncio.Task[None]") -> None:

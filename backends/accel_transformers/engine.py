@@ -41,7 +41,7 @@ class TransformersEngine:
         self._loaded: Loaded | None = None
         self._batching: Batching | None = None
         self._encoder: PromptEncoder | None = None
-        self._encoding = threading.Lock()  # a tokenizer may be reconfigured while it encodes, which it refuses
+        self._encoding = threading.Lock()  # not every model's tokenizer may be entered twice
         self._constraints: Constraints | None = None
         self._helper: Worker | None = None
         self._block_tokens = 0
@@ -75,13 +75,14 @@ class TransformersEngine:
         flash = config.attention.startswith("flash")
         block_tokens = config.block_tokens or (FLASH_BLOCK_TOKENS if flash else BLOCK_TOKENS)
         batch_tokens = config.max_num_batched_tokens or (CUDA_BATCHED_TOKENS if cuda else CPU_BATCHED_TOKENS)
+        batch_tokens = max(batch_tokens, config.max_num_seqs)
         batching = Batching(
             loaded.model,
             loop,
             ends=loaded.ends,
             max_num_seqs=config.max_num_seqs,
             block_tokens=block_tokens,
-            batch_tokens=max(batch_tokens, config.max_num_seqs),
+            batch_tokens=batch_tokens,
             kv_tokens=loaded.kv_tokens,
         )
         batching.start()

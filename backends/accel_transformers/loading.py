@@ -55,6 +55,7 @@ def load(config: TransformersConfig) -> Loaded:
     try:
         with _without_progress_bars():
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=local)
+            tokenizer.encode("")  # the first use turns off truncation, which must not happen while another decodes
             model = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=dtype, attn_implementation=config.attention, local_files_only=local
             )

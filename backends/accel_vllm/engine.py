@@ -48,6 +48,7 @@ CPU_BLOCK_TOKENS = 32  # the smallest that starts on CPU; with its default of 12
 CPU_BATCHED_TOKENS = 256  # a long prefill stalls the requests that decode beside it for a step of this size
 CPU_KV_CACHE_GIB = 1.0
 FEW_CORES = 4
+STARTING = 0.25  # share of the places for prompts not answered yet: vLLM's own queue keeps the order it was given
 
 
 class VLLMEngine:
@@ -61,7 +62,7 @@ class VLLMEngine:
         self._profile: Profile | None = None
         self._profiling = asyncio.Lock()
         self._closed = False
-        self._slots = Slots(config.max_num_seqs)
+        self._slots = Slots(config.max_num_seqs, starting=max(1, int(config.max_num_seqs * STARTING)))
 
     # Life
 
@@ -185,10 +186,11 @@ class VLLMEngine:
             token_ids = self.encode(prompt)
             self._check_length(token_ids)
             async with (
-                self._slots.place(priority),
+                self._slots.place(priority) as begun,
                 contextlib.aclosing(self._deltas(token_ids, sampling, priority)) as deltas,
             ):
                 async for delta in deltas:
+                    begun()
                     yield delta
         except RequestError as error:
             yield Delta("", 0, "error", error=error)

@@ -8,31 +8,34 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from accel.backend import BackendError
-from accel.engine import Delta, Priority
+from accel.engine import Delta, Priority, Sampling
 from accel.errors import (
     AccelError,
     CallCancelled,
+    ConfigurationError,
     EngineClosed,
     EngineStartError,
     InvalidRequest,
     MissingExtra,
     NotEnoughMemory,
 )
+from accel.profile import Profile
 from accel_local.replicas import EngineLost
 from accel_pgvector import PgVectorConfig
 from accel_sentence_transformers import SentenceTransformersConfig
-from accel_sim import virtual
+from accel_sim import SimLLMConfig, SimStoreConfig, virtual
 from accel_vllm import VLLMConfig
 
 pytest.importorskip("pydantic", reason="the extra ray is not installed")
 
+from accel_ray.actor import LEASE_S, EngineActor
 from accel_ray.config import EngineSpec
 from accel_ray.flush import Flush, Outgoing
 from accel_ray.kinds import lasting, private, served_as
 from accel_ray.placement import Node, check_fit
 from accel_ray.requests import Leases, Requests
 from accel_ray.routes import route
-from accel_ray.wire import ActorSpec, Call, Failure
+from accel_ray.wire import ActorSpec, Call, Failure, Opened, Private, Reply
 
 
 def token(n: int) -> Delta:
@@ -177,6 +180,57 @@ def test_a_priority_keeps_its_run_and_its_age_by_another_clock() -> None:
     later = call.priority_here()
     assert 0 <= later.arrived_s - here.arrived_s < 60, "ten seconds ago, by our clock"
     assert here is not call.priority
+
+
+def test_an_actor_lets_go_of_programs_that_fall_silent() -> None:
+    """In virtual time: what was theirs alone is closed, what they asked for is given up; others notice nothing."""
+    spec = ActorSpec("llm", 0, SimLLMConfig(max_model_len=64_000))
+    endless = ("The sea is", Sampling(max_tokens=60_000, ignore_end=True))
+
+    async def main() -> None:
+        actor = EngineActor(spec)
+        own = {client: Private(SimLLMConfig(name="own"), client) for client in ("silent", "here")}
+        for client, config in own.items():
+            (await actor.open(config, client)).result()
+            (await actor.open(spec.config, client)).result()
+
+        async def ask(client: str) -> list[Reply]:
+            return [reply async for reply in actor.stream(Call(client, client, spec.config, "generate", endless))]
+
+        asked = {client: asyncio.create_task(ask(client)) for client in own}
+        for _ in range(9):
+            await asyncio.sleep(LEASE_S / 6)
+            await actor.beat("here")
+        assert asked["silent"].done() and not asked["here"].done()
+        said = await actor.describe()
+        assert (said["engines"], said["requests"], said["clients"]) == (2, 1, 1)
+        await actor.release("here")
+        assert all(reply.value[-1].finish_reason is None for reply in await asked["here"])
+        said = await actor.describe()
+        assert (said["engines"], said["clients"]) == (1, 0)
+        await actor.close()
+        refused = await actor.serve(Call("x", "here", spec.config, "profile"))
+        assert isinstance(refused.value, Failure) and refused.value.kind == "EngineClosed"
+
+    virtual.run(main)
+
+
+async def test_an_actor_answers_only_as_the_engine_that_is_meant() -> None:
+    config = SimStoreConfig("x", 3, Profile("searching", search=((1, 1e-5), (2, 1e-5))))
+    actor = EngineActor(ActorSpec("records", 0, config))
+    opened: Opened = (await actor.open(config, "me")).result()
+    assert (opened.family, opened.instance != "") == ("store", True)
+    assert (await actor.open(config, "you")).result() == opened
+    counted = await actor.serve(Call("1", "me", config, "count", instance=opened.instance))
+    assert counted.result() == 0
+    with pytest.raises(EngineLost, match="started anew"):
+        (await actor.serve(Call("2", "me", config, "count", instance="another"))).result()
+    with pytest.raises(ConfigurationError, match="no method 'start'"):
+        (await actor.serve(Call("3", "me", config, "start"))).result()
+    await actor.abort("4")
+    with pytest.raises(CallCancelled):
+        (await actor.serve(Call("4", "me", config, "count"))).result()
+    await actor.close()
 
 
 @pytest.mark.parametrize(
