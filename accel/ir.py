@@ -374,8 +374,11 @@ def verify(graph: Graph) -> None:
         for ref in node.refs():
             if ref.node not in seen:
                 raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
-            leading = ref.path[: seen[ref.node].dims]
-            if len(leading) < seen[ref.node].dims or not all(isinstance(step, int | Star) for step in leading):
+            dims = seen[ref.node].dims
+            # A level may run over the outer lists of a nested output; a value is one of its elements.
+            least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
+            leading = ref.path[:dims]
+            if len(leading) < least or not all(isinstance(step, int | Star) for step in leading):
                 raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
         for name in node.after:
             if name not in seen:

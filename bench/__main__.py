@@ -12,6 +12,7 @@ COMMANDS = {
     "fidelity": "bench.fidelity:main",
     "run": "bench.run:main",
     "llamaindex": "bench.llamaindex:main",
+    "topology": "bench.topology:main",
     "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""

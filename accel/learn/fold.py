@@ -85,7 +85,12 @@ def cover(
             return slot(values.cover(tree, call.start, shortest))
         return tree
 
-    return Covered(trace, call, visit(call.input), slots)
+    tree = call.input
+    if isinstance(tree, dict) and isinstance(tree.get("args"), list):
+        # The list of positional arguments is the call's own: only what is in it can come from somewhere.
+        args = [visit(value) for value in tree["args"]]
+        return Covered(trace, call, {key: args if key == "args" else visit(tree[key]) for key in tree}, slots)
+    return Covered(trace, call, visit(tree), slots)
 
 
 # --- which calls share a template -----------------------------------------------------------------------------------

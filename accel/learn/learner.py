@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ..evaluate import UNKNOWN, Index, enumerate_stars, has_gap, nested, predict
 from ..intercept import METHODS
-from ..ir import OPS, STAR, Confidence, First, Graph, Level, Node, verify
+from ..ir import OPS, STAR, Confidence, First, Graph, Level, Node, leads, verify
 from ..record import CallRecord, Trace
 from ..values import Opaque, Tree, freeze, lists_of
 from .fold import Covered, cover, mates, templates
@@ -188,7 +188,7 @@ class _Builder:
             for tree, level in templates(self._group(site, view, call, shortest)):
                 node = Node(
                     self._name(call), OPS[call.op], tree, site, call.within, call.family, level,
-                    many=level is not None, first=_first(call),
+                    many=level is not None, first=_first(call, tree),
                 )  # fmt: skip
                 fits = [self.fit(node, v) for v in self.views]
                 if not any(call in fit.calls for fit in fits):
@@ -327,11 +327,12 @@ class _Builder:
         self._names[base] = self._names.get(base, 0) + 1
 
 
-def _first(call: CallRecord) -> First | None:
-    """What the call's component does first, as its adapter says."""
+def _first(call: CallRecord, tree: Tree = None) -> First | None:
+    """What the call's component does first, as its adapter says; `tree`: the input's template, which must tell it."""
     method = METHODS.get((call.family, call.method))
     inner = method.inner if method is not None else None
-    return inner.first(call.component, call.input) if inner is not None else None
+    first = inner.first(call.component, call.input) if inner is not None else None
+    return first if first is None or tree is None or leads(tree, first.path) else None
 
 
 def _assign(inputs: list[Tree], calls: list[CallRecord]) -> list[CallRecord] | None:

@@ -157,6 +157,30 @@ def test_joins_of_lists_that_share_elements() -> None:
     assert "{join main.searching[*][*].text by" in str(graph)
 
 
+def test_each_inner_list_of_a_nested_loop_is_joined() -> None:
+    def program(script: Script, topic: str) -> None:
+        items = listing(script, topic)
+        parts = [
+            script.call("parts", f"Parts of {item}", f"- upper {item}\n- lower {item}").split("\n") for item in items
+        ]
+        notes = [[script.call("note", f"Note {part[2:]}", f"it is {part[2:]} here") for part in two] for two in parts]
+        for two in notes:
+            script.call("sum", "Sum up: " + "; ".join(two), "done")
+
+    graph = learnt(program)
+    assert [node.confidence for node in graph.nodes if node.site == "sum"] == ["verified"], str(graph)
+    assert "join main.decode.3[*][*].content by '; '" in str(graph)
+
+
+def test_the_list_of_arguments_is_no_value_of_the_program() -> None:
+    def program(script: Script, topic: str) -> None:
+        written = script.call("write", f"A query on {topic}", f"1. where to see {topic}")
+        script.call("find", {"args": [written.removeprefix("1. ")], "kwargs": {}}, [{"text": topic}], op="searching")
+
+    found = [node for node in learnt(program).nodes if node.site == "find"]
+    assert [str(node.input["args"][0]) for node in found] == ["{main.decode.content|numbered[0]}"]
+
+
 def test_a_list_that_is_always_the_same_is_a_literal() -> None:
     ids = [f"n{number}" for number in range(9)]
 

@@ -57,7 +57,7 @@ class Session:
         self.client = uuid.uuid4().hex
         self.gone: EngineClosed | None = None
         """Why nothing can be asked any more: without a Ray, Ray's calls would start one."""
-        self.asking = threading.Lock()
+        self.asking = threading.RLock()
         """Held by other threads than the loop's while they ask something, and by who changes `gone`."""
         self._numbers = itertools.count()
         self._seen: dict[str, Replica] = {}

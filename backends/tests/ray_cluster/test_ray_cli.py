@@ -126,14 +126,26 @@ import sys
 import accel_local
 from accel.backend import Backend
 from accel.engine import Sampling
+from accel.errors import EngineClosed
 from backends.tests.ray_cluster.conftest import sim_llm
 
 with Backend.ray("auto", namespace=sys.argv[2]):
     llm = accel_local.engine(sim_llm(sys.argv[1]))
     while sys.stdin.readline():
-        deltas = accel_local.stream(llm.generate("The sea is", Sampling(max_tokens=8, ignore_end=True)))
-        print(repr("".join(delta.text for delta in deltas)), flush=True)
+        try:
+            deltas = accel_local.stream(llm.generate("The sea is", Sampling(max_tokens=8, ignore_end=True)))
+            print(repr("".join(delta.text for delta in deltas)), flush=True)
+        except EngineClosed as error:
+            print(error.what, flush=True)
 """
+
+
+def ask(program: Program) -> str:
+    """One answer of a program that attaches."""
+    assert program.process.stdin is not None and program.process.stdout is not None
+    program.process.stdin.write("\n")
+    program.process.stdin.flush()
+    return program.process.stdout.readline()
 
 
 class Shell:
@@ -188,20 +200,12 @@ def test_a_backend_outlives_the_command_and_ends_with_down(shell: Shell, tmp_pat
     pytest.importorskip("ray", reason="the extra ray is not installed")
     with backend_up(shell, tmp_path) as (namespace, profile):
         program = shell.start("-c", ATTACHES, profile, namespace)
-        assert program.process.stdin is not None and program.process.stdout is not None
-
-        def ask() -> str:
-            assert program.process.stdin is not None and program.process.stdout is not None
-            program.process.stdin.write("\n")
-            program.process.stdin.flush()
-            return program.process.stdout.readline()
-
-        text = ask()
+        text = ask(program)
         assert len(text) > 4
         (actor,) = json.loads(shell.accel("status", "--namespace", namespace, "--json").stdout)
         assert (actor["engine"], actor["state"], actor["restarts"], actor["clients"]) == ("llm", "ALIVE", 0, 1)
         os.kill(actor["pid"], signal.SIGKILL)
-        assert ask() == text, "it came back"
+        assert ask(program) == text, "it came back"
         (actor,) = json.loads(shell.accel("status", "--namespace", namespace, "--json").stdout)
         assert (actor["state"], actor["restarts"]) == ("ALIVE", 1)
         program.process.communicate(timeout=60)
@@ -216,10 +220,18 @@ def test_a_backend_outlives_the_command_and_ends_with_down(shell: Shell, tmp_pat
 @pytest.mark.timeout(240)
 def test_a_keeper_that_is_killed_takes_everything_with_it(shell: Shell, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    with backend_up(shell, tmp_path) as (namespace, _):
+    with backend_up(shell, tmp_path) as (namespace, profile):
         (file,) = (tmp_path / "cache" / "ray").glob("*.json")
         kept = json.loads(file.read_text())
+        program = shell.start("-c", ATTACHES, profile, namespace)
+        assert len(ask(program)) > 4
         os.kill(kept["pid"], signal.SIGKILL)
+        for _ in range(2):  # an attached program gets an error, and lives on
+            assert (
+                ask(program) == f"The Ray at {kept['address']} is gone, and the backend in namespace 'kept' with it.\n"
+            )
+        program.process.communicate(timeout=60)
+        assert program.process.returncode == 0
         shell.nothing_left()
         assert "ALIVE" not in shell.accel("status", "--namespace", namespace).stdout
         assert not file.exists() and not Path(kept["folder"]).exists()
