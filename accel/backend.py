@@ -63,9 +63,13 @@ class Backend:
         return cls(_ray("accel_ray.source").RaySource(address, config, namespace))
 
     def use(self) -> Backend:
-        """Serve this process's engines from now on; those it has now are closed. Raises BackendError."""
+        """Serve this process's engines from now on; those it has now are closed. Used again, it begins anew. Raises
+        BackendError."""
+        host = import_module("accel_local.host")
+        if host.source() is self._source:
+            host.shutdown()
         self._connect()
-        import_module("accel_local.host").use(self._source)
+        host.use(self._source)
         return self
 
     def __enter__(self) -> Backend:

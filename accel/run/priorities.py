@@ -11,6 +11,7 @@ from ..engine import Priority
 from ..ir import Node
 
 if TYPE_CHECKING:
+    from .call import Call
     from .run import Run
 
 EARLY = 1
@@ -25,10 +26,13 @@ def run_name() -> str:
     return f"{_process}-{os.getpid()}-{next(_numbers):012}"
 
 
-def of_demand(run: Run, site: str) -> Priority:
-    """As deep as the node that predicts calls of this site, if there is one."""
+def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
+    """As deep as the node that predicts calls of this site, and as the call it is part of, if it is: that one waits for
+    it."""
     graph = run.graph or run.plan.graph
     depth = max((node.depth for node in graph.by_site.get(site, ())), default=0)
+    if outer is not None:
+        depth = max(depth, outer.priority.depth)
     return Priority(0, run.name, run.trace.started_s, depth)
 
 

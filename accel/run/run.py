@@ -201,7 +201,7 @@ class Run:
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
                 call.state, call.demanded = "running", True
-                call.priority = priorities.of_demand(self, site)
+                call.priority = priorities.of_demand(self, site, here.call)
                 if not writes:
                     self.calls.add(call)
                 call.record = record

@@ -158,17 +158,12 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
 
 
 def _tell_cut(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The texts that prompts are made of: where they begin and end nothing else tells."""
+    """The texts that prompts are made of: where they begin and end nothing else tells. A text that stayed whole is
+    known earlier by what it was made of."""
+    result = wrapped(*args, **kwargs)
     here = scope.get()
-    if here is None or here.early or here.call is not None:
-        return wrapped(*args, **kwargs)
-    visit = here.run.enter(f"{here.within}.{wrapped.__name__}", None)
-    try:
-        result = wrapped(*args, **kwargs)
-    except BaseException as error:
-        here.run.fail(visit, error)
-        raise
-    here.run.leave(visit, result)
+    if here is not None and not here.early and here.call is None and len(result) > 1:
+        here.run.leave(here.run.enter(f"{here.within}.{wrapped.__name__}", None), result)
     return result
 
 

@@ -45,7 +45,6 @@ def test_sync_programs(mode: str, fusion: int, streaming: bool) -> None:
     retired = fast.report().retired
     if fusion or mode in ("accumulate", "tree_summarize"):
         assert retired > 0, fast.explain()
-    assert fast.report().wasted <= 2
 
 
 @pytest.mark.parametrize("fusion", [0, 2], ids=["plain", "fusion"])
@@ -77,7 +76,7 @@ def test_loops_and_threads_of_its_own(mode: str) -> None:
     for question in QUESTIONS[:4]:
         assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
         assert accel.settle()
-    assert fast.report().retired > 0
+    assert fast.report().demanded > 0
 
 
 async def test_a_plain_call_on_a_running_loop() -> None:
@@ -86,7 +85,7 @@ async def test_a_plain_call_on_a_running_loop() -> None:
     for question in QUESTIONS[:3]:
         assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
         assert await asyncio.to_thread(accel.settle)
-    assert fast.report().retired > 0
+    assert fast.report().demanded > 0
 
 
 def test_the_object_is_a_copy_of_the_same_kind() -> None:

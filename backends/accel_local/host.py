@@ -286,6 +286,11 @@ def hosted_on(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
                 _host = before
 
 
+def source() -> EngineSource:
+    """Where the engines of this process come from."""
+    return _host.source if _host is not None else _source
+
+
 def use(source: EngineSource) -> None:
     """From now on this process takes its engines from `source`; those it has now are closed."""
     global _source

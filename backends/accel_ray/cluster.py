@@ -132,6 +132,11 @@ class Cluster:
                 ) from error
             except ray.exceptions.RayActorError:
                 continue  # just gone
+            except ray.exceptions.RayError as error:
+                raise BackendError(
+                    f"Actor {name!r} of namespace {self.namespace!r} is of another kind or version: {error}",
+                    "end it with `accel down` of its own version, or choose another namespace",
+                ) from error
             found.append(Served(self.checked(described), handles[name]))
         return found
 
@@ -176,13 +181,22 @@ class Cluster:
         ]
 
     def end(self, handles: Sequence[Any], timeout_s: float, *, sweep: bool = True) -> None:
-        """Close the engines of these actors, then end the actors, and what their engines left running."""
+        """Close the engines of these actors, then end the actors, and what their engines left running. Others' actors
+        are let be."""
+        handles = [handle for handle in handles if ours(handle)]
         closing = [handle.close.remote() for handle in handles]
-        ray.wait(closing, num_returns=len(closing), timeout=timeout_s) if closing else None
+        _answered(closing, timeout_s)
         for handle in handles:
             ray.kill(handle, no_restart=True)
         if sweep and not self.owned:  # else that is for `disconnect`, when nothing is left of it
             self.sweep()
+
+    def end_unused(self, handles: Sequence[Any], timeout_s: float) -> None:
+        """As `end`, for actors that at most one program, this one, has to do with."""
+        asked = {handle: handle.describe.remote() for handle in handles}
+        answered = _answered(list(asked.values()), timeout_s)
+        used = [handle for handle, said in asked.items() if said in answered and _clients(said) > 1]
+        self.end([handle for handle in handles if handle not in used], timeout_s)
 
     def sweep(self) -> None:
         """On every node, end processes of engines whose actor is gone."""
@@ -191,17 +205,37 @@ class Cluster:
             _SWEEP.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True)).remote()
             for node in nodes
         ]
-        ray.wait(work, num_returns=len(work), timeout=DESCRIBE_S) if work else None
+        _answered(work, DESCRIBE_S)
 
 
 def describe(handle: Any, name: str, namespace: str) -> Any:
     """A reference to what the actor says of itself. It is waited for while the actor is being restarted."""
-    if not hasattr(handle, "describe"):
+    if not ours(handle):
         raise BackendError(
             f"In namespace {namespace!r} the name {name!r} is taken by an actor that isn't Accel's.",
             "choose another namespace: accel up --namespace NAME, Backend.ray(namespace=...)",
         )
     return handle.describe.options(max_task_retries=-1).remote()
+
+
+def ours(handle: Any) -> bool:
+    """Whether it is an actor of Accel's, of whatever version."""
+    return hasattr(handle, "describe") and hasattr(handle, "close")
+
+
+def _answered(references: list[Any], timeout_s: float) -> list[Any]:
+    """Those that are there in time."""
+    if not references:
+        return []
+    there: list[Any] = ray.wait(references, num_returns=len(references), timeout=timeout_s)[0]
+    return there
+
+
+def _clients(said: Any) -> int:
+    try:
+        return int(ray.get(said)["clients"])
+    except ray.exceptions.RayError:
+        return 0
 
 
 _ACTOR: Any = ray.remote(max_restarts=-1, max_task_retries=0, max_concurrency=CONCURRENCY)(EngineActor)

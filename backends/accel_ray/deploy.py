@@ -9,7 +9,7 @@ import ray
 from accel.backend import BackendError
 from accel.errors import AccelError, EngineStartError
 from accel_ray import keeper
-from accel_ray.cluster import Cluster, describe
+from accel_ray.cluster import Cluster, describe, ours
 from accel_ray.config import Deployment, EngineSpec, LocalRay
 from accel_ray.kinds import kind_of
 from accel_ray.placement import check_fit
@@ -84,7 +84,7 @@ def down(address: str | None, namespace: str) -> list[str]:
         try:
             handles = cluster.handles()
             cluster.end(list(handles.values()), CLOSE_S, sweep=kept is None)
-            return list(handles)
+            return [name for name, handle in handles.items() if ours(handle)]
         finally:
             cluster.disconnect()
     except BackendError:
@@ -98,11 +98,7 @@ def down(address: str | None, namespace: str) -> list[str]:
 
 def look(cluster: Cluster) -> list[Status]:
     handles = cluster.handles()
-    asked = {
-        name: describe(handle, name, cluster.namespace)
-        for name, handle in handles.items()
-        if hasattr(handle, "describe")
-    }
+    asked = {name: describe(handle, name, cluster.namespace) for name, handle in handles.items() if ours(handle)}
     if asked:
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S)
     return [_status(name, handle, asked.get(name)) for name, handle in sorted(handles.items())]

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import ray
 
+from accel.clock import now_s
 from accel.engine import (
     DEMAND,
     Delta,
@@ -37,6 +38,8 @@ BEAT_S = 10.0
 """How often a program says that it is there; a fraction of the actors' lease."""
 LOOK_S = 3.0
 """How often somebody who waits for an actor looks whether its Ray is still there."""
+GONE_S = 15.0
+"""A Ray that can't be reached for so long is gone; Ray itself waits a minute, and then ends the process."""
 PLACED_S = 120.0
 """How long an actor may take to get its process."""
 REOPENINGS = 3
@@ -59,6 +62,8 @@ class Session:
         """Why nothing can be asked any more: without a Ray, Ray's calls would start one."""
         self.asking = threading.RLock()
         """Held by other threads than the loop's while they ask something, and by who changes `gone`."""
+        self._missed_s = math.inf
+        """Since when the Ray can't be reached."""
         self._numbers = itertools.count()
         self._seen: dict[str, Replica] = {}
         self._waiting: set[asyncio.Future[Any]] = set()
@@ -80,19 +85,26 @@ class Session:
 
     async def _beat(self) -> None:
         while self.gone is None:
-            await asyncio.gather(*(replica.beat() for replica in self._seen.values()))
+            # Who can't be told now is told next time; calls find out what is wrong.
+            await asyncio.gather(*(replica.beat() for replica in self._seen.values()), return_exceptions=True)
             await asyncio.sleep(BEAT_S)
             await self.look()
 
     async def look(self) -> None:
         """If the Ray isn't there any more, leave it before it ends this process."""
-        if self.gone is None and not await blocking(self.cluster.reachable):
+        if self.gone is None and self.missing(await blocking(self.cluster.reachable)):
             with self.asking:
                 self.gone = self.cluster.gone()
             log.warning("%s", self.gone.what)
-            for waiting in self._waiting:
+            for waiting in list(self._waiting):
                 waiting.cancel()
             await blocking(self.cluster.disconnect)
+
+    def missing(self, reachable: bool) -> bool:
+        """Whether the Ray counts as gone, now that it was or wasn't reachable."""
+        with self.asking:
+            self._missed_s = math.inf if reachable else min(self._missed_s, now_s())
+            return now_s() - self._missed_s >= GONE_S
 
     async def reply(self, asked: Any) -> Any:
         """What a reference gives. Raises EngineClosed if the Ray goes meanwhile."""
@@ -166,13 +178,14 @@ class Replica:
 
     async def open(self) -> None:
         """Raises what starting the engine raises, or BackendError."""
-        await self._greet()
         try:
+            await self._greet()
             self.opened = await self._open()
         except LOST as error:
             raise EngineStartError(
-                f"{self.config.label}: its actor {self.actor.name!r} died while the engine started: {_said(error)}",
-                "it may need more memory than there is; Ray's logs say more (session_latest/logs)",
+                f"{self.config.label}: its actor {self.actor.name!r} died while it started: {_said(error)}",
+                "it may need more memory than there is, or Accel may not be installed there; Ray's logs say more "
+                "(session_latest/logs)",
             ) from error
         self.session.watch(self)
 
@@ -196,9 +209,8 @@ class Replica:
         return opened
 
     async def beat(self) -> None:
-        if self.session.gone is not None:
-            return
-        with suppress(ray.exceptions.RayError, TimeoutError):
+        """Say that we are there; raises what goes wrong with it."""
+        if self.session.gone is None:
             self._heard(await asyncio.wait_for(self.handle.beat.remote(self.session.client), BEAT_S))
 
     # Calls
@@ -267,7 +279,7 @@ class Replica:
             ready: list[Any] = []
             while not ready:
                 ready, _ = ray.wait([reference], timeout=LOOK_S)
-                if not ready and not self.session.cluster.reachable():
+                if not ready and self.session.missing(self.session.cluster.reachable()):
                     raise self.session.cluster.gone()
             reply: Reply = ray.get(reference)
         except ray.exceptions.RayError as error:

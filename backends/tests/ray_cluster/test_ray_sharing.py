@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import accel_local
+from accel import clock
 from accel.backend import Backend, BackendError
 from accel.conformance import QUESTION, RECORDS, answer
 from accel.engine import Sampling
@@ -230,6 +231,27 @@ def test_what_no_engine_serves(shared: str, fast_profile: str) -> None:
 def test_another_ray_than_the_one_this_process_is_on(namespace: str) -> None:
     error = refused(namespace, address="127.0.0.1:1")
     assert "This process is connected to the Ray at" in error.what
+
+
+def test_a_ray_that_is_away_for_a_moment_is_not_gone(ray_up: None) -> None:
+    from accel_ray.cluster import Cluster
+    from accel_ray.config import LocalRay
+    from accel_ray.remote import GONE_S, Session
+
+    session, now_s = Session(Cluster(None, "x", LocalRay())), 100.0
+    seen = []
+    with clock.replaced(lambda: now_s):
+        for wait_s, reachable in (
+            (0, False),
+            (GONE_S - 1, False),
+            (5, True),
+            (0, False),
+            (GONE_S - 1, False),
+            (1, False),
+        ):
+            now_s += wait_s
+            seen.append(session.missing(reachable))
+    assert seen == [False] * 5 + [True]
 
 
 UNREACHABLE = """

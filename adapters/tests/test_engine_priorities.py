@@ -1,0 +1,87 @@
+"""What engines are told about calls: whose they are, how deep, and whether the program waits for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import accel
+from accel import engine
+from accel.engine import Priority
+from adapters.tests.core_fakes import Chat, Embed, OwnedStore, State, World, chain, three, train
+
+
+def watched(world: World) -> list[tuple[str, Priority, int]]:
+    """The calls that reach components from now on: input, priority, and its value at that moment."""
+    seen: list[tuple[str, Priority, int]] = []
+    answer = world.answer
+
+    def look(text: str) -> str:
+        urgency = engine.priority.get()
+        seen.append((text, urgency, urgency.value))
+        return answer(text)
+
+    world.answer = look
+    return seen
+
+
+def test_calls_of_a_run_say_whose_they_are_and_how_deep() -> None:
+    world = World()
+    fast = accel.accelerate(three(world, Chat(world=world)))
+    train(fast)
+    seen = watched(world)
+    began = engine.priority.get()
+    for topic in ("moss", "fern"):
+        fast.invoke({"q": topic})
+    assert len({urgency.run for _, urgency, _ in seen}) == 2 and all(urgency.run for _, urgency, _ in seen)
+    first, second = sorted({urgency.run for _, urgency, _ in seen})
+    arrivals = {urgency.run: urgency.arrived_s for _, urgency, _ in seen}
+    assert arrivals[first] < arrivals[second], "names ascend as runs begin"
+    depths = {node.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"}
+    assert {urgency.depth for _, urgency, _ in seen} <= depths
+    assert {value for _, _, value in seen} <= {0, 1}
+    assert engine.priority.get() is began, "the caller's own is left alone"
+
+
+def test_without_early_work_demands_are_as_deep_as_their_nodes() -> None:
+    world = World()
+    graph = three(world, Chat(world=world))
+    fast = accel.accelerate(graph)
+    train(fast)
+    off = accel.accelerate(graph, plan=fast.plan, speculate="off")
+    seen = watched(world)
+    off.invoke({"q": "moss"})
+    in_order = [node.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"]
+    assert [urgency.depth for _, urgency, _ in seen] == in_order
+    assert [value for _, _, value in seen] == [0] * len(in_order)
+
+
+class EmbeddingStore(OwnedStore):
+    """Embeds what it is given."""
+
+    def __init__(self, world: World, embed: Embed) -> None:
+        super().__init__(world)
+        self.embed = embed
+
+    def add_texts(self, texts: Any, metadatas: Any = None, **kwargs: Any) -> list[str]:
+        self.embed.embed_documents(list(texts))
+        return super().add_texts(texts, metadatas, **kwargs)
+
+
+def test_a_call_that_is_part_of_another_is_at_least_as_deep() -> None:
+    world = World()
+    store, model = EmbeddingStore(world, Embed(world)), Chat(world=world)
+
+    def index(state: State) -> State:
+        store.add_texts([f"all about {state['q']}"])
+        return {"a": "indexed"}
+
+    def look(state: State) -> State:
+        found = store.similarity_search(state["q"], k=9)
+        return {"b": model.invoke(f"Sum up: {found[-1].page_content}").content}
+
+    fast = accel.accelerate(chain(("index", index), ("look", look)))
+    train(fast)
+    seen = watched(world)
+    fast.invoke({"q": "moss"})
+    depths = {text: urgency.depth for text, urgency, _ in seen}
+    assert depths["all about moss"] >= depths["add all about moss"] > 0
