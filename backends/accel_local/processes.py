@@ -1,18 +1,35 @@
 """Keeps track of the processes that engines start behind our back, so that none outlives us.
 
-Each engine that starts processes keeps a record file in the cache. Closing the engine ends what is left of them and
-removes the record; `sweep` does the same for records whose owner was killed before it could.
+Each engine that starts or uses such processes keeps a record file in the cache. Closing the engine ends what is left of
+them and removes the record; `sweep` does the same for records whose owner was killed before it could.
 """
 
 import json
 import logging
 import os
+from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
 
 from accel_local.cache import cache_dir
 
 log = logging.getLogger("accel.local")
+
+
+class Record:
+    """Says which processes this one uses."""
+
+    def __init__(self) -> None:
+        self._path = cache_dir("run", f"{os.getpid()}-{id(self):x}.json")
+
+    def write(self, used: Iterable[psutil.Process]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        entries = [_identity(process) for process in used if process.is_running()]
+        self._path.write_text(json.dumps({"owner": _identity(psutil.Process()), "uses": entries}))
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
 
 
 class ChildProcesses:
@@ -22,38 +39,41 @@ class ChildProcesses:
         self._name_prefix = name_prefix
         self._before = {child.pid for child in _descendants()}
         self._known: dict[int, psutil.Process] = {}
-        self._record = cache_dir("run", f"{os.getpid()}-{id(self):x}.json")
+        self._record = Record()
 
     def remember(self) -> None:
         """Note the ones that exist now. They stay known when their parent dies and they are no descendants any more."""
         for child in _descendants():
             if child.pid not in self._before and _name(child).startswith(self._name_prefix):
                 self._known[child.pid] = child
-        self._record.parent.mkdir(parents=True, exist_ok=True)
-        entries = [_identity(child) for child in self._known.values() if child.is_running()]
-        owner = _identity(psutil.Process())
-        self._record.write_text(json.dumps({"owner": owner, "children": entries}))
+        self._record.write(self._known.values())
 
     def end(self, grace_s: float = 2.0) -> None:
         """End those still running: politely, then by force. Blocks for at most about twice `grace_s`."""
         self.remember()
         _end(list(self._known.values()), grace_s)
-        self._record.unlink(missing_ok=True)
+        self._record.remove()
 
 
 def sweep() -> None:
-    """End processes recorded by owners that are gone, and remove their records."""
+    """End processes recorded by owners that are gone and used by nobody else, and remove their records."""
+    used: set[psutil.Process] = set()
+    left: dict[Path, list[psutil.Process]] = {}
     for record in cache_dir("run").glob("*.json"):
         try:
             content = json.loads(record.read_text())
+            processes = [process for entry in content["uses"] if (process := _find(*entry)) is not None]
             if _find(*content["owner"]) is not None:
-                continue
-            left = [child for entry in content["children"] if (child := _find(*entry)) is not None]
+                used.update(processes)
+            else:
+                left[record] = processes
         except (OSError, ValueError, KeyError, TypeError):
             continue  # another process is just writing or removing it
-        for child in left:
-            log.warning("ending process %d (%s), left behind by a killed program", child.pid, _name(child))
-        _end(left, grace_s=2.0)
+    for record, processes in left.items():
+        unused = [process for process in processes if process not in used]
+        for process in unused:
+            log.warning("ending process %d (%s), left behind by a killed program", process.pid, _name(process))
+        _end(unused, grace_s=2.0)
         record.unlink(missing_ok=True)
 
 

