@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test lint wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph lint wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -36,6 +36,10 @@ gpu-check: venv models  # on a CUDA machine: writes bench/gpu-check.json
 
 test: venv models
 	@$(PY) -m pytest
+
+compat-langgraph:  # LangGraph's own tests on accelerated graphs, about 20 minutes; writes compat_tests/README.md
+	@$(PYTHON) setup/install.py --light --compat
+	@$(PY) -m compat_tests.upstream --write
 
 lint: light-venv
 	@$(PY) -m ruff check .

@@ -1,29 +1,34 @@
-"""Runs the modules that say ACCEL_DIFFERENTIAL in three modes, and prints what was covered."""
+"""Prints what the random programs covered; fixtures of the tests that run in three modes."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
-from compat_tests import plugin
+from accel.run import threads
 from compat_tests.differential import session_counts
 from compat_tests.fakes import Parts, register_fakes
-from compat_tests.plugin import accel_mode, compared
-from compat_tests.probe import Probe
-
-__all__ = ["accel_mode", "compared"]
+from compat_tests.probe import Probe, early_threads
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if not metafunc.config.pluginmanager.has_plugin("compat_tests.plugin"):
-        plugin.pytest_generate_tests(metafunc)
+@pytest.fixture(autouse=True)
+def early_threads_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = threads.before_call
+
+    def before_call() -> None:
+        early_threads.add(threading.current_thread())
+        if before is not None:
+            before()
+
+    monkeypatch.setattr(threads, "before_call", before_call)
 
 
 @pytest.fixture
-def parts(request: pytest.FixtureRequest) -> Parts:
+def parts(accel_mode: str) -> Parts:
     """Fake components; declared to the accelerator where the test has one."""
-    if request.getfixturevalue("accel_mode") != "plain":
+    if accel_mode != "plain":
         import accel
 
         register_fakes(accel.register)
@@ -31,8 +36,6 @@ def parts(request: pytest.FixtureRequest) -> Parts:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if not terminalreporter.config.pluginmanager.has_plugin("compat_tests.plugin"):
-        plugin.pytest_terminal_summary(terminalreporter)
     counts = session_counts
     if counts:
         terminalreporter.write_line(

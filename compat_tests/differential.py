@@ -28,9 +28,9 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from accel_langgraph.testing.normal import plain
 from compat_tests.answers import ModelError, sampled
 from compat_tests.fakes import TENANT, Parts, register_fakes
-from compat_tests.normal import plain
 from compat_tests.probe import Probe, early_threads, is_early
 from compat_tests.programs import PRELUDE, Program, Request, generate
 

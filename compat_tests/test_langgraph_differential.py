@@ -1,4 +1,4 @@
-"""Ordinary LangGraph programs, run plain, accelerated and forced (see `plugin.py`): what they give is equal."""
+"""Ordinary LangGraph programs, plain, accelerated and forced (see `accel_langgraph.testing`): results are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangGraph's runtime features, run plain, accelerated and forced (see `plugin.py`): what they give is equal."""
+"""LangGraph's runtime features, plain, accelerated and forced (see `accel_langgraph.testing`): results are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create or update .venv from the pinned versions: `python3 setup/install.py [--light]`. Standard library only.
+"""Create or update .venv from the pinned versions: `python3 setup/install.py [--light] [--compat]`. No dependencies.
 
 The light part (linters, test tools, LangGraph) works on any platform. The heavy part (torch, vLLM, Postgres)
 needs Linux; where it cannot be installed this says what is missing and what still works, and exits with 0 unless
@@ -35,35 +35,43 @@ TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--light", action="store_true", help="skip torch, vLLM, sentence-transformers and Postgres")
-    light_only = parser.parse_args().light or os.environ.get("ACCEL_LIGHT") == "1"
+    parser.add_argument("--compat", action="store_true", help="also what the frameworks' own tests need")
+    options = parser.parse_args()
+    light_only = options.light or os.environ.get("ACCEL_LIGHT") == "1"
     if sys.version_info < (3, 11):  # noqa: UP036  any Python may be asked to run this
         print(f"Python {platform.python_version()} is too old: Accel needs 3.11 or newer. Set PYTHON=python3.11, say.")
         return 1
     VENV.mkdir(exist_ok=True)
     with (VENV / ".install-lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once: the second waits, then finds nothing to do
-        return install(light_only)
+        return install(light_only, options.compat)
 
 
-def install(light_only: bool) -> int:
+def install(light_only: bool, compat: bool) -> int:
     state = read_state()
     light, engines = light_fingerprint(), engines_fingerprint()
     light_done = state.get("light") == light and PYTHON.exists()
     reason = "left out by --light" if light_only else engines_impossible()
     engines_done = reason is not None or (light_done and state.get("engines") == engines)
-    if not (light_done and engines_done):
+    tests = fingerprint(SETUP / "compat.txt", words=(light,))
+    compat_done = not compat or state.get("compat") == tests
+    if not (light_done and engines_done and compat_done):
         started = time.monotonic()
         try:
             if not light_done:
                 install_light()
                 state["light"] = light
                 write_state(state)
+            if not compat_done:
+                pip("--no-deps", "-r", str(SETUP / "compat.txt"))
+                state["compat"] = tests
+                write_state(state)
             if not engines_done:
                 install_engines()
                 state["engines"] = engines
                 write_state(state)
         except subprocess.CalledProcessError as error:
-            if state.get("light") != light:
+            if state.get("light") != light or (compat and state.get("compat") != tests):
                 print(f"pip failed ({error.returncode}), its message is above. Is a package index reachable?")
                 return 1
             reason = "pip could not install it (its message is above); the next run tries again"

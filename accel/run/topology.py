@@ -15,6 +15,8 @@ class Topology:
     successors: Mapping[str, frozenset[str]]
     guards: frozenset[str] = frozenset()
     """Nodes declared to be guards: nothing past them is issued until they have let the run pass."""
+    cached: frozenset[str] = frozenset()
+    """Nodes whose result a cache may give: they may not run."""
     pauses_before: frozenset[str] = frozenset()
     pauses_after: frozenset[str] = frozenset()
 
@@ -66,6 +68,8 @@ class Control:
             return f"node {node!r} raised, interrupted or is a guard"
         if self.running.get(node, 0) > 0:
             return ""
+        if node in self._topology.cached:
+            return f"a cache may answer instead of node {node!r}"
         if certain_only and node not in self._certain:
             return f"node {node!r} may not run"
         if node not in self._topology.successors:

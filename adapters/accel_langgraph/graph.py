@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
+from langgraph.func import _TaskFunction  # guarded as well
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
@@ -75,7 +77,7 @@ class Acceleration:
         control = Control(
             self.topology
             if fresh
-            else Topology({**self.topology.successors, START: frozenset()}, self.topology.guards),
+            else replace(self.topology, successors={**self.topology.successors, START: frozenset()}),
             self.plan.barriers,
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
@@ -85,7 +87,7 @@ class Acceleration:
         def refers(component: Any) -> bool:
             if not references:
                 nodes = self.graph.nodes.values()
-                opened: tuple[type, ...] = (Runnable, Pregel, *{type(node) for node in nodes})
+                opened: tuple[type, ...] = (Runnable, Pregel, _TaskFunction, *{type(node) for node in nodes})
                 roots = [node.bound for node in nodes]
                 references.update(referenced(roots, is_component, lambda value: isinstance(value, opened)))
             return references.get(id(component)) is component
@@ -113,7 +115,10 @@ class Acceleration:
             holds=holds,
             references=refers,
         )
-        return Run(self.plan, self.settings, host, value)
+        run = Run(self.plan, self.settings, host, value)
+        if not fresh and not isinstance(self.graph, CompiledStateGraph):
+            run.silence()  # tasks that are done won't run again
+        return run
 
 
 def _names(given: Any, topology: Topology) -> Iterable[str]:
@@ -324,7 +329,7 @@ def topology_of(graph: Compiled) -> Topology:
     """Static edges and possible branches of a graph; unknown destinations count as anywhere."""
     builder = getattr(graph, "builder", None)
     if builder is None:
-        return Topology({})
+        return _functional(graph)
     names = frozenset(builder.nodes)
     anywhere = names | {END}
     successors: dict[str, set[str]] = {name: set() for name in (START, *names)}
@@ -339,7 +344,20 @@ def topology_of(graph: Compiled) -> Topology:
         if not successors[name]:
             successors[name].add(END)
     guards = frozenset(name for name, spec in builder.nodes.items() if (spec.metadata or {}).get("guard"))
-    return Topology({name: frozenset(ends) for name, ends in successors.items()}, guards)
+    cached = frozenset(
+        name
+        for name, node in graph.nodes.items()
+        if graph.cache is not None and (node.cache_policy or graph.cache_policy)
+    )
+    return Topology({name: frozenset(ends) for name, ends in successors.items()}, guards, cached)
+
+
+def _functional(graph: Compiled) -> Topology:
+    """An `@entrypoint` is one node. Of a graph that somebody put together of `Pregel`'s own parts nothing is known."""
+    names = frozenset(graph.nodes) - {START}
+    if graph.cache is not None or len(names) != 1:
+        return Topology({})
+    return Topology({START: names, **{name: frozenset({END}) for name in names}})
 
 
 # --- accelerate -----------------------------------------------------------------------------------------------------
@@ -358,15 +376,14 @@ def _wrap(graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset
 
 
 def accelerate_object(graph: Compiled, settings: Settings, plan: Plan | None, pure_nodes: Iterable[str]) -> Any:
-    """An accelerated copy of a compiled graph; the graph itself if it is accelerated already."""
+    """An accelerated copy of a compiled graph or entrypoint; itself if it is accelerated already."""
     if isinstance(graph, Accelerated):
         return graph
-    if not isinstance(graph, CompiledStateGraph):
-        raise TypeError(f"accelerate() takes a compiled StateGraph; {type(graph).__name__} is not supported yet")
-    unknown = [name for name in pure_nodes if name not in graph.builder.nodes]
+    nodes = sorted(set(graph.nodes) - {START})
+    unknown = [name for name in pure_nodes if name not in nodes]
     if unknown:
         raise ConfigurationError(
             f"pure_nodes names {unknown[0]!r}, which is not a node of this graph.",
-            f"Its nodes are: {', '.join(sorted(graph.builder.nodes))}.",
+            f"Its nodes are: {', '.join(nodes)}.",
         )
     return _wrap(graph, settings, plan or Plan(), frozenset(pure_nodes))

@@ -1,0 +1,246 @@
+"""A pytest plugin that runs tests of LangGraph graphs in three modes and compares what their graphs gave.
+
+    pytest -p accel_langgraph.testing.plugin --accel-differential path/to/tests
+
+- *plain*: unmodified. Its outcome is the test's.
+- *accelerated*: every graph that is compiled is accelerated, and learns as the test goes.
+- *forced*: the plans that the accelerated mode learnt are there from the first call on, every option is open, and tiny
+  random delays before early calls shuffle their completions.
+
+Each outermost call of a graph is logged: method, input, chunks, result or exception, with generated ids and times made
+equal. A test fails if it passes plain and not in another mode, or if the logs of the others aren't equal to the first.
+Chunks of nodes that run side by side come in any order: a log that differs in the order of chunks alone is counted as
+reordered, and fails only with `--accel-strict-order`.
+
+Tests in modules that say ``ACCEL_DIFFERENTIAL = True`` run so without the option. Graphs that were compiled before the
+test began (when its module was imported) stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from langgraph.func import entrypoint
+from langgraph.graph import StateGraph
+
+import accel
+from accel.learn.learner import learn
+from accel.learn.plan import Plan
+from accel.run import threads
+
+from .log import Entry, differences, logged
+from .normal import plain
+from .witness import watch
+
+UNMODIFIED = "unmodified"
+"""Without any of this, when only the outcomes are asked for."""
+MODES = ("plain", "accelerated", "forced")
+COUNTED = ("demanded", "issued", "retired", "wasted")
+
+counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+"""What this process has run, by mode."""
+
+
+class Trial:
+    """One test in one mode."""
+
+    def __init__(self, mode: str, learnt: list[tuple[list[str], Plan]], watched: bool) -> None:
+        """learnt: plans of the test's graphs in the order of their compilation, with the names of their nodes.
+        watched: every node asks a witness."""
+        self.mode = mode
+        self._watched = watched
+        self.log: list[Entry] = []
+        self.reports: list[pytest.TestReport] = []
+        self._learnt = learnt
+        self._graphs: list[Any] = []
+
+    @property
+    def outcome(self) -> str:
+        return next((report.outcome for report in self.reports if report.outcome != "passed"), "passed")
+
+    @contextmanager
+    def under_way(self, seed: str) -> Iterator[None]:
+        """Every graph that is compiled meanwhile is as this mode has it, and its calls are logged."""
+        with pytest.MonkeyPatch.context() as patched, chaos(seed) if self.mode == "forced" else nullcontext():
+            for cls, name in ((StateGraph, "compile"), (entrypoint, "__call__")) if self.mode != UNMODIFIED else ():
+                patched.setattr(cls, name, self._adopting(getattr(cls, name)))
+            yield
+
+    def _adopting(self, made: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **options: self._adopt(made(*args, **options))
+
+    def _adopt(self, graph: Any) -> Any:
+        number, names = len(self._graphs), sorted(graph.nodes)
+        if self._watched:
+            watch(graph)
+        if self.mode == "accelerated":
+            graph = accel.accelerate(graph)
+        elif self.mode == "forced":
+            known = self._learnt[number:][:1]
+            plan = known[0][1] if known and known[0][0] == names else None
+            graph = accel.accelerate(graph, plan=plan, speculate="likely", egress="inputs")
+        graph.__class__ = logged(type(graph), number, self.log, self._ended)
+        self._graphs.append(graph)
+        return graph
+
+    def _ended(self) -> None:
+        """A call of a graph has ended: let the learner catch up, so that the next one can gain."""
+        if self.mode in ("accelerated", "forced"):
+            accel.settle()
+
+    def learnt(self) -> list[tuple[list[str], Plan]]:
+        return [(sorted(graph.nodes), bold(graph.plan)) for graph in self._graphs]
+
+    def counted(self) -> Counter[str]:
+        self._ended()
+        total = Counter(tests=1, graphs=len(self._graphs), calls=len(self.log))
+        for graph in self._graphs if self.mode in ("accelerated", "forced") else ():
+            report = graph.report()
+            total.update({name: getattr(report, name) for name in COUNTED})
+        return total
+
+
+def bold(plan: Plan) -> Plan:
+    """A plan that takes what was seen for what always happens. One that knows something stays as it is."""
+    if plan.last is None or any(node.predictable for node in plan.learnt.nodes):
+        return plan
+    taken = Plan()
+    taken.follow(learn([plan.last, replace(plan.last, input="another")]))
+    taken.bindings, taken.barriers = plan.bindings, plan.barriers
+    return taken
+
+
+current = pytest.StashKey[Trial]()
+
+
+@contextmanager
+def chaos(seed: str) -> Iterator[None]:
+    """Tiny random delays before early calls."""
+    draw = random.Random(seed)
+    before = threads.before_call
+
+    def before_call() -> None:
+        if before is not None:
+            before()
+        time.sleep(draw.uniform(0.0, 0.002) if draw.random() < 0.5 else 0.0)
+
+    threads.before_call = before_call
+    try:
+        yield
+    finally:
+        threads.before_call = before
+
+
+# --- pytest's hooks
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("accel")
+    group.addoption("--accel-differential", action="store_true", help="run tests plain, accelerated and forced")
+    group.addoption("--accel-strict-order", action="store_true", help="the order of stream chunks must be equal, too")
+    group.addoption("--accel-witness", action="store_true", help="have every node ask a model: more calls to predict")
+    group.addoption("--accel-outcomes", metavar="FILE", help="append a line of JSON for each test and mode")
+
+
+def _says(item: pytest.Item, option: str, marker: str) -> bool:
+    return item.config.getoption(option, default=False) or getattr(getattr(item, "module", None), marker, False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run the test once in each mode."""
+    if _says(item, "--accel-differential", "ACCEL_DIFFERENTIAL"):
+        modes: tuple[str, ...] = MODES
+    elif item.config.getoption("--accel-outcomes", default=None):
+        modes = (UNMODIFIED,)
+    else:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    plain_trial: Trial | None = None
+    learnt: list[tuple[list[str], Plan]] = []
+    for mode in modes:
+        trial = item.stash[current] = Trial(mode, learnt, item.config.getoption("--accel-witness", default=False))
+        if plain_trial is not None:
+            item._initrequest()  # type: ignore[attr-defined]  # as plugins that rerun tests do; pytest has no other way
+        # Fixtures of wider scope stay until the last mode: to pytest, the test's parent comes next.
+        following: Any = nextitem if mode == modes[-1] else item.parent
+        with trial.under_way(item.nodeid):
+            trial.reports = runtestprotocol(item, log=False, nextitem=following)
+        counted = trial.counted()
+        _judge(item, trial, plain_trial, counted)
+        if mode == "plain":
+            plain_trial = trial
+        elif mode == "accelerated":
+            learnt = trial.learnt()
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _judge(item: pytest.Item, trial: Trial, first: Trial | None, counted: Counter[str]) -> None:
+    """Report the first trial as it is, of others what differs from it. A test that fails plain shows nothing more."""
+    found: list[str] = []
+    lost = first is None or (first.outcome == "passed" != trial.outcome)
+    if first is not None:
+        accel.uninstall()
+        in_order = _says(item, "--accel-strict-order", "ACCEL_STRICT_ORDER")
+        if first.outcome == "passed":
+            found = differences(trial.log, first.log, in_order=in_order, mode=trial.mode)
+        if not found and first.outcome == "passed":
+            pairs = zip(trial.log, first.log, strict=True)
+            counted["reordered"] = sum(not mine.matches(theirs, in_order=True) for mine, theirs in pairs)
+        counted["mismatches"] = bool(found) or lost
+    counts[trial.mode].update(counted)
+    _write(item, trial, found, counted)
+    for report in trial.reports if lost else ():
+        report.sections.append(("mode", trial.mode))
+        item.ihook.pytest_runtest_logreport(report=report)
+    if found and not lost:
+        item.ihook.pytest_runtest_logreport(report=_unequal(item, trial.mode, found))
+
+
+def _unequal(item: pytest.Item, mode: str, found: list[str]) -> pytest.TestReport:
+    text = f"{mode}: not as the plain graph:\n" + "\n".join(found)
+    return pytest.TestReport(item.nodeid, item.location, dict(item.keywords), "failed", text, "call")
+
+
+def _write(item: pytest.Item, trial: Trial, found: list[str], counted: Counter[str]) -> None:
+    path = item.config.getoption("--accel-outcomes", default=None)
+    if path:
+        worker = getattr(item.config, "workerinput", {}).get("workerid", "")  # several write under pytest-xdist
+        line = {
+            "test": item.nodeid, "mode": trial.mode, "outcome": trial.outcome, "differences": found,
+            "counts": dict(counted),
+        }  # fmt: skip
+        with Path(f"{path}{'.' if worker else ''}{worker}").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture
+def accel_mode(request: pytest.FixtureRequest) -> str:
+    """In which mode the test runs."""
+    return request.node.stash[current].mode if current in request.node.stash else "plain"
+
+
+@pytest.fixture
+def compared(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """For tests written for this plugin: whatever else must be equal in all modes."""
+    log = request.node.stash[current].log
+    return lambda *values: log.append(Entry(-1, "compared", plain(values)))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for mode, total in counts.items():
+        if total:
+            names = ("tests", "graphs", "calls", *COUNTED, "reordered", "mismatches")
+            shown = ", ".join(f"{total[name]:,} {name}" for name in names if mode != "plain" or name in names[:3])
+            terminalreporter.write_line(f"differential, {mode}: {shown}")

@@ -1,0 +1,105 @@
+"""What the adapters take from the frameworks beyond their public interfaces. One that changes fails here first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph._internal._runnable import RunnableCallable
+from langgraph.func import _TaskFunction, entrypoint, task
+from langgraph.graph import START, StateGraph
+from langgraph.pregel import Pregel
+from langgraph.pregel._read import PregelNode
+from typing_extensions import TypedDict
+
+
+class State(TypedDict):
+    topic: str
+
+
+def compiled() -> Any:
+    graph = StateGraph(State)
+    graph.add_node("ask", lambda state: {"topic": "b"})
+    graph.add_edge(START, "ask")
+    return graph.compile()
+
+
+def test_a_node_s_runnable_is_made_once_and_kept() -> None:
+    """`_observed` puts its own in the place of it."""
+    assert isinstance(vars(PregelNode)["node"], cached_property)
+    node = compiled().nodes["ask"]
+    assert node.node is node.node is vars(node)["node"]
+    assert isinstance(node.node.steps[0], RunnableCallable)
+    assert callable(node.node.steps[0].func) and not node.node.steps[0].func_accepts
+
+
+def test_a_graph_tells_its_edges() -> None:
+    """`topology_of` reads them."""
+    builder = compiled().builder
+    assert builder._all_edges == {(START, "ask"), ("ask", "__end__")} or builder._all_edges == {(START, "ask")}
+    assert builder.branches == {} and builder.nodes["ask"].ends in ((), None)
+
+
+def test_an_entrypoint_is_a_graph_of_one_node() -> None:
+    @task
+    def one(value: str) -> str:
+        return value
+
+    @entrypoint()
+    def main(value: str) -> str:
+        return one(value).result()
+
+    assert isinstance(main, Pregel) and set(main.nodes) == {"main"}
+    assert isinstance(one, _TaskFunction) and one.func("x") == "x"
+    assert main.invoke("x") == "x"
+
+
+def test_the_configuration_of_a_run_is_in_a_variable() -> None:
+    seen = []
+    graph = StateGraph(State)
+    graph.add_node("ask", lambda state: seen.append(var_child_runnable_config.get()))
+    graph.add_edge(START, "ask")
+    graph.compile().invoke({"topic": "a"}, {"configurable": {"tenant": "x"}})
+    assert seen[0]["configurable"]["tenant"] == "x"
+
+
+TWICE = """
+import pytest
+
+ACCEL_DIFFERENTIAL = True
+made = []
+
+@pytest.fixture(scope="module")
+def wide():
+    made.append("module")
+
+@pytest.fixture
+def narrow(wide, accel_mode):
+    made.append(accel_mode)
+
+def test_it(narrow, compared):
+    compared(1)
+
+def test_after(wide):
+    assert made == ["module", "plain", "accelerated", "forced"]
+
+def test_unequal(compared, accel_mode):
+    compared(accel_mode == "forced")
+
+def test_fails_only_accelerated(accel_mode):
+    assert accel_mode != "accelerated"
+"""
+
+
+def test_pytest_runs_a_test_again(tmp_path: Path) -> None:
+    """In three modes (`accel_langgraph.testing.plugin`); fixtures of the module live on, those of the test do not."""
+    (tmp_path / "test_twice.py").write_text(TWICE)
+    (tmp_path / "pytest.ini").write_text("[pytest]")
+    command = [sys.executable, "-m", "pytest", "-p", "accel_langgraph.testing.plugin", "-q", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "4 passed" in ran.stdout and "2 failed" in ran.stdout, ran.stdout
+    assert "forced: not as the plain graph" in ran.stdout
