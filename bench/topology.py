@@ -357,7 +357,7 @@ def run(mixes: Sequence[str], options: argparse.Namespace) -> int:
             progress.remove_task(bar)
             console.print(table(mix, found[mix]), verdict(found[mix])[1], "", sep="\n")
     options.out.mkdir(parents=True, exist_ok=True)
-    record = options.out / "records.json"
+    record = options.out / "topology.json"
     circumstances = {"machine": machine_name(), "took_s": round(time.perf_counter() - began, 1)}
     record.write_text(json.dumps({**circumstances, **as_json(found, options)}), encoding="utf-8")
     console.print(f"raw records are in {record}")

@@ -127,8 +127,15 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
                 await chunks.aclose()
             ended()
 
+    def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = base.copy(self, *args, **kwargs)
+        if not issubclass(type(made), kind):
+            made.__class__ = logged(type(made), number, log, ended)
+        return made
+
     methods = dict(zip(METHODS, (invoke, ainvoke, stream, astream), strict=True))
-    return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__qualname__": kind.__qualname__})
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return type(kind.__name__, (kind,), {**methods, **names, "copy": copy})
 
 
 def _is_ours(chunks: Any, advance: str) -> bool:
