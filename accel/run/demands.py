@@ -232,10 +232,10 @@ async def _adelivered(
 
 def _partial_twin(run: Run, call: Call) -> Method | None:
     """The streaming method to serve this demand with, where somebody waits for parts of the answer."""
-    graph, record = run.graph, call.record
-    if run.quiet or graph is None or record is None or call.method.kind not in ("sync", "async"):
+    record = call.record
+    if run.quiet or record is None or call.method.kind not in ("sync", "async"):
         return None
-    if not any(node.needs_partial for node in graph.by_site.get(record.site, ())):
+    if not any(node.needs_partial for node in run.graph.by_site.get(record.site, ())):
         return None
     return early.streaming_twin(run, call.method, call.component)
 

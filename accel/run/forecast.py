@@ -97,6 +97,8 @@ class Forecast:
                 self.advance({place[0]})
         if call.over:
             self.finished(call)
+        elif call.text:
+            self.grown(call)  # it may have begun before this forecast was there
         self.advance(set())
 
     def finished(self, call: Call) -> None:

@@ -29,8 +29,7 @@ def run_name() -> str:
 def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
     """As deep as the node that predicts calls of this site, and as the call it is part of, if it is: that one waits for
     it."""
-    graph = run.graph or run.plan.graph
-    depth = max((node.depth for node in graph.by_site.get(site, ())), default=0)
+    depth = max((node.depth for node in run.graph.by_site.get(site, ())), default=0)
     if outer is not None:
         depth = max(depth, outer.priority.depth)
     return Priority(0, run.name, run.trace.started_s, depth)

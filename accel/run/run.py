@@ -50,12 +50,14 @@ class Run:
         self.name = priorities.run_name()
         self.counts = Counts()
         self.closed = False
-        self.quiet = settings.speculate == "off"
-        """No more early calls in this run: something raised or was retried."""
+        self.quiet = settings.speculate == "off" or not intercept.enabled
+        """No more early calls in this run: something raised or was retried, or (after `uninstall`) nothing could retire
+        them."""
         self.entry = contextvars.copy_context()
         self.ambient: Ambient = (user_vars(self.entry), host.config())
         self.ledger = Ledger()
-        self.graph: Graph | None = None
+        self.graph: Graph = plan.graph
+        """The e-graph the run follows; from its first moment on: the program's first call comes at once."""
         self.learnt_here = False
         self.forecast: Forecast | None = None
         self.announced: list[Announced] = []
@@ -113,7 +115,7 @@ class Run:
 
     def _tell(self, event: Callable[[Forecast], None]) -> None:
         """Let the forecast know, on its own thread."""
-        if self.graph is not None or self.forecast is not None or self.plan.graph.nodes:
+        if self.graph.nodes or self.forecast is not None:
             issuer.post(lambda: self._heard(event))
 
     def _heard(self, event: Callable[[Forecast], None]) -> None:

@@ -24,13 +24,12 @@ def micro_batches(inner: Any) -> MicroBatches | None:
     if here is None or here.early or here.call is None or here.call.record is None:
         return None
     run, method, site = here.run, here.call.method, here.call.record.site
-    graph = run.graph or run.plan.graph  # a run that has only just begun may not have adopted it
     facts = facts_of(inner)
     if run.quiet or run.closed or not (facts.elementwise and facts.pure) or not _is_measured(inner):
         return None
-    for node in graph.by_site.get(site, ()):
+    for node in run.graph.by_site.get(site, ()):
         if node.pipelined and node.op.name == method.op:
-            first = graph.by_name[node.begins_with]
+            first = run.graph.by_name[node.begins_with]
             under_way = 1 if run.host.max_concurrency is not None else min(first.under_way, facts.concurrency or 1)
             return MicroBatches(first.batch_tokens, under_way)
     return None

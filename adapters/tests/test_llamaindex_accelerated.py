@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 import accel
 from accel.errors import ConfigurationError
 
+from . import llamaindex_programs
 from .llamaindex_programs import EVENTS, QUESTIONS, BatchedLetters, Letters, Program, Scribe, Told
 
 MODES = ("compact", "refine", "tree_summarize", "accumulate", "compact_accumulate", "simple_summarize")
@@ -108,6 +110,33 @@ def test_a_fusion_retriever_alone() -> None:
         ]
         assert accel.settle()
     assert fast.report().retired > 0
+
+
+def test_queries_are_embedded_while_the_list_is_still_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where writing the list is the first thing a program does, before the issuer has begun with the run."""
+    program = Program("compact", fusion=4)
+    fast = accel.accelerate(program.engine.retriever)
+    for question in QUESTIONS[:3]:
+        fast.retrieve(question)
+        assert accel.settle()
+    first_embedded, came = threading.Event(), []
+    parts, pairs = Scribe._parts, llamaindex_programs._pairs
+
+    def hesitant(self: Scribe, prompt: str) -> Any:
+        for part in parts(self, prompt):
+            yield part
+            if part.text.count("\n") == 1 and not came:
+                came.append(first_embedded.wait(30))  # the second line has begun: the first is complete
+
+    def noticed(text: str) -> list[float]:
+        if text.endswith("north"):  # as the first line does
+            first_embedded.set()
+        return pairs(text)
+
+    monkeypatch.setattr(Scribe, "_parts", hesitant)
+    monkeypatch.setattr(llamaindex_programs, "_pairs", noticed)
+    fast.retrieve(QUESTIONS[3])
+    assert came == [True]
 
 
 # --- ingestion

@@ -210,7 +210,7 @@ def _judge(item: pytest.Item, trial: Trial, first: Trial | None, counted: Counte
 
 def _unequal(item: pytest.Item, mode: str, found: list[str]) -> pytest.TestReport:
     text = f"{mode}: not as the plain graph:\n" + "\n".join(found)
-    keywords = dict.fromkeys(item.keywords, 1)
+    keywords: Any = dict.fromkeys(item.keywords, 1)
     return pytest.TestReport(item.nodeid, item.location, keywords, "failed", text, "call")
 
 
