@@ -89,7 +89,7 @@ LISTED: dict[str, Facts] = {
 _by_class: dict[type, Facts] = {}
 _by_object: dict[int, tuple[Any, Facts]] = {}
 _scanned: weakref.WeakKeyDictionary[type, Facts] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def register(component: Any, **facts: Any) -> Any:

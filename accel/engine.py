@@ -33,7 +33,7 @@ class CancelToken:
     """Lets one thread abort a call that runs in another. Thread-safe; cancelling twice is cancelling once."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._next_key = 0
         self._cancelled = False
@@ -86,7 +86,7 @@ class Priority:
         self.run = run
         self.arrived_s = arrived_s
         self.depth = depth
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._callbacks: list[Callable[[], None]] = []
 
     @property

@@ -120,7 +120,7 @@ class _Patch:
 
 
 _installed: dict[tuple[type, str], _Patch] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 _epochs: defaultdict[object, int] = defaultdict(int)
 
 

@@ -62,7 +62,7 @@ class Plan:
         self._widest: Counter[tuple[str, str]] = Counter()
         self._hopeless: Counter[str] = Counter()
         """By call site: attempts to learn it inside a run that taught nothing."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._unexplained = 0
         """Runs since the last relearn that the graph didn't fully explain."""
         self._in_vain = 0

@@ -21,7 +21,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._seen: defaultdict[Hashable, list[str]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, endpoint: Hashable, tree: Tree) -> None:
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool)]

@@ -16,7 +16,7 @@ class Gate:
     """One live component. The program's own calls are counted but never limited among themselves."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._inside = 0
         self._early: set[Call] = set()
 
@@ -50,7 +50,7 @@ class Gate:
 
 
 _gates: dict[int, tuple[Any, Gate]] = {}
-_gates_lock = threading.Lock()
+_gates_lock = threading.RLock()
 
 
 def gate_of(component: Any) -> Gate:

@@ -31,7 +31,7 @@ from .egress import Ledger, endpoint_key
 from .forecast import Forecast
 from .gates import gate_of
 from .settings import Bound, Counts, Host, Settings
-from .threads import issuer
+from .threads import collecting, issuer
 
 if TYPE_CHECKING:
     from ..learn.plan import Plan
@@ -161,6 +161,12 @@ class Run:
 
     def finish(self, completed: bool) -> None:
         """The run ended, raised, was interrupted or abandoned: nothing early is left running."""
+        if collecting():
+            issuer.post(lambda: self._finish(completed))
+        else:
+            self._finish(completed)
+
+    def _finish(self, completed: bool) -> None:
         with self._lock:
             if self.closed:
                 return

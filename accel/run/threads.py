@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import queue
 import threading
@@ -16,7 +17,7 @@ before_call: Callable[[], None] | None = None
 
 _IDLE_S = 30.0
 _idle: list[queue.SimpleQueue[Callable[[], None]]] = []
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def spawn(work: Callable[[], None]) -> None:
@@ -56,7 +57,7 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._name = name
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._start = threading.Lock()
+        self._start = threading.RLock()
         self._thread: threading.Thread | None = None
         self.faults = 0
         """Defects of Accel's own: counted, logged, and never the program's problem (invariant 9)."""
@@ -105,6 +106,21 @@ class Worker:
         done = threading.Event()
         self.post(done.set)
         return done.wait(timeout_s)
+
+
+_here = threading.local()
+
+
+def _note_collection(phase: str, info: dict[str, int]) -> None:
+    _here.collecting = phase == "start"
+
+
+gc.callbacks.append(_note_collection)
+
+
+def collecting() -> bool:
+    """Whether the garbage collector called us, in the middle of anything, locks of ours held included."""
+    return getattr(_here, "collecting", False)
 
 
 issuer = Worker("accel-issuer")

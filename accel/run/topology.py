@@ -17,6 +17,8 @@ class Topology:
     """Nodes declared to be guards: nothing past them is issued until they have let the run pass."""
     cached: frozenset[str] = frozenset()
     """Nodes whose result a cache may give: they may not run."""
+    caching: frozenset[str] = frozenset()
+    """Nodes with caches inside, which may answer for any part of them."""
     pauses_before: frozenset[str] = frozenset()
     pauses_after: frozenset[str] = frozenset()
 
@@ -66,6 +68,8 @@ class Control:
             return ""
         if node in self._barriers:
             return f"node {node!r} raised, interrupted or is a guard"
+        if node in self._topology.caching:
+            return f"a cache may answer inside node {node!r}"
         if self.running.get(node, 0) > 0:
             return ""
         if node in self._topology.cached:

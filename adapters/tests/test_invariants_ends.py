@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import accel
-from accel import accelerate
+from accel import accelerate, intercept
 from accel.run.call import Call
 from accel.run.run import Run
 from adapters.tests.core_fakes import (
@@ -221,6 +222,30 @@ async def test_a_cancelled_run_leaves_nothing_outstanding() -> None:
     gate.set()
     await asyncio.to_thread(world.wait, lambda: world.inside["chat"] == 0)
     assert fast.report().wasted == 2
+
+
+def test_an_abandoned_stream_may_be_collected_at_any_moment() -> None:
+    """The collector runs in the middle of anything, locks of Accel's own held included."""
+    world = World()
+    fast = ready(world, Chat(world))
+    finished = fast.plan.runs
+    parts = fast.stream({"q": TOPIC})
+    next(parts)
+    runs_lock = parts.gi_frame.f_locals["run"]._lock
+    around: list[Any] = [parts]
+    around.append(around)
+    del parts, around
+    done = threading.Event()
+
+    def collect() -> None:
+        with intercept._lock, fast.plan._lock:
+            gc.collect()
+        done.set()
+
+    with runs_lock:  # as another thread may, on its way to a lock that the collector's thread holds
+        threading.Thread(target=collect, daemon=True).start()
+        assert done.wait(30), "a deadlock"
+    assert accel.settle() and fast.plan.runs == finished + 1
 
 
 def test_a_hung_early_call_delays_neither_return_nor_interpreter_exit(tmp_path: Path) -> None:
