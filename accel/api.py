@@ -33,8 +33,9 @@ def accelerate(
 ) -> T:
     """The same kind of object, with the same results, sooner.
 
-    `obj`: a compiled LangGraph graph, or a query engine, retriever, ingestion pipeline or vector store index of
-    LlamaIndex; it is not changed. Of a vector store index also the class, whose instances are then built faster.
+    `obj`: a compiled LangGraph graph, an `@entrypoint`, a chain of LangChain's runnables, or a query engine, retriever,
+    ingestion pipeline or vector store index of LlamaIndex; it is not changed. Of a vector store index also the class,
+    whose instances are then built faster.
     `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, "likely" also
     what usually happens, "off" only records. `egress`: "known" sends a value early to a remote endpoint only if that
     endpoint has it already, "inputs" lifts that.
@@ -50,9 +51,10 @@ def accelerate(
     framework = _framework_of(obj)
     if framework is None:
         raise TypeError(
-            "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()) or one of LlamaIndex's query "
-            f"engines, retrievers, ingestion pipelines and vector store indexes, not {type(obj).__name__}: "
-            f"{_short(obj)}. For their support: pip install 'accelgraph[langgraph]' or 'accelgraph[llamaindex]'"
+            "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), a LangChain chain, or one of "
+            "LlamaIndex's query engines, retrievers, ingestion pipelines and vector store indexes, not "
+            f"{type(obj).__name__}: {_short(obj)}. For their support: pip install 'accelgraph[langgraph]' or "
+            "'accelgraph[llamaindex]'"
         )
     try:
         adapter = import_module(framework.adapter)
@@ -85,7 +87,7 @@ _FRAMEWORKS = (
         "langgraph",
         "accel_langgraph.graph",
         "accel_langgraph.components",
-        (("langgraph.pregel", "Pregel"),),
+        (("langgraph.pregel", "Pregel"), ("langchain_core.runnables", "Runnable")),
     ),
     _Framework(
         "LlamaIndex",

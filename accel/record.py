@@ -105,6 +105,8 @@ _user_code: dict[CodeType, str | None] = {}
 _FRAMES = 6
 _BOUNDARIES = (
     "/langgraph/_internal/_runnable.py",
+    "/accel_langgraph/chains.py",
+    "/accel_langgraph/hosts.py",
     "/accel_llamaindex/accelerated.py",
     "/asyncio/events.py",
     "/asyncio/base_events.py",

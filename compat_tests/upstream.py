@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = Path(__file__).parent / "README.md"
 SUITES = ("langgraph", "langgraph-prebuilt")
 BEGIN, END = "<!-- upstream: begin -->", "<!-- upstream: end -->"
+TIMEOUT_S = 120
 MOST = 40
 """Tests that are listed by name."""
 console = Console(width=None if sys.stdout.isatty() else 120)
@@ -76,8 +77,9 @@ def run(suite: str, folder: Path, wanted: list[str], processes: int) -> Result:
             old.unlink()
         console.print(f"{suite} {result.version}: {name}")
         command = [sys.executable, "-m", "pytest", "tests", "-p", "accel_langgraph.testing.plugin", "-q", "--no-header"]
-        command += ["-p", "no:cacheprovider", "-n", str(processes), "--accel-outcomes", str(lines), *options, *wanted]
-        environment = {**os.environ, "NO_DOCKER": "true", "LANGSMITH_TRACING": "false"}
+        command += ["-p", "compat_tests.collecting", "-p", "no:cacheprovider", "--timeout", str(TIMEOUT_S)]
+        command += ["-n", str(processes), "--accel-outcomes", str(lines), *options, *wanted]
+        environment = {**os.environ, "NO_DOCKER": "true", "LANGSMITH_TRACING": "false", "PYTHONPATH": str(ROOT)}
         with (folder / f"{suite}-{name}.log").open("w") as log:
             subprocess.run(command, cwd=place, env=environment, stdout=log, stderr=subprocess.STDOUT, check=False)
         read(result, sorted(folder.glob(f"{lines.name}*")))

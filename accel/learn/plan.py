@@ -44,6 +44,8 @@ class Plan:
         self.learnt = Graph()
         """The p-graph it was rewritten from."""
         self.bindings: dict[str, tuple[Any, Method]] = {}
+        self.methods: dict[tuple[str, bool], Method] = {}
+        """By call site and whether somebody listened to tokens (then frameworks stream): the method it last called."""
         self.barriers: set[str] = set()
         """Framework nodes that ever raised or interrupted."""
         self.topology: Topology | None = None
@@ -122,7 +124,7 @@ class Plan:
 
     def _learn_from(self, run: Run) -> None:
         trace = run.trace
-        self._note_facts(trace)
+        self._note_facts(run)
         self.last = trace
         if run.forecast is not None:
             self.reasons |= run.forecast.reasons
@@ -143,20 +145,23 @@ class Plan:
         self._unexplained = 0
         self._in_vain = self._in_vain + 1 if self.learnt.nodes == before.nodes else 0
 
-    def _note_facts(self, trace: Trace) -> None:
+    def _note_facts(self, run: Run) -> None:
         from ..intercept import METHODS
 
+        trace = run.trace
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
         for call in trace.calls:
             if call.composite:
                 self._composites.add(call.site)
-            self.bindings[call.site] = (call.component, METHODS[(call.family, call.method)])
+            method = METHODS[(call.family, call.method)]
+            self.bindings[call.site] = (call.component, method)
+            self.methods[call.site, run.host.streaming] = method
 
     def _learn_within(self, run: Run, site: str) -> None:
         if run.closed or len(run.trace.calls) > MAX_CALLS:
             return
-        self._note_facts(run.trace)
+        self._note_facts(run)
         graph = self._rewritten(learn(list(self._traces), running=_so_far(run.trace)))
         if any(node.confidence in ("looped", "verified") for node in graph.by_site.get(site, ())):
             run.adopt(graph, learnt_here=True)

@@ -31,6 +31,7 @@ def _at_site(run: Run, node: Node) -> Bound | None:
         if known is None:
             return None
         component, method = known
+        method = run.plan.methods.get((node.site, run.host.streaming), method)
     identity = identity_of(component, method.by_object)
     if used is None and not run.host.references(component):
         if not any(

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tracers._streaming import _StreamingCallbackHandler
+from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
 from langgraph.func import _TaskFunction  # guarded as well
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
+from langsmith._internal import _context
 
 from accel.errors import AccelError, ConfigurationError
 from accel.insight import Insight
@@ -32,19 +37,11 @@ from accel.run.settings import Host, Settings
 from accel.run.topology import END, START, Control, Topology
 from accel.values import freeze, snapshot
 
+from .chains import accelerate_chain
 from .components import holds, install_all, is_component
 
-FRAMEWORK_VARS.update(
-    {
-        "child_runnable_config",
-        "tracing_callback_v2",
-        "run_collector",
-        "langsmith_tracing_context",
-        "_parent_run_tree",
-        "_tracing_context",
-        "tool_call_writer",
-    }
-)
+FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
+FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
 _COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _OWN = frozenset({"_accel"})
 Compiled = Pregel[Any, Any, Any, Any]
@@ -70,10 +67,12 @@ class Acceleration:
         """The handle of a new run."""
         install_all()
         given: Mapping[str, Any] = {**(fast.config or {}), **(config or {})}
-        configurable = {**((fast.config or {}).get("configurable") or {}), **((config or {}).get("configurable") or {})}
+        configurable: dict[str, Any] = {}
+        for layer in (var_child_runnable_config.get(), fast.config, config):
+            configurable |= (layer or {}).get("configurable") or {}
         first = _user_config({"configurable": configurable})
-        modes = options.get("stream_mode")
-        fresh = value is not None and not isinstance(value, Command)
+        resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
+        fresh = value is not None and not isinstance(value, Command) and not resumes
         control = Control(
             self.topology
             if fresh
@@ -108,17 +107,25 @@ class Acceleration:
         host = Host(
             control=control,
             config=config_now,
-            streaming="messages" in ([modes] if isinstance(modes, str) else modes or ()),
+            streaming=_listened(options.get("stream_mode"), given.get("callbacks")),
             max_concurrency=given.get("max_concurrency"),
             loop=loop_here(),
             set_config=set_config,
             holds=holds,
             references=refers,
         )
-        run = Run(self.plan, self.settings, host, value)
+        run = Run(self.plan, self.settings, host, None if resumes else value)
         if not fresh and not isinstance(self.graph, CompiledStateGraph):
             run.silence()  # tasks that are done won't run again
         return run
+
+
+def _listened(modes: Any, callbacks: Any) -> bool:
+    """Whether somebody listens to tokens: then LangChain streams where a program invokes."""
+    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks or ()
+    return "messages" in ([modes] if isinstance(modes, str) else modes or ()) or any(
+        isinstance(handler, _StreamingCallbackHandler) for handler in handlers
+    )
 
 
 def _names(given: Any, topology: Topology) -> Iterable[str]:
@@ -343,21 +350,41 @@ def topology_of(graph: Compiled) -> Topology:
             successors[name] |= set(spec.ends)
         if not successors[name]:
             successors[name].add(END)
-    guards = frozenset(name for name, spec in builder.nodes.items() if (spec.metadata or {}).get("guard"))
-    cached = frozenset(
-        name
-        for name, node in graph.nodes.items()
-        if graph.cache is not None and (node.cache_policy or graph.cache_policy)
+    guards = {name for name, node in graph.nodes.items() if any(map(_declared_guards, _graphs_in(node)))}
+    caching = {name for name, node in graph.nodes.items() if any(map(_cached, _graphs_in(node)))}
+    return Topology(
+        {name: frozenset(ends) for name, ends in successors.items()},
+        guards=_declared_guards(graph) | guards,
+        cached=_cached(graph),
+        caching=frozenset(caching),
     )
-    return Topology({name: frozenset(ends) for name, ends in successors.items()}, guards, cached)
 
 
 def _functional(graph: Compiled) -> Topology:
     """An `@entrypoint` is one node. Of a graph that somebody put together of `Pregel`'s own parts nothing is known."""
     names = frozenset(graph.nodes) - {START}
     if graph.cache is not None or len(names) != 1:
-        return Topology({})
+        return Topology({}, caching=names if graph.cache is not None else frozenset())
     return Topology({START: names, **{name: frozenset({END}) for name in names}})
+
+
+def _graphs_in(node: Any) -> Iterator[Compiled]:
+    """The graphs that a node runs, and those inside them."""
+    for graph in node.subgraphs:
+        if isinstance(graph, Pregel):
+            yield graph
+            for inner in graph.nodes.values():
+                yield from _graphs_in(inner)
+
+
+def _declared_guards(graph: Compiled) -> frozenset[str]:
+    specs = graph.builder.nodes.items() if isinstance(graph, CompiledStateGraph) else ()
+    return frozenset(name for name, spec in specs if (spec.metadata or {}).get("guard"))
+
+
+def _cached(graph: Compiled) -> frozenset[str]:
+    """Nodes with a cache policy, also where the graph itself has no cache: it may get that of a graph around it."""
+    return frozenset(name for name, node in graph.nodes.items() if node.cache_policy or graph.cache_policy)
 
 
 # --- accelerate -----------------------------------------------------------------------------------------------------
@@ -376,9 +403,11 @@ def _wrap(graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset
 
 
 def accelerate_object(graph: Compiled, settings: Settings, plan: Plan | None, pure_nodes: Iterable[str]) -> Any:
-    """An accelerated copy of a compiled graph or entrypoint; itself if it is accelerated already."""
+    """An accelerated copy of a compiled graph, an entrypoint or a chain; itself if it is accelerated already."""
     if isinstance(graph, Accelerated):
         return graph
+    if not isinstance(graph, Pregel):
+        return accelerate_chain(graph, settings, plan, tuple(pure_nodes))
     nodes = sorted(set(graph.nodes) - {START})
     unknown = [name for name in pure_nodes if name not in nodes]
     if unknown:

@@ -23,9 +23,9 @@ def test_other_things_are_refused_with_what_is_accepted() -> None:
     with pytest.raises(TypeError) as caught:
         accelerate(42)
     assert str(caught.value) == (
-        "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()) or one of LlamaIndex's query "
-        "engines, retrievers, ingestion pipelines and vector store indexes, not int: 42. For their support: "
-        "pip install 'accelgraph[langgraph]' or 'accelgraph[llamaindex]'"
+        "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), a LangChain chain, or one of "
+        "LlamaIndex's query engines, retrievers, ingestion pipelines and vector store indexes, not int: 42. For their "
+        "support: pip install 'accelgraph[langgraph]' or 'accelgraph[llamaindex]'"
     )
     with pytest.raises(TypeError, match="not StateGraph"):
         accelerate(three(World(), Chat(World())).builder)

@@ -1,0 +1,129 @@
+"""`accelerate` for chains without a graph: LangChain's sequences, parallels, lambdas, branches, fallbacks, retries.
+
+A copy of a subclass of the same name opens a run around each call; all else is the class's own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.pregel import Pregel
+
+from accel.errors import ConfigurationError
+from accel.insight import Insight
+from accel.intercept import Scope, enable, scope
+from accel.learn.plan import Plan
+from accel.run.run import Run
+from accel.run.settings import Settings
+from accel.run.topology import Control, Topology
+
+from .components import install_all, is_component
+from .hosts import astreamed, configurable_of, host_of, streamed
+
+_PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+_MODULE = "langchain_core.runnables."
+
+
+class Acceleration:
+    """What an accelerated chain carries: the chain it was made from, its plan and settings."""
+
+    def __init__(self, chain: Runnable[Any, Any], settings: Settings, plan: Plan) -> None:
+        self.chain = chain
+        self.settings = settings
+        self.plan = plan
+
+    def begin(self, value: Any, config: RunnableConfig | None) -> Run:
+        """The handle of a new run."""
+        install_all()
+        given = {**(getattr(self.chain, "config", None) or {}), **(config or {})}
+        control = Control(Topology({}), self.plan.barriers, (), ())
+        host = host_of(given, configurable_of(given), control, [self.chain], (Runnable, Pregel))
+        return Run(self.plan, self.settings, host, value)
+
+
+class AcceleratedChain(Insight):
+    """Mixed in front of the chain's own class."""
+
+    __slots__ = ()
+    _accel: Acceleration
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        inner: Callable[..., Any] = super().invoke  # type: ignore[misc]
+        if scope.get() is not None:
+            return inner(input, config, **options)
+        run = self._accel.begin(input, config)
+        token, completed = scope.set(Scope(run)), False
+        try:
+            result = inner(input, config, **options)
+            completed = True
+            return result
+        finally:
+            scope.reset(token)
+            run.finish(completed)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        inner: Callable[..., Any] = super().ainvoke  # type: ignore[misc]
+        if scope.get() is not None:
+            return await inner(input, config, **options)
+        run = self._accel.begin(input, config)
+        token, completed = scope.set(Scope(run)), False
+        try:
+            result = await inner(input, config, **options)
+            completed = True
+            return result
+        finally:
+            scope.reset(token)
+            run.finish(completed)
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        inner: Callable[..., Iterator[Any]] = super().stream  # type: ignore[misc]
+        if scope.get() is not None:
+            yield from inner(input, config, **options)
+        else:
+            yield from streamed(self._accel.begin(input, config), lambda: inner(input, config, **options))
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+        inner: Callable[..., AsyncIterator[Any]] = super().astream  # type: ignore[misc]
+        if scope.get() is not None:
+            parts = inner(input, config, **options)
+        else:
+            parts = astreamed(self._accel.begin(input, config), lambda: inner(input, config, **options))
+        async for part in parts:
+            yield part
+
+    def _run_once(self, value: Any, **options: Any) -> Any:
+        return self.invoke(value, **options)
+
+
+def is_chain(obj: Any) -> bool:
+    return isinstance(obj, Runnable) and type(obj).__module__.startswith(_MODULE) and not is_component(obj)
+
+
+def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nodes: tuple[str, ...]) -> Any:
+    """An accelerated copy of a chain; itself if it is accelerated already."""
+    if isinstance(chain, AcceleratedChain):
+        return chain
+    if not is_chain(chain):
+        name = chain.__name__ if isinstance(chain, type) else type(chain).__name__
+        raise TypeError(
+            f"accelerate() takes a chain of LangChain's runnables, not {name}: a model, prompt, parser or tool by "
+            "itself has nothing to issue early"
+        )
+    if pure_nodes:
+        raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
+    cls: Any = type(chain)
+    same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), same)
+    # On the class, which is this object's own: fields of pydantic models must stay as they are.
+    type.__setattr__(fast_class, "_accel", Acceleration(chain, settings, plan or Plan()))
+    fast: Any = object.__new__(fast_class)
+    fast.__dict__.update(chain.__dict__)
+    for name in _PYDANTIC_STATE:
+        if hasattr(chain, name):
+            object.__setattr__(fast, name, copy.copy(getattr(chain, name)))
+    enable()
+    install_all()
+    return fast

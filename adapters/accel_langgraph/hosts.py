@@ -1,0 +1,137 @@
+"""What LangChain's configuration and the objects of a program tell about a run, for graphs and chains alike."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+
+from accel.intercept import Scope, scope
+from accel.references import referenced
+from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.answers import loop_here
+from accel.run.run import Run
+from accel.run.settings import Host
+from accel.run.topology import Control
+from accel.values import freeze, snapshot
+
+from .components import holds, is_component
+
+FRAMEWORK_VARS.update(
+    {
+        "child_runnable_config",
+        "tracing_callback_v2",
+        "run_collector",
+        "langsmith_tracing_context",
+        "_parent_run_tree",
+        "_tracing_context",
+        "tool_call_writer",
+    }
+)
+_COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
+
+
+def configurable_of(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The configurable values of configurations, later ones first; of one around us, if there is one."""
+    found: dict[str, Any] = {}
+    for layer in (var_child_runnable_config.get(), *layers):
+        found |= (layer or {}).get("configurable") or {}
+    return found
+
+
+def _users(configurable: Mapping[str, Any]) -> Hashable:
+    """The values that belong to the user and may be read by components."""
+    return freeze({k: snapshot(v) for k, v in configurable.items() if not k.startswith("__") and k not in _COORDINATES})
+
+
+def host_of(
+    given: Mapping[str, Any],
+    configurable: Mapping[str, Any],
+    control: Control,
+    roots: Iterable[Any],
+    opened: tuple[type, ...],
+    streaming: bool = False,
+) -> Host:
+    """given: the configuration of the call over that of the object. roots: what the program's code can be reached from.
+    opened: classes of the frameworks that are looked into on the way. streaming: somebody listens to tokens."""
+    references: dict[int, Any] = {}
+    first = _users(configurable)
+
+    def refers(component: Any) -> bool:
+        if not references:
+            references.update(referenced(roots, is_component, lambda value: isinstance(value, opened)))
+        return references.get(id(component)) is component
+
+    def config_now() -> Hashable:
+        current = var_child_runnable_config.get()
+        if current is None or scope.get() is None:
+            return first
+        return _users(current.get("configurable") or {})
+
+    early_config: RunnableConfig = {
+        "configurable": {k: v for k, v in configurable.items() if not k.startswith("__")},
+        "tags": list(given.get("tags") or ()),
+        "metadata": dict(given.get("metadata") or {}),
+    }
+
+    def set_config() -> None:
+        var_child_runnable_config.set(early_config)
+
+    return Host(
+        control=control,
+        config=config_now,
+        streaming=streaming,
+        max_concurrency=given.get("max_concurrency"),
+        loop=loop_here(),
+        set_config=set_config,
+        holds=holds,
+        references=refers,
+    )
+
+
+def streamed(run: Run, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """What `begin` gives, with the run's handle set while it works and at no other time."""
+    handle, parts, completed = Scope(run), iter(begin()), False
+    try:
+        while True:
+            token = scope.set(handle)
+            try:
+                part = next(parts)
+            except StopIteration:
+                completed = True
+                return
+            finally:
+                scope.reset(token)
+            yield part
+    finally:
+        try:
+            close = getattr(parts, "close", None)
+            if close is not None:
+                close()
+        finally:
+            run.finish(completed)
+
+
+async def astreamed(run: Run, begin: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
+    """As `streamed`."""
+    handle, parts, completed = Scope(run), begin(), False
+    try:
+        while True:
+            token = scope.set(handle)
+            try:
+                part = await anext(parts)
+            except StopAsyncIteration:
+                completed = True
+                return
+            finally:
+                scope.reset(token)
+            yield part
+    finally:
+        try:
+            close = getattr(parts, "aclose", None)
+            if close is not None:
+                await close()
+        finally:
+            run.finish(completed)
