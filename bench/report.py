@@ -13,10 +13,10 @@ from statistics import median
 from typing import Any
 
 from bench.pictures import ACCELERATED, BY_HAND, OFF, UNMODIFIED, App, Raw, Values, curves, gantt, offered, quantile
+from bench.sections import SECTIONS, table
 
 NOISE = 0.0005
 """A ratio is below or above 1 if it is so at three decimals."""
-FIDELITY_LEARNT_FROM = 2
 LOAD_FIGURES = {"throughput": "throughput", "p50_s": "p50", "p95_s": "p95"}
 
 INTRODUCTION = """\
@@ -107,36 +107,15 @@ def ordered(raws: Iterable[Raw]) -> list[Records]:
 # --- RESULTS.md
 
 
-def results(found: Sequence[Records], fidelity: Raw | None = None) -> str:
+def results(found: Sequence[Records], others: Mapping[str, Raw] | None = None) -> str:
+    """others: raw records of the commands of `SECTIONS`, by name."""
+    others = others or {}
     parts = [INTRODUCTION]
     for records in found:
         parts += [f"## {records.title}", about(records), main_table(records), seconds_table(records)]
         parts += [first_table(records), passes_table(records), load_tables(records), *runs(records)]
-    parts.append(fidelity_section(fidelity) if fidelity is not None else "")
-    return "\n".join([*(part.rstrip() + "\n" for part in parts if part), *shortcomings(found, fidelity)])
-
-
-def fidelity_section(raw: Raw) -> str:
-    """The simulator against reality (`python -m bench fidelity`), from its raw times."""
-    rows = []
-    late: dict[str, list[float]] = {}
-    for number, request in enumerate(raw["requests"]):
-        row = [f"request {number + 1}"]
-        for arm in (UNMODIFIED, ACCELERATED):
-            real, simulated = (request[kind][arm]["seconds"] for kind in ("real", "simulated"))
-            row += [f"{real:.2f} s", f"{simulated:.2f} s", f"{simulated / real:.3f}"]
-            if number >= FIDELITY_LEARNT_FROM:
-                late.setdefault(arm, []).append(abs(simulated / real - 1))
-        rows.append(row)
-    off = ", ".join(f"{arm} {median(found):.1%} (worst {max(found):.1%})" for arm, found in late.items())
-    head = [f"{arm}, {what}" for arm in (UNMODIFIED, ACCELERATED) for what in ("real", "simulated", "ratio")]
-    versions = ", ".join(f"{name} {version}" for name, version in raw["versions"].items())
-    return (
-        "## The simulator against reality\n\nThe demo's program on vLLM, and on a simulated language model with this "
-        f"machine's measured profile and the recorded answers, in real time; {raw['machine']}; {versions}. "
-        f"Off by, from request {FIDELITY_LEARNT_FROM + 1} on, at the median: {off}.\n\n"
-        f"```\npython -m bench fidelity --profile PROFILE\n```\n\n{table(['', *head], rows)}"
-    )
+    parts += [section(others[name]) for name, section in SECTIONS.items() if name in others]
+    return "\n".join([*(part.rstrip() + "\n" for part in parts if part), *shortcomings(found, others)])
 
 
 def about(records: Records) -> str:
@@ -217,7 +196,7 @@ def runs(records: Records) -> Iterator[str]:
         yield "\n".join(f"![{a.name}: when each primitive ran](pictures/{records.picture(a, 'run')})" for a in shown)
 
 
-def shortcomings(found: Sequence[Records], fidelity: Raw | None = None) -> Iterator[str]:
+def shortcomings(found: Sequence[Records], others: Mapping[str, Raw]) -> Iterator[str]:
     def each(what: Callable[[App], Iterator[str]]) -> list[str]:
         return [
             f"{records.title}: {app.name}, {line}" for records in found for app in records.apps for line in what(app)
@@ -228,7 +207,7 @@ def shortcomings(found: Sequence[Records], fidelity: Raw | None = None) -> Itera
         "Slower than the program by hand, or than with a pass off": each(behind),
         "Not equal to the unmodified program": each(unequal),
         "Share of limit below 0.9, or above 1": each(off_limit),
-        "Not measured": each(absent) + list(unmeasured(found, fidelity)),
+        "Not measured": each(absent) + list(unmeasured(found, others)),
     }
     yield "## What is slower, or not shown\n"
     for title, lines in groups.items():
@@ -288,9 +267,9 @@ def absent(app: App) -> Iterator[str]:
     yield from [what for what, there in {"load": app.loads, "when each primitive ran": app.traces}.items() if not there]
 
 
-def unmeasured(found: Sequence[Records], fidelity: Raw | None) -> Iterator[str]:
+def unmeasured(found: Sequence[Records], others: Mapping[str, Raw]) -> Iterator[str]:
     there = {
-        "the simulator against reality": fidelity is not None,
+        **{f"python -m bench {name}": name in others for name in SECTIONS},
         "simulated engines in virtual time": any(r.simulated and r.clock == "virtual" for r in found),
         "simulated engines in real time, Accel's own overhead with them": any(
             r.simulated and r.clock == "real" for r in found
@@ -329,11 +308,6 @@ def numbered(numbers: Sequence[int]) -> str:
     return f"request{'s' if len(numbers) > 1 else ''} {', '.join(str(n + 1) for n in numbers)}"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
-
-
 # --- the command
 
 
@@ -342,17 +316,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("records", nargs="*", type=Path, help="of `bench run` (default: all bench-out/*/records.json)")
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder of RESULTS.md and pictures/")
     parser.add_argument(
-        "--fidelity",
-        type=Path,
-        default=Path("bench-out/fidelity/fidelity.json"),
-        help="of `bench fidelity`, if it is there",
-    )
+        "--others", type=Path, default=Path("bench-out"),
+        help="folder with what `bench fidelity`, `bench llamaindex` and `bench topology` wrote, as far as it is there",
+    )  # fmt: skip
     options = parser.parse_args(arguments)
     paths = options.records or sorted(Path("bench-out").glob("*/records.json"))
     try:
         found = ordered(json.loads(path.read_text(encoding="utf-8")) for path in paths)
-        there = options.fidelity.exists()
-        text = results(found, json.loads(options.fidelity.read_text(encoding="utf-8")) if there else None)
+        files = {name: options.others / name / f"{name}.json" for name in SECTIONS}
+        others = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
+        text = results(found, others)
     except (OSError, ValueError, KeyError) as error:
         print(f"These are no records of `python -m bench run`: {error!r}", file=sys.stderr)
         return 2

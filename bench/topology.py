@@ -53,7 +53,7 @@ BLIND, PER_INVOCATION, DEMANDS_FIRST, TOPOLOGY = "blind", "per invocation", "dem
 AS_WRITTEN, ACCELERATED = "as written", "accelerated"
 MIXES = ("naive_rag,advanced_rag", "naive_rag,advanced_rag,factool")
 """Ayo's co-located programs (section 7.2), and the same with a program of another shape."""
-SHARES = (0.4, 0.6, 0.8, 1.0)
+SHARES = (0.4, 0.6, 0.8, 1.0, 1.2)
 """Offered load, as shares of saturation: the rate at which the busiest engine would never be idle, working in batches
 as large as it is efficient with. The work of a request is that of the programs as written, all at once."""
 ALONE = 3
