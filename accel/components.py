@@ -239,20 +239,26 @@ def _user_methods(cls: type, name: str) -> Iterator[types.FunctionType]:
     """The functions behind a method or property: every definition a ``super()`` may lead to, but those of framework
     base classes."""
     for base in cls.__mro__:
-        if not _is_framework(base.__module__):
+        ours = not _is_framework(base.__module__)
+        if ours or _is_component_itself(base):
             found = base.__dict__.get(name)
-            yield from _user_functions(found.fget if isinstance(found, property) else found)
+            yield from _user_functions(found.fget if isinstance(found, property) else found, ours)
 
 
-def _user_functions(part: Any) -> Iterator[types.FunctionType]:
-    """The user's functions behind decorators of frameworks and of Accel."""
+def _is_component_itself(cls: type) -> bool:
+    """Whether a framework's class is no base but does the work: its fake models, which may answer from a script."""
+    return not getattr(cls, "__abstractmethods__", ()) and any(m.name in cls.__dict__ for m in METHODS.values())
+
+
+def _user_functions(part: Any, ours: bool = True) -> Iterator[types.FunctionType]:
+    """The user's functions behind decorators of frameworks and of Accel. ours: False if it is a framework's itself."""
     part = getattr(part, "__func__", part)
     wrapped = getattr(part, "__wrapped__", None)
     if callable(wrapped):
-        yield from _user_functions(wrapped)
+        yield from _user_functions(wrapped, ours)
     elif isinstance(part, types.FunctionType):
         module = part.__globals__.get("__name__", "")
-        if not _is_framework(module) and module != intercept.__name__:
+        if not (ours and _is_framework(module)) and module != intercept.__name__:
             yield part
             return
         for cell in part.__closure__ or ():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.language_models import FakeListChatModel, FakeMessagesListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache as NodeCache
@@ -310,11 +310,12 @@ async def test_cancelling_a_stream_midway(parts: Parts, compared: Compared) -> N
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@pytest.mark.parametrize("kind", ["list", "iterator", "assigning"])
+@pytest.mark.parametrize("kind", ["list", "messages", "iterator", "assigning"])
 def test_scripted_models_keep_their_script(parts: Parts, kind: str) -> None:
     replies = [f"reply {number}" for number in range(40)]
     model: Any = {
         "list": lambda: FakeListChatModel(responses=replies),
+        "messages": lambda: FakeMessagesListChatModel(responses=list(map(AIMessage, replies))),
         "iterator": lambda: GenericFakeChatModel(messages=iter(map(AIMessage, replies))),
         "assigning": lambda: parts.scripted,
     }[kind]()

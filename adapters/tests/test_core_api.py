@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import (
+    FakeListChatModel,
+    FakeMessagesListChatModel,
+    GenericFakeChatModel,
+    ParrotFakeChatModel,
+)
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
 import accel
 from accel import accelerate
+from accel.components import facts_of
 from accel.errors import AccelError, ConfigurationError
 from accel.intercept import is_installed
 from adapters.tests.core_fakes import Chat, State, UnknownChat, World, chain, three, train
@@ -29,6 +36,19 @@ def test_other_things_are_refused_with_what_is_accepted() -> None:
     )
     with pytest.raises(TypeError, match="not StateGraph"):
         accelerate(three(World(), Chat(World())).builder)
+
+
+class Inherits(FakeMessagesListChatModel):
+    """Has no code of its own."""
+
+
+@pytest.mark.parametrize("cls", [FakeMessagesListChatModel, Inherits, FakeListChatModel, GenericFakeChatModel])
+def test_models_that_answer_from_a_script_are_not_pure(cls: Any) -> None:
+    """Also where their code is LangChain's own: an early call would take the answer of another."""
+    accelerate(three(World(), Chat(World())))  # patches what it finds
+    facts = facts_of(cls.model_construct())
+    assert facts.pure is False and "assigns to" in facts.reason
+    assert facts_of(ParrotFakeChatModel()).pure is True
 
 
 @pytest.mark.parametrize(
