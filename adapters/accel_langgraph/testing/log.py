@@ -32,10 +32,25 @@ class Entry:
         return f"graph {self.graph}.{self.method}({self.given})"
 
     def matches(self, other: Entry, *, in_order: bool) -> bool:
-        """Chunks of nodes that run side by side come in any order."""
-        chunks = (self.chunks, other.chunks) if in_order else (sorted(e.chunks, key=repr) for e in (self, other))
-        mine, theirs = chunks
-        return (self.call, mine, self.result) == (other.call, theirs, other.result)
+        """Chunks and interrupts of nodes that run side by side come in any order."""
+        if self.call != other.call:
+            return False
+        if in_order:
+            return (self.chunks, self.result) == (other.chunks, other.result)
+        mine, theirs = ((sorted(map(_unordered, e.chunks), key=repr), _unordered(e.result)) for e in (self, other))
+        return mine == theirs
+
+
+def _unordered(value: Any) -> Any:
+    """The same with lists of interrupts sorted."""
+    if isinstance(value, dict):
+        return {
+            key: sorted(map(_unordered, item), key=repr)
+            if key in ("__interrupt__", "interrupts") and isinstance(item, list)
+            else _unordered(item)
+            for key, item in value.items()
+        }
+    return [_unordered(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @contextmanager

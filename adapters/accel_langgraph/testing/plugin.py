@@ -9,8 +9,9 @@
 
 Each outermost call of a graph is logged: method, input, chunks, result or exception, with generated ids and times made
 equal. A test fails if it passes plain and not in another mode, or if the logs of the others aren't equal to the first.
-Chunks of nodes that run side by side come in any order: a log that differs in the order of chunks alone is counted as
-reordered, and fails only with `--accel-strict-order`.
+Chunks and interrupts of nodes that run side by side come in any order: a log that differs in their order alone is
+counted as reordered, and fails only with `--accel-strict-order`. A test that differs from another plain run of itself is
+counted as varying, and not judged.
 
 Tests in modules that say ``ACCEL_DIFFERENTIAL = True`` run so without the option. Graphs that were compiled before the
 test began (when its module was imported) stay as they are.
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -45,6 +46,8 @@ from .witness import watch
 UNMODIFIED = "unmodified"
 """Without any of this, when only the outcomes are asked for."""
 MODES = ("plain", "accelerated", "forced")
+AGAIN = 5
+"""Plain runs that are made of a test before a difference is laid to acceleration."""
 COUNTED = ("demanded", "issued", "retired", "wasted")
 
 counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -166,39 +169,63 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     else:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    plain_trial: Trial | None = None
+    first: Trial | None = None
     learnt: list[tuple[list[str], Plan]] = []
     for mode in modes:
-        trial = item.stash[current] = Trial(mode, learnt, item.config.getoption("--accel-witness", default=False))
-        if plain_trial is not None:
-            item._initrequest()  # type: ignore[attr-defined]  # as plugins that rerun tests do; pytest has no other way
-        # Fixtures of wider scope stay until the last mode: to pytest, the test's parent comes next.
-        following: Any = nextitem if mode == modes[-1] else item.parent
-        with trial.under_way(item.nodeid):
-            trial.reports = runtestprotocol(item, log=False, nextitem=following)
+        trial = _try(item, mode, learnt)
         counted = trial.counted()
-        _judge(item, trial, plain_trial, counted)
-        if mode == "plain":
-            plain_trial = trial
-        elif mode == "accelerated":
-            learnt = trial.learnt()
+        if first is not None:
+            accel.uninstall()
+            if first.outcome == "passed" and _differs(item, trial, first) and _varies(item, first):
+                counts[mode]["varying"] += 1
+                continue
+        _judge(item, trial, first, counted)
+        first = first or trial
+        learnt = trial.learnt() if mode == "accelerated" else learnt
+    _tear_down(item, nextitem)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _try(item: pytest.Item, mode: str, learnt: list[tuple[list[str], Plan]]) -> Trial:
+    """Run the test once. Fixtures of wider scope stay: to pytest, its parent comes next."""
+    again, following = current in item.stash, cast(pytest.Item, item.parent)
+    trial = item.stash[current] = Trial(mode, learnt, item.config.getoption("--accel-witness", default=False))
+    if again:
+        item._initrequest()  # type: ignore[attr-defined]  # as plugins that rerun tests do; pytest has no other way
+    with trial.under_way(item.nodeid):
+        trial.reports = runtestprotocol(item, log=False, nextitem=following)
+    return trial
+
+
+def _differs(item: pytest.Item, trial: Trial, first: Trial) -> list[str]:
+    in_order = _says(item, "--accel-strict-order", "ACCEL_STRICT_ORDER")
+    found = [] if trial.outcome == "passed" else [f"{trial.outcome} instead of passed"]
+    return found or differences(trial.log, first.log, in_order=in_order, mode=trial.mode)
+
+
+def _varies(item: pytest.Item, first: Trial) -> bool:
+    """Whether the test differs from run to run by itself."""
+    return any(_differs(item, _try(item, "plain", []), first) for _ in range(AGAIN))
+
+
+def _tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What the next test doesn't need."""
+    call = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown")
+    if call.excinfo is not None:
+        item.ihook.pytest_runtest_logreport(report=item.ihook.pytest_runtest_makereport(item=item, call=call))
 
 
 def _judge(item: pytest.Item, trial: Trial, first: Trial | None, counted: Counter[str]) -> None:
     """Report the first trial as it is, of others what differs from it. A test that fails plain shows nothing more."""
     found: list[str] = []
     lost = first is None or (first.outcome == "passed" != trial.outcome)
-    if first is not None:
-        accel.uninstall()
-        in_order = _says(item, "--accel-strict-order", "ACCEL_STRICT_ORDER")
-        if first.outcome == "passed":
-            found = differences(trial.log, first.log, in_order=in_order, mode=trial.mode)
-        if not found and first.outcome == "passed":
+    if first is not None and first.outcome == "passed":
+        found = _differs(item, trial, first)
+        if not found:
             pairs = zip(trial.log, first.log, strict=True)
             counted["reordered"] = sum(not mine.matches(theirs, in_order=True) for mine, theirs in pairs)
-        counted["mismatches"] = bool(found) or lost
+        counted["mismatches"] = bool(found)
     counts[trial.mode].update(counted)
     _write(item, trial, found, counted)
     for report in trial.reports if lost else ():
@@ -242,6 +269,6 @@ def compared(request: pytest.FixtureRequest) -> Callable[..., None]:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for mode, total in counts.items():
         if total:
-            names = ("tests", "graphs", "calls", *COUNTED, "reordered", "mismatches")
+            names = ("tests", "graphs", "calls", *COUNTED, "reordered", "varying", "mismatches")
             shown = ", ".join(f"{total[name]:,} {name}" for name in names if mode != "plain" or name in names[:3])
             terminalreporter.write_line(f"differential, {mode}: {shown}")
