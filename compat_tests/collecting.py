@@ -12,8 +12,8 @@ EVERY = 50
 _tests = 0
 
 
-def pytest_configure() -> None:
-    gc.disable()
+def pytest_runtest_logstart() -> None:
+    gc.disable()  # each time: some tests enable it
 
 
 def pytest_runtest_logfinish() -> None:

@@ -15,7 +15,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.constants import START
 
+from accel.intercept import scope
+from accel.run.threads import issuer
 from accel.values import leaves, snapshot
+
+
+SETTLE_S = 10.0
 
 
 class Witness(BaseChatModel):
@@ -68,17 +73,25 @@ def _asking(cls: type) -> type:
 
     def invoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
         prompt = _prompt(self.asking_node, input)
+        _let_others_start()
         _check(prompt, WITNESS._generate([HumanMessage(prompt)]))
         return base.invoke(self, input, config, **kwargs)
 
     async def ainvoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
         prompt = _prompt(self.asking_node, input)
+        _let_others_start()
         _check(prompt, await WITNESS._agenerate([HumanMessage(prompt)]))
         return await base.ainvoke(self, input, config, **kwargs)
 
     members = {"invoke": invoke, "ainvoke": ainvoke, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
     _asking_classes[cls] = type(cls.__name__, (cls,), members)
     return _asking_classes[cls]
+
+
+def _let_others_start() -> None:
+    """A call of a real model takes time: what can be issued meanwhile, is."""
+    if scope.get() is not None:
+        issuer.settle(SETTLE_S)
 
 
 def _prompt(node: str, given: Any) -> str:
