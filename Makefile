@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph lint wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph compat-oldest lint wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -41,6 +41,14 @@ compat-langgraph:  # LangGraph's own tests on accelerated graphs, about 20 minut
 	@$(PYTHON) setup/install.py --light --compat
 	@$(PY) -m compat_tests.upstream --write
 
+OLDEST := .venv-oldest/bin/python
+compat-oldest:  # the LangGraph adapter with the oldest versions it supports, about 5 minutes
+	@$(PYTHON) -m venv .venv-oldest
+	@$(OLDEST) -m pip install --quiet --disable-pip-version-check -r setup/oldest.txt
+	@PYTHONPATH=.:adapters:backends $(OLDEST) -m pytest -p no:cacheprovider compat_tests adapters/tests/test_chains.py \
+		adapters/tests/test_framework_facts.py adapters/tests/test_early_egress.py \
+		$(wildcard adapters/tests/test_core_*.py adapters/tests/test_invariants*.py)
+
 lint: light-venv
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
@@ -50,4 +58,4 @@ wheel-test: light-venv
 	@$(PY) setup/wheel_test.py
 
 clean:
-	rm -rf .venv dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-oldest dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
