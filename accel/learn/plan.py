@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class Plan:
         self.bindings: dict[str, tuple[Any, Method]] = {}
         self.methods: dict[tuple[str, bool], Method] = {}
         """By call site and whether somebody listened to tokens (then frameworks stream): the method it last called."""
+        self.varying: set[str] = set()
+        """Call sites seen with different components (a model per user): which one a run takes shows when it uses it."""
         self.barriers: set[str] = set()
         """Framework nodes that ever raised or interrupted."""
         self.topology: Topology | None = None
@@ -57,6 +60,7 @@ class Plan:
         """Counts of the last runs."""
         self.last: Trace | None = None
         self.reasons: dict[str, str] = {}
+        self._identities: dict[str, Hashable] = {}
         self._traces: deque[Trace] = deque(maxlen=MAX_TRACES)
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
@@ -155,6 +159,10 @@ class Plan:
             if call.composite:
                 self._composites.add(call.site)
             method = METHODS[(call.family, call.method)]
+            before, _ = self.bindings.get(call.site, (call.component, method))
+            if before is not call.component and self._identities[call.site] != call.identity:
+                self.varying.add(call.site)
+            self._identities[call.site] = call.identity
             self.bindings[call.site] = (call.component, method)
             self.methods[call.site, run.host.streaming] = method
 

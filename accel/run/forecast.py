@@ -44,7 +44,7 @@ class Element:
 class Outlook:
     """The elements of one node."""
 
-    __slots__ = ("complete", "elements", "frozen", "node")
+    __slots__ = ("complete", "elements", "frozen", "node", "unbound")
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -52,6 +52,8 @@ class Outlook:
         self.complete = not node.many
         self.frozen = False
         """The framework node is over: no more demands will come."""
+        self.unbound = False
+        """An input is complete, but not yet whose it is: the run has to use that component first."""
 
     def element(self, position: int) -> Element:
         while len(self.elements) <= position:
@@ -206,9 +208,14 @@ class Forecast:
             return
         if changed:
             for node in self.graph.nodes:
-                if not changed.isdisjoint(self.graph.producers[node.name]) and self._update(node):
+                touched = not changed.isdisjoint(self.graph.producers[node.name]) or self._bindable(node)
+                if touched and self._update(node):
                     changed.add(node.name)
         self._issue_ready()
+
+    def _bindable(self, node: Node) -> bool:
+        """Whether only the component was missing, and now is known."""
+        return self.states[node.name].unbound and self.run.binding(node) is not None
 
     def start(self) -> None:
         """Evaluate everything once; later events only touch dependents."""
@@ -224,6 +231,7 @@ class Forecast:
             return False
         bound = self.run.binding(node)
         prediction = predict(node, self)
+        state.unbound = bound is None and any(not has_gap(tree) for tree in prediction.inputs)
         changed = state.complete != prediction.complete
         state.complete = prediction.complete
         for position, (tree, binding) in enumerate(zip(prediction.inputs, prediction.bindings, strict=True)):

@@ -32,6 +32,9 @@ def _at_site(run: Run, node: Node) -> Bound | None:
             return None
         component, method = known
         method = run.plan.methods.get((node.site, run.host.streaming), method)
+        component = _only_one_used(run, type(component)) if node.site in run.plan.varying else component
+        if component is None:
+            return None
     identity = identity_of(component, method.by_object)
     if used is None and not run.host.references(component):
         if not any(
@@ -40,6 +43,13 @@ def _at_site(run: Run, node: Node) -> Bound | None:
         ):
             return None
     return Bound(component, method, identity, run.facts(component))
+
+
+def _only_one_used(run: Run, cls: type) -> Any:
+    """The component of this class that this run has used; None if it has used none or several."""
+    used = [(other, method) for other, method in list(run.used.values()) if type(other) is cls]
+    same = {identity_of(other, method.by_object): other for other, method in used}
+    return next(iter(same.values())) if len(same) == 1 else None
 
 
 def _inner(run: Run, outer: Bound) -> Bound | None:

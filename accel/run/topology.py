@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 START, END = "__start__", "__end__"
 
@@ -13,6 +14,11 @@ class Topology:
     """Framework nodes and where control may go next; `START` is the beginning, `END` the end of a run."""
 
     successors: Mapping[str, frozenset[str]]
+    """Control goes to one of these at least."""
+    always: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Those of them to which control goes in any case: branches of a program that run side by side."""
+    joins: tuple[tuple[frozenset[str], str], ...] = ()
+    """Nodes that run once all of some others have run."""
     guards: frozenset[str] = frozenset()
     """Nodes declared to be guards: nothing past them is issued until they have let the run pass."""
     cached: frozenset[str] = frozenset()
@@ -22,21 +28,51 @@ class Topology:
     pauses_before: frozenset[str] = frozenset()
     pauses_after: frozenset[str] = frozenset()
 
-    def reachable(self, start: str, avoiding: str = "") -> frozenset[str]:
-        """Nodes that control may reach after `start`, without passing `avoiding`."""
+    def from_within(self) -> Topology:
+        """For a run that goes on somewhere: nothing is certain from its start."""
+        return replace(
+            self, successors={**self.successors, START: frozenset()}, always={**self.always, START: frozenset()}
+        )
+
+    def reachable(self, start: str) -> frozenset[str]:
+        """Nodes that control may reach after `start`."""
         seen: set[str] = set()
         stack = [start]
         while stack:
             for node in self.successors.get(stack.pop(), frozenset()):
-                if node not in seen and node != avoiding:
+                if node not in seen:
                     seen.add(node)
                     stack.append(node)
         return frozenset(seen)
 
     def inevitable(self, start: str) -> frozenset[str]:
-        """Nodes on every path from `start` to `END`: its post-dominators."""
-        after = self.reachable(start)
-        return frozenset(node for node in after if node != END and END not in self.reachable(start, avoiding=node))
+        """Nodes that will run once `start` has, given that the run ends: what follows it in any case, and what follows
+        whichever way it takes."""
+        return self._inevitable.get(start, frozenset())
+
+    @cached_property
+    def _inevitable(self) -> Mapping[str, frozenset[str]]:
+        """The largest solution: a loop ends, so what comes after it comes."""
+        found = {node: self.reachable(node) - {END} for node in self.successors}
+        while True:
+            better = {node: self._follows(node, found) & found[node] for node in found}
+            if better == found:
+                return found
+            found = better
+
+    def _follows(self, node: str, found: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        def from_(after: str) -> frozenset[str]:
+            return found.get(after, frozenset()) | {after}
+
+        always = self.always.get(node, frozenset())
+        sure = frozenset[str]().union(*map(from_, always))
+        either = self.successors[node] - always
+        if either:
+            sure |= frozenset.intersection(*map(from_, either))
+        for awaited, join in self.joins:
+            if awaited <= sure | {node}:
+                sure |= from_(join)
+        return sure - {END}
 
 
 class Control:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from accel.run.egress import Ledger
@@ -10,12 +12,22 @@ from accel.values import Opaque
 
 
 def topology(edges: str, guards: str = "") -> Topology:
-    """``"a>b b>c|d"``: a goes to b, b to c or d; the first goes after START, ``.`` is END."""
-    successors: dict[str, frozenset[str]] = {}
+    """``"a>b b>c|d d>e&f e+f>g"``: a goes to b, b to c or d, d to e and f, which g waits for; the first goes after
+    START, ``.`` is END."""
+    successors: dict[str, frozenset[str]] = {START: frozenset({edges[0]})}
+    always: dict[str, frozenset[str]] = {}
+    joins = []
     for edge in edges.split():
         left, rights = edge.split(">")
-        successors[left] = frozenset(END if right == "." else right for right in rights.split("|"))
-    return Topology({START: frozenset({edges[0]}), **successors}, frozenset(guards.split()))
+        if "+" in left:
+            joins.append((frozenset(left.split("+")), rights))
+            successors |= {one: successors.get(one, frozenset()) | {rights, END} for one in left.split("+")}
+            continue
+        ends = frozenset(END if right == "." else right for right in re.split(r"[|&]", rights))
+        successors[left] = successors.get(left, frozenset()) | ends
+        if "&" in rights:
+            always[left] = ends
+    return Topology(successors, always, tuple(joins), guards=frozenset(guards.split()))
 
 
 LINE = "a>b b>c c>."
@@ -33,6 +45,13 @@ LOOP = "a>b b>a|c c>."
         (LOOP, START, "abc"),
         (LOOP, "b", "c"),
         ("a>b|. b>.", START, "a"),
+        ("a>b&c b>. c>.", START, "abc"),
+        ("a>b&c b>d|. c>. d>.", START, "abc"),
+        ("a>b&c b+c>d d>.", START, "abcd"),
+        ("a>b|c b+c>d d>.", START, "a"),
+        ("a>b&c b+c>d d>a|e e>.", START, "abcde"),
+        ("a>b&c b+c>d d>.", "b", ""),
+        ("a>b|c b>d&e c>d d>. e>.", START, "ad"),
         ("a>b b>b", START, ""),
     ],
 )

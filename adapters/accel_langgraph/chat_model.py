@@ -2,43 +2,59 @@
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    ChatMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable, RunnableLambda, RunnableMap, RunnablePassthrough
-from langchain_core.utils.function_calling import convert_to_json_schema
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict
 
 import accel_local
+from accel import engine as engines
 from accel.engine import Constraint, Delta, EngineConfig, LLMEngine, Sampling, priority
-from accel.errors import ConfigurationError, EngineClosed, InvalidRequest
+from accel.errors import ConfigurationError, EngineClosed
 from accel.profile import Profile
 from accel_local.models import DEFAULT_LLM
 from accel_vllm import VLLMConfig
 
+from . import prompts
+from .structured import structured
+from .timeouts import within
+from .tool_calls import CallReader, Piece
+from .tools import TOOL_KEYWORDS, Offer, chosen, offer, openai_tools
+
 _SAMPLING_KEYWORDS = ("temperature", "top_p", "max_tokens", "seed")
 _CONSTRAINT_KEYWORDS = ("response_format", "regex", "choice")
+_KEYWORDS = (*_SAMPLING_KEYWORDS, *_CONSTRAINT_KEYWORDS, *TOOL_KEYWORDS, "model", "timeout")
+
+_ANY_OBJECT = '{"type": "object", "additionalProperties": true}'
+
+_tool_templates: dict[EngineConfig[LLMEngine], bool] = {}
+"""Whether the chat template of an engine knows tools, once that was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    deltas: AsyncGenerator[Delta, None]
+    model_name: str
+    reader: CallReader | None
+    """None: no tools are on offer, so that all of the answer is text."""
 
 
 class AccelChatModel(BaseChatModel):
     """Models with equal engine settings share one engine. All methods may be called from any threads and loops at once.
 
-    Sampling settings can be overridden per call, as can the limit on the output: `response_format` (OpenAI's form, with
-    a JSON schema), `regex` or `choice` (a list of strings).
+    Sampling settings, `model` and `timeout` can be overridden per call, and an output can be limited: `response_format`
+    (OpenAI's form), `regex` or `choice` (a list of strings). Tools are bound with `bind_tools`.
+
+    timeout: seconds until an answer must be complete, from when the program waits for it; RequestError where it isn't.
+    streaming: LangChain then streams inside `invoke`, too. The answers are the same.
     """
 
     __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 4096, "streams_equal": True, "pure": True}
@@ -51,6 +67,8 @@ class AccelChatModel(BaseChatModel):
     max_tokens: int = 256
     stop: list[str] | None = None
     seed: int | None = None
+    timeout: float | None = None
+    streaming: bool = False
     max_model_len: int = 4096
     max_num_seqs: int = 32
     kv_cache_gib: float | None = None
@@ -64,8 +82,20 @@ class AccelChatModel(BaseChatModel):
 
     @property
     def engine_config(self) -> EngineConfig[LLMEngine]:
-        return self.engine or VLLMConfig(
-            model=self.model,
+        return self._config({})
+
+    def _config(self, kwargs: dict[str, Any]) -> EngineConfig[LLMEngine]:
+        """The engine of a call with these keywords."""
+        model = kwargs.get("model") or self.model
+        if self.engine is not None:
+            if model != self.model:
+                raise ConfigurationError(
+                    f"model={model!r} cannot be served: this chat model was given an engine of its own.",
+                    "leave model out of the call, or engine out of the chat model",
+                )
+            return self.engine  # type: ignore[no-any-return]
+        return VLLMConfig(
+            model=model,
             dtype=self.dtype,
             max_model_len=self.max_model_len,
             max_num_seqs=self.max_num_seqs,
@@ -82,6 +112,10 @@ class AccelChatModel(BaseChatModel):
         fields = self.model_dump(include={"model", "dtype", "stop", *_SAMPLING_KEYWORDS})
         return {**fields, "engine": repr(self.engine_config)}  # LangChain's caches tell models apart by this
 
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        params = super()._get_ls_params(stop=stop, **kwargs)
+        return {**params, "ls_provider": "accel", "ls_model_name": kwargs.get("model") or _name(self.engine_config)}
+
     # Calls
 
     def _generate(
@@ -91,8 +125,8 @@ class AccelChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        engine = accel_local.engine(self.engine_config)
-        return accel_local.run(self._answer(self._deltas(engine, messages, stop, kwargs)))
+        engine = accel_local.engine(self._config(kwargs))
+        return accel_local.run(self._answer(self._request(engine, messages, stop, kwargs)))
 
     async def _agenerate(
         self,
@@ -101,8 +135,8 @@ class AccelChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        engine = await accel_local.aengine(self.engine_config)
-        return await accel_local.arun(self._answer(self._deltas(engine, messages, stop, kwargs)))
+        engine = await accel_local.aengine(self._config(kwargs))
+        return await accel_local.arun(self._answer(self._request(engine, messages, stop, kwargs)))
 
     def _stream(
         self,
@@ -111,12 +145,15 @@ class AccelChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        engine = accel_local.engine(self.engine_config)
-        with contextlib.closing(accel_local.stream(self._deltas(engine, messages, stop, kwargs))) as deltas:
+        engine = accel_local.engine(self._config(kwargs))
+        request = self._request(engine, messages, stop, kwargs)
+        with contextlib.closing(accel_local.stream(request.deltas)) as deltas:
             for delta in deltas:
-                chunk = self._chunk(delta)
+                chunk = _chunk(request, delta)
+                if chunk is None:
+                    continue
                 if run_manager is not None:
-                    run_manager.on_llm_new_token(delta.text, chunk=chunk)
+                    run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
     async def _astream(
@@ -126,12 +163,15 @@ class AccelChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        engine = await accel_local.aengine(self.engine_config)
-        async with contextlib.aclosing(accel_local.astream(self._deltas(engine, messages, stop, kwargs))) as deltas:
+        engine = await accel_local.aengine(self._config(kwargs))
+        request = self._request(engine, messages, stop, kwargs)
+        async with contextlib.aclosing(accel_local.astream(request.deltas)) as deltas:
             async for delta in deltas:
-                chunk = self._chunk(delta)
+                chunk = _chunk(request, delta)
+                if chunk is None:
+                    continue
                 if run_manager is not None:
-                    await run_manager.on_llm_new_token(delta.text, chunk=chunk)
+                    await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                 yield chunk
 
     # Partial prefill
@@ -139,18 +179,18 @@ class AccelChatModel(BaseChatModel):
     def accel_prefill(self, messages: list[BaseMessage], **kwargs: Any) -> int:
         """Warm the prefix cache for a call whose messages are these, the last content known only up to here.
 
-        `kwargs` of that call change nothing: they act on decoding. Returns the number of prompt tokens the call will
-        find in the cache; 0 if less than one cache block is certain.
+        `kwargs` are those of that call. Returns the number of prompt tokens it will find in the cache; 0 if less than
+        one cache block is certain.
         """
-        engine = accel_local.engine(self.engine_config)
-        prefix = engine.encode_prefix(_chat_messages(messages))
+        engine = accel_local.engine(self._config(kwargs))
+        prefix = engine.encode_prefix(self._turns(engine, messages, kwargs, offer(kwargs), cut=True))
         if len(prefix) < max(1, engine.cache_block_tokens):
             return 0
         return accel_local.run(engine.prefill(prefix, priority=priority.get()))
 
     async def accel_aprefill(self, messages: list[BaseMessage], **kwargs: Any) -> int:
-        engine = await accel_local.aengine(self.engine_config)
-        prefix = engine.encode_prefix(_chat_messages(messages))
+        engine = await accel_local.aengine(self._config(kwargs))
+        prefix = engine.encode_prefix(self._turns(engine, messages, kwargs, offer(kwargs), cut=True))
         if len(prefix) < max(1, engine.cache_block_tokens):
             return 0
         return await accel_local.arun(engine.prefill(prefix, priority=priority.get()))
@@ -160,83 +200,159 @@ class AccelChatModel(BaseChatModel):
         found = accel_local.known_profile(self.engine_config)
         return [found] if found is not None else []
 
-    # Structured output
+    # Tools and structured output
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | dict[str, Any] | bool | None = None,
+        parallel_tool_calls: bool | None = None,
+        strict: bool | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """A model that may call these tools, or with a `tool_choice` of "any", "required" or a tool's name must.
+
+        An answer that must be a call is forced into the JSON schema of the arguments while it is decoded, so that it is
+        valid unless `max_tokens` cuts it off; it is one call, or with `parallel_tool_calls` up to `tools.MAX_CALLS`. A
+        model that is free to call may also answer with several. With `strict` every argument is required.
+        """
+        formatted = openai_tools(tools, strict=strict)
+        asked: dict[str, Any] = {"tools": formatted}
+        if tool_choice is not None:
+            asked["tool_choice"] = chosen(tool_choice, [tool.get("function", {}).get("name") for tool in formatted])
+        if parallel_tool_calls is not None:
+            asked["parallel_tool_calls"] = parallel_tool_calls
+        offer(asked)  # what is wrong with them is best said now
+        return self.bind(**asked, **kwargs)
 
     def with_structured_output(
-        self, schema: dict[str, Any] | type, *, include_raw: bool = False, **kwargs: Any
+        self,
+        schema: dict[str, Any] | type | None = None,
+        *,
+        method: str = "json_schema",
+        include_raw: bool = False,
+        strict: bool | None = None,
+        **kwargs: Any,
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-        """The answer is forced into the JSON schema while it is decoded, and parsed."""
+        """The answer is forced into the JSON schema while it is decoded, and parsed.
+
+        method: "json_schema", "function_calling" (as the arguments of a tool) or "json_mode" (where no schema is any
+        object). With `strict` every property is required.
+        """
         if kwargs:
             raise ConfigurationError(f"with_structured_output does not know {sorted(kwargs)}.", "leave it out")
-        json_schema = convert_to_json_schema(schema)
-        wrapped = {"name": json_schema.get("title", "answer"), "schema": json_schema}
-        model = self.bind(
-            response_format={"type": "json_schema", "json_schema": wrapped},
-            ls_structured_output_format={"kwargs": {"method": "json_schema"}, "schema": json_schema},
-        )
-        parser: Any = JsonOutputParser()
-        if isinstance(schema, type) and issubclass(schema, BaseModel):
-            parser = PydanticOutputParser(pydantic_object=schema)
-        chain: Runnable[LanguageModelInput, dict[str, Any] | BaseModel] = model | parser
-        if not include_raw:
-            return chain
-        parsed = RunnablePassthrough.assign(
-            parsed=RunnableLambda(lambda found: found["raw"]) | parser, parsing_error=lambda _: None
-        )
-        failed = RunnablePassthrough.assign(parsed=lambda _: None)
-        return RunnableMap(raw=model) | parsed.with_fallbacks([failed], exception_key="parsing_error")
+        return structured(self, schema, method, include_raw=include_raw, strict=strict)
 
     # Between LangChain and the engine
 
-    def _deltas(
+    def _request(
         self, engine: LLMEngine, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
-    ) -> AsyncGenerator[Delta, None]:
+    ) -> _Request:
         """Encoded here, in the caller's thread: the host's loop stays free."""
-        prompt = engine.encode(_chat_messages(messages))
-        return engine.generate(prompt, self._sampling(stop, kwargs), priority=priority.get())
+        offered = offer(kwargs)
+        sampling = self._sampling(stop, kwargs, offered)
+        turns = self._turns(engine, messages, kwargs, offered)
+        deltas = engine.generate(engine.encode(turns), sampling, priority=priority.get())
+        timeout_s = kwargs.get("timeout", self.timeout)
+        if timeout_s is not None:
+            deltas = within(deltas, timeout_s, priority.get())
+        reader = None if offered is None else CallReader(offered, json.dumps(turns, sort_keys=True, default=repr))
+        return _Request(deltas, _name(self._config(kwargs)), reader)
 
-    def _sampling(self, stop: list[str] | None, kwargs: dict[str, Any]) -> Sampling:
-        unknown = set(kwargs) - {*_SAMPLING_KEYWORDS, *_CONSTRAINT_KEYWORDS}
+    def _turns(
+        self,
+        engine: LLMEngine,
+        messages: Sequence[BaseMessage],
+        kwargs: dict[str, Any],
+        offered: Offer | None,
+        *,
+        cut: bool = False,
+    ) -> list[engines.ChatMessage]:
+        if not prompts.needs_tools(messages, offered):
+            return prompts.plain(messages, None, cut=cut)
+        config = self._config(kwargs)
+        if config not in _tool_templates:
+            _tool_templates[config] = prompts.knows_tools(engine.encode)
+        if _tool_templates[config]:
+            return prompts.native(messages, offered)
+        return prompts.plain(messages, offered, cut=cut)
+
+    def _sampling(self, stop: list[str] | None, kwargs: dict[str, Any], offered: Offer | None) -> Sampling:
+        unknown = set(kwargs) - set(_KEYWORDS)
         if unknown:
             raise ConfigurationError(
                 f"AccelChatModel does not know {', '.join(sorted(unknown))}.",
-                f"known per call: stop, {', '.join((*_SAMPLING_KEYWORDS, *_CONSTRAINT_KEYWORDS))}",
+                f"known per call: stop, {', '.join(_KEYWORDS)}",
             )
-        chosen = {name: kwargs.get(name, getattr(self, name)) for name in _SAMPLING_KEYWORDS}
+        settings = {name: kwargs.get(name, getattr(self, name)) for name in _SAMPLING_KEYWORDS}
         stops = stop if stop is not None else self.stop
-        return Sampling(**chosen, stop=tuple(stops or ()), constraint=_constraint(kwargs))
+        constraint = _constraint(kwargs)
+        if offered is not None and constraint is not None:
+            raise ConfigurationError(
+                "tools exclude response_format, regex and choice: an answer so limited could never be a call.",
+                "offer the form of the answer as a tool, with tool_choice='any'",
+            )
+        if offered is not None:
+            constraint = offered.constraint()
+        return Sampling(**settings, stop=tuple(stops or ()), constraint=constraint)
 
-    async def _answer(self, deltas: AsyncGenerator[Delta, None]) -> ChatResult:
-        text: list[str] = []
-        async with contextlib.aclosing(deltas):
+    async def _answer(self, request: _Request) -> ChatResult:
+        whole = Piece()
+        async with contextlib.aclosing(request.deltas) as deltas:
+            text: list[str] = []
             async for delta in deltas:
                 if delta.error is not None:
                     raise delta.error
-                text.append(delta.text)
+                piece = _read(request.reader, delta)
+                text.append(piece.text)
+                whole.calls += piece.calls
                 if delta.finish_reason is not None:
-                    message = AIMessage(
-                        content="".join(text),
-                        usage_metadata=_usage(delta),
-                        response_metadata=self._response_metadata(delta),
-                    )
+                    whole.text = "".join(text)
+                    message = message_chunk_to_message(_message(request, whole, delta))
                     return ChatResult(generations=[ChatGeneration(message=message)])
         raise EngineClosed("The engine ended an answer without its last part.")
 
-    def _chunk(self, delta: Delta) -> ChatGenerationChunk:
-        if delta.error is not None:
-            raise delta.error
-        if delta.finish_reason is None:
-            return ChatGenerationChunk(message=AIMessageChunk(content=delta.text))
-        message = AIMessageChunk(
-            content=delta.text,
-            usage_metadata=_usage(delta),
-            response_metadata=self._response_metadata(delta),
-            chunk_position="last",
-        )
-        return ChatGenerationChunk(message=message)
 
-    def _response_metadata(self, last: Delta) -> dict[str, Any]:
-        return {"model_name": self.model, "model_provider": "accel", "finish_reason": last.finish_reason}
+def _name(config: EngineConfig[LLMEngine]) -> str:
+    return str(getattr(config, "model", config.label))
+
+
+def _read(reader: CallReader | None, delta: Delta) -> Piece:
+    if reader is None:
+        return Piece(delta.text)
+    piece = reader.add(delta.text)
+    if delta.finish_reason is not None:
+        rest = reader.close()
+        piece = Piece(piece.text + rest.text, [*piece.calls, *rest.calls])
+    return piece
+
+
+def _chunk(request: _Request, delta: Delta) -> ChatGenerationChunk | None:
+    """None: nothing can be told yet."""
+    if delta.error is not None:
+        raise delta.error
+    piece = _read(request.reader, delta)
+    if request.reader is not None and delta.finish_reason is None and not piece.text and not piece.calls:
+        return None
+    return ChatGenerationChunk(message=_message(request, piece, delta))
+
+
+def _message(request: _Request, piece: Piece, delta: Delta) -> AIMessageChunk:
+    """`piece` as a chunk, which with the last delta ends the message."""
+    if delta.finish_reason is None:
+        return AIMessageChunk(content=piece.text, tool_call_chunks=piece.calls)
+    return AIMessageChunk(
+        content=piece.text,
+        tool_call_chunks=piece.calls,
+        usage_metadata=_usage(delta),
+        response_metadata={
+            "model_name": request.model_name,
+            "model_provider": "accel",
+            "finish_reason": delta.finish_reason,
+        },
+        chunk_position="last",
+    )
 
 
 def _usage(last: Delta) -> UsageMetadata | None:
@@ -250,39 +366,6 @@ def _usage(last: Delta) -> UsageMetadata | None:
     )
 
 
-def _chat_messages(messages: Sequence[BaseMessage]) -> list[dict[str, str]]:
-    return [{"role": _role(message), "content": _text(message)} for message in messages]
-
-
-def _role(message: BaseMessage) -> str:
-    match message:
-        case ChatMessage():
-            return message.role
-        case SystemMessage():
-            return "system"
-        case HumanMessage():
-            return "user"
-        case AIMessage():
-            return "assistant"
-        case ToolMessage():
-            return "tool"
-    raise InvalidRequest(f"AccelChatModel cannot send a {type(message).__name__}.")
-
-
-def _text(message: BaseMessage) -> str:
-    if isinstance(message.content, str):
-        return message.content
-    parts = []
-    for block in message.content:
-        if isinstance(block, str):
-            parts.append(block)
-        elif block.get("type") == "text":
-            parts.append(str(block["text"]))
-        else:
-            raise InvalidRequest(f"AccelChatModel takes text only, not {block.get('type')!r}.")
-    return "".join(parts)
-
-
 def _constraint(kwargs: dict[str, Any]) -> Constraint | None:
     given = [name for name in _CONSTRAINT_KEYWORDS if kwargs.get(name) is not None]
     if not given:
@@ -294,11 +377,16 @@ def _constraint(kwargs: dict[str, Any]) -> Constraint | None:
         return Constraint("regex", str(value))
     if given[0] == "choice":
         return Constraint("choice", tuple(value))
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return Constraint("json_schema", _ANY_OBJECT)
     try:
         schema = value["json_schema"]["schema"]
     except (KeyError, TypeError) as error:
         raise ConfigurationError(
             "response_format is not understood.",
-            "{'type': 'json_schema', 'json_schema': {'name': ..., 'schema': {...}}}",
+            "{'type': 'json_schema', 'json_schema': {'name': ..., 'schema': {...}}}, or {'type': 'json_object'}",
         ) from error
     return Constraint("json_schema", json.dumps(schema))

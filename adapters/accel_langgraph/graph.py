@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -34,17 +33,17 @@ from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.answers import loop_here
 from accel.run.run import Run
 from accel.run.settings import Host, Settings
-from accel.run.topology import END, START, Control, Topology
+from accel.run.topology import START, Control, Topology
 from accel.values import freeze, snapshot
 
 from .chains import accelerate_chain
 from .components import holds, install_all, is_component
+from .topology import Compiled, topology_of
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
 FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
 _COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _OWN = frozenset({"_accel"})
-Compiled = Pregel[Any, Any, Any, Any]
 
 
 def _user_config(config: Mapping[str, Any] | None) -> Hashable:
@@ -74,9 +73,7 @@ class Acceleration:
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
         control = Control(
-            self.topology
-            if fresh
-            else replace(self.topology, successors={**self.topology.successors, START: frozenset()}),
+            self.topology if fresh else self.topology.from_within(),
             self.plan.barriers,
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
@@ -248,7 +245,7 @@ def _observed(name: str, node: Any, declared_pure: bool) -> Any:
     if "node" not in vars(type(node)):
         raise AccelError(
             "This version of LangGraph has no PregelNode.node; Accel can't see its nodes.",
-            "Install langgraph>=1.2,<1.3.",
+            "Install langgraph>=1.1,<1.3.",
         )
     if declared_pure:
         runnable = _with_pure_function(name, runnable)
@@ -327,64 +324,6 @@ def _watching(cls: type) -> type:
     members = {"invoke": invoke, "ainvoke": ainvoke, "astream": astream, "__module__": cls.__module__}
     _watchers[cls] = type(cls.__name__, (cls,), members)
     return _watchers[cls]
-
-
-# --- topology -------------------------------------------------------------------------------------------------------
-
-
-def topology_of(graph: Compiled) -> Topology:
-    """Static edges and possible branches of a graph; unknown destinations count as anywhere."""
-    builder = getattr(graph, "builder", None)
-    if builder is None:
-        return _functional(graph)
-    names = frozenset(builder.nodes)
-    anywhere = names | {END}
-    successors: dict[str, set[str]] = {name: set() for name in (START, *names)}
-    for start, end in builder._all_edges:
-        successors[start].add(end)
-    for start, branches in builder.branches.items():
-        for branch in branches.values():
-            successors[start] |= set(branch.ends.values()) if branch.ends else anywhere
-    for name, spec in builder.nodes.items():
-        if spec.ends:
-            successors[name] |= set(spec.ends)
-        if not successors[name]:
-            successors[name].add(END)
-    guards = {name for name, node in graph.nodes.items() if any(map(_declared_guards, _graphs_in(node)))}
-    caching = {name for name, node in graph.nodes.items() if any(map(_cached, _graphs_in(node)))}
-    return Topology(
-        {name: frozenset(ends) for name, ends in successors.items()},
-        guards=_declared_guards(graph) | guards,
-        cached=_cached(graph),
-        caching=frozenset(caching),
-    )
-
-
-def _functional(graph: Compiled) -> Topology:
-    """An `@entrypoint` is one node. Of a graph that somebody put together of `Pregel`'s own parts nothing is known."""
-    names = frozenset(graph.nodes) - {START}
-    if graph.cache is not None or len(names) != 1:
-        return Topology({}, caching=names if graph.cache is not None else frozenset())
-    return Topology({START: names, **{name: frozenset({END}) for name in names}})
-
-
-def _graphs_in(node: Any) -> Iterator[Compiled]:
-    """The graphs that a node runs, and those inside them."""
-    for graph in node.subgraphs:
-        if isinstance(graph, Pregel):
-            yield graph
-            for inner in graph.nodes.values():
-                yield from _graphs_in(inner)
-
-
-def _declared_guards(graph: Compiled) -> frozenset[str]:
-    specs = graph.builder.nodes.items() if isinstance(graph, CompiledStateGraph) else ()
-    return frozenset(name for name, spec in specs if (spec.metadata or {}).get("guard"))
-
-
-def _cached(graph: Compiled) -> frozenset[str]:
-    """Nodes with a cache policy, also where the graph itself has no cache: it may get that of a graph around it."""
-    return frozenset(name for name, node in graph.nodes.items() if node.cache_policy or graph.cache_policy)
 
 
 # --- accelerate -----------------------------------------------------------------------------------------------------

@@ -263,7 +263,8 @@ def _records(
             f"{len(texts)} texts came with {len(metadatas)} metadatas and {'no' if ids is None else len(ids)} ids.",
             "give one of each per text, or none",
         )
-    names = ids if ids is not None else [str(uuid.uuid4()) for _ in texts]
+    # Documents of which only some have an id come with None for the others.
+    names = [name or str(uuid.uuid4()) for name in (ids or [""] * len(texts))]
     rows = zip(names, texts, vectors, metadatas, strict=True)
     return [Record(name, text, vector, metadata or {}) for name, text, vector, metadata in rows]
 

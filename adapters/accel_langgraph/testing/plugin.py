@@ -10,8 +10,8 @@
 Each outermost call of a graph is logged: method, input, chunks, result or exception, with generated ids and times made
 equal. A test fails if it passes plain and not in another mode, or if the logs of the others aren't equal to the first.
 Chunks and interrupts of nodes that run side by side come in any order: a log that differs in their order alone is
-counted as reordered, and fails only with `--accel-strict-order`. A test that differs from another plain run of itself is
-counted as varying, and not judged.
+counted as reordered, and fails only with `--accel-strict-order`. A test that differs from another plain run of itself
+is counted as varying, and not judged.
 
 Tests in modules that say ``ACCEL_DIFFERENTIAL = True`` run so without the option. Graphs that were compiled before the
 test began (when its module was imported) stay as they are.

@@ -19,7 +19,6 @@ from accel.intercept import scope
 from accel.run.threads import issuer
 from accel.values import leaves, snapshot
 
-
 SETTLE_S = 10.0
 
 
