@@ -22,7 +22,9 @@ from accel.profile import Profile
 
 TokenIds = Sequence[int]
 Vector = Sequence[float]
-ChatMessage = Mapping[str, Any]  # {"role": "user", "content": "..."} as chat templates take it
+ChatMessage = Mapping[str, Any]
+"""``{"role": "user", "content": "..."}`` as chat templates take it; the first one may also hold the list ``tools``, for
+templates that take one."""
 Metadata = Mapping[str, Any]  # any JSON object
 Prompt = str | TokenIds | Sequence[ChatMessage]
 

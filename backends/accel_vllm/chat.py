@@ -43,11 +43,11 @@ class PromptEncoder:
         return _common_prefix(certain, self._ids(known[:boundary].rstrip()))
 
     def _render(self, messages: Sequence[ChatMessage], *, answer: bool) -> str:
+        turns = [dict(message) for message in messages]
+        tools = turns[0].pop("tools", None) if turns else None
         try:
             return str(
-                self._tokenizer.apply_chat_template(
-                    [dict(message) for message in messages], tokenize=False, add_generation_prompt=answer
-                )
+                self._tokenizer.apply_chat_template(turns, tools=tools, tokenize=False, add_generation_prompt=answer)
             )
         except Exception as error:
             # Templates are programs of the model's author and raise anything.
