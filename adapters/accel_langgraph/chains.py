@@ -81,18 +81,14 @@ class AcceleratedChain(Insight):
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         inner: Callable[..., Iterator[Any]] = super().stream  # type: ignore[misc]
         if scope.get() is not None:
-            yield from inner(input, config, **options)
-        else:
-            yield from streamed(self._accel.begin(input, config), lambda: inner(input, config, **options))
+            return inner(input, config, **options)
+        return streamed(lambda: self._accel.begin(input, config), lambda: inner(input, config, **options))
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+    def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., AsyncIterator[Any]] = super().astream  # type: ignore[misc]
         if scope.get() is not None:
-            parts = inner(input, config, **options)
-        else:
-            parts = astreamed(self._accel.begin(input, config), lambda: inner(input, config, **options))
-        async for part in parts:
-            yield part
+            return inner(input, config, **options)
+        return astreamed(lambda: self._accel.begin(input, config), lambda: inner(input, config, **options))
 
     def _run_once(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)

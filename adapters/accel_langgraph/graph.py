@@ -7,49 +7,32 @@ ends, and everything else happens at the component boundary.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
-from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
 from langgraph.func import _TaskFunction  # guarded as well
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
-from langsmith._internal import _context
 
 from accel.errors import AccelError, ConfigurationError
 from accel.insight import Insight
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.pure import pure
-from accel.references import referenced
-from accel.run.ambient import FRAMEWORK_VARS
-from accel.run.answers import loop_here
 from accel.run.run import Run
-from accel.run.settings import Host, Settings
+from accel.run.settings import Settings
 from accel.run.topology import START, Control, Topology
-from accel.values import freeze, snapshot
 
 from .chains import accelerate_chain
-from .components import holds, install_all, is_component
+from .components import install_all
+from .hosts import astreamed, configurable_of, host_of, streamed
 from .topology import Compiled, topology_of
 
-FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
-FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
-_COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _OWN = frozenset({"_accel"})
-
-
-def _user_config(config: Mapping[str, Any] | None) -> Hashable:
-    """The configurable values that belong to the user and may be read by components."""
-    values = (config or {}).get("configurable") or {}
-    return freeze({k: snapshot(v) for k, v in values.items() if not k.startswith("__") and k not in _COORDINATES})
 
 
 class Acceleration:
@@ -66,10 +49,7 @@ class Acceleration:
         """The handle of a new run."""
         install_all()
         given: Mapping[str, Any] = {**(fast.config or {}), **(config or {})}
-        configurable: dict[str, Any] = {}
-        for layer in (var_child_runnable_config.get(), fast.config, config):
-            configurable |= (layer or {}).get("configurable") or {}
-        first = _user_config({"configurable": configurable})
+        configurable = configurable_of(fast.config, config)
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
         control = Control(
@@ -78,51 +58,19 @@ class Acceleration:
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
         )
-        references: dict[int, Any] = {}
-
-        def refers(component: Any) -> bool:
-            if not references:
-                nodes = self.graph.nodes.values()
-                opened: tuple[type, ...] = (Runnable, Pregel, _TaskFunction, *{type(node) for node in nodes})
-                roots = [node.bound for node in nodes]
-                references.update(referenced(roots, is_component, lambda value: isinstance(value, opened)))
-            return references.get(id(component)) is component
-
-        def config_now() -> Hashable:
-            current = var_child_runnable_config.get()
-            return first if current is None or scope.get() is None else _user_config(current)
-
-        early_config: RunnableConfig = {
-            "configurable": {k: v for k, v in configurable.items() if not k.startswith("__")},
-            "tags": list(given.get("tags") or ()),
-            "metadata": dict(given.get("metadata") or {}),
-        }
-
-        def set_config() -> None:
-            var_child_runnable_config.set(early_config)
-
-        host = Host(
-            control=control,
-            config=config_now,
-            streaming=_listened(options.get("stream_mode"), given.get("callbacks")),
-            max_concurrency=given.get("max_concurrency"),
-            loop=loop_here(),
-            set_config=set_config,
-            holds=holds,
-            references=refers,
+        nodes = self.graph.nodes.values()
+        host = host_of(
+            given,
+            configurable,
+            control,
+            [node.bound for node in nodes],
+            (Runnable, Pregel, _TaskFunction, *{type(node) for node in nodes}),
+            options.get("stream_mode"),
         )
         run = Run(self.plan, self.settings, host, None if resumes else value)
         if not fresh and not isinstance(self.graph, CompiledStateGraph):
             run.silence()  # tasks that are done won't run again
         return run
-
-
-def _listened(modes: Any, callbacks: Any) -> bool:
-    """Whether somebody listens to tokens: then LangChain streams where a program invokes."""
-    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks or ()
-    return "messages" in ([modes] if isinstance(modes, str) else modes or ()) or any(
-        isinstance(handler, _StreamingCallbackHandler) for handler in handlers
-    )
 
 
 def _names(given: Any, topology: Topology) -> Iterable[str]:
@@ -140,61 +88,16 @@ class Accelerated(Insight):
         inner: Callable[..., Any] = super().stream  # type: ignore[misc]
         if scope.get() is not None or options.get("version") == "v3":
             return inner(input, config, **options)  # type: ignore[no-any-return]
-        return self._stream(inner, input, config, options)
-
-    def _stream(
-        self, inner: Callable[..., Any], input: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Iterator[Any]:
-        run = self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
-        handle = Scope(run)
-        parts = iter(inner(input, config, **options))
-        completed = False
-        try:
-            while True:
-                token = scope.set(handle)
-                try:
-                    part = next(parts)
-                except StopIteration:
-                    completed = True
-                    return
-                finally:
-                    scope.reset(token)
-                yield part
-        finally:
-            try:
-                parts.close()
-            finally:
-                run.finish(completed)
+        return streamed(lambda: self._begin(input, config, options), lambda: inner(input, config, **options))
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., Any] = super().astream  # type: ignore[misc]
         if scope.get() is not None or options.get("version") == "v3":
             return inner(input, config, **options)  # type: ignore[no-any-return]
-        return self._astream(inner, input, config, options)
+        return astreamed(lambda: self._begin(input, config, options), lambda: inner(input, config, **options))
 
-    async def _astream(
-        self, inner: Callable[..., Any], input: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> AsyncIterator[Any]:
-        run = self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
-        handle = Scope(run)
-        parts = inner(input, config, **options)
-        completed = False
-        try:
-            while True:
-                token = scope.set(handle)
-                try:
-                    part = await anext(parts)
-                except StopAsyncIteration:
-                    completed = True
-                    return
-                finally:
-                    scope.reset(token)
-                yield part
-        finally:
-            try:
-                await parts.aclose()
-            finally:
-                run.finish(completed)
+    def _begin(self, input: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
+        return self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
 
     def copy(self, update: dict[str, Any] | None = None) -> Any:
         """As the graph's own `copy`, and accelerated with the same plan."""

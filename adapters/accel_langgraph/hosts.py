@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guarded: see test_framework_facts
+from langsmith._internal import _context  # guarded as well
 
 from accel.intercept import Scope, scope
 from accel.references import referenced
@@ -19,17 +23,8 @@ from accel.values import freeze, snapshot
 
 from .components import holds, is_component
 
-FRAMEWORK_VARS.update(
-    {
-        "child_runnable_config",
-        "tracing_callback_v2",
-        "run_collector",
-        "langsmith_tracing_context",
-        "_parent_run_tree",
-        "_tracing_context",
-        "tool_call_writer",
-    }
-)
+FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
+FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
 _COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 
 
@@ -52,10 +47,10 @@ def host_of(
     control: Control,
     roots: Iterable[Any],
     opened: tuple[type, ...],
-    streaming: bool = False,
+    modes: Any = None,
 ) -> Host:
     """given: the configuration of the call over that of the object. roots: what the program's code can be reached from.
-    opened: classes of the frameworks that are looked into on the way. streaming: somebody listens to tokens."""
+    opened: classes of the frameworks that are looked into on the way. modes: LangGraph's of a stream."""
     references: dict[int, Any] = {}
     first = _users(configurable)
 
@@ -82,7 +77,7 @@ def host_of(
     return Host(
         control=control,
         config=config_now,
-        streaming=streaming,
+        streaming=_listened(modes, given.get("callbacks")),
         max_concurrency=given.get("max_concurrency"),
         loop=loop_here(),
         set_config=set_config,
@@ -91,9 +86,18 @@ def host_of(
     )
 
 
-def streamed(run: Run, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """What `begin` gives, with the run's handle set while it works and at no other time."""
-    handle, parts, completed = Scope(run), iter(begin()), False
+def _listened(modes: Any, callbacks: Any) -> bool:
+    """Whether somebody listens to tokens: then LangChain streams where a program invokes."""
+    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks or ()
+    return "messages" in ([modes] if isinstance(modes, str) else modes or ()) or any(
+        isinstance(handler, _StreamingCallbackHandler) for handler in handlers
+    )
+
+
+def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """What `open_` gives, with the handle of a new run set while that works and at no other time."""
+    run = begin()
+    handle, parts, completed = Scope(run), iter(open_()), False
     try:
         while True:
             token = scope.set(handle)
@@ -114,9 +118,10 @@ def streamed(run: Run, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
             run.finish(completed)
 
 
-async def astreamed(run: Run, begin: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
+async def astreamed(begin: Callable[[], Run], open_: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
     """As `streamed`."""
-    handle, parts, completed = Scope(run), begin(), False
+    run = begin()
+    handle, parts, completed = Scope(run), open_(), False
     try:
         while True:
             token = scope.set(handle)

@@ -166,6 +166,14 @@ def test_a_stream_that_is_thrown_away_ends_its_run() -> None:
     assert accel.settle() and fast.plan.runs == 1
 
 
+async def test_an_async_stream_that_is_closed_ends_its_run() -> None:
+    fast = accel.accelerate(sequence(StreamingChat(World())))
+    parts = fast.astream({"topic": TOPICS[0]})
+    await anext(parts)
+    await parts.aclose()
+    assert await asyncio.to_thread(accel.settle) and fast.plan.runs == 1
+
+
 def test_what_is_accepted() -> None:
     model = Chat(World())
     chain = sequence(model)

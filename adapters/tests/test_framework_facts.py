@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tracers._streaming import _StreamingCallbackHandler
+from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph._internal._runnable import RunnableCallable
 from langgraph.func import _TaskFunction, entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from langgraph.pregel._read import PregelNode
+from langsmith._internal import _context
 from typing_extensions import TypedDict
 
 
@@ -56,6 +60,14 @@ def test_an_entrypoint_is_a_graph_of_one_node() -> None:
     assert isinstance(main, Pregel) and set(main.nodes) == {"main"}
     assert isinstance(one, _TaskFunction) and one.func("x") == "x"
     assert main.invoke("x") == "x"
+
+
+def test_what_streams_and_traces_go_by_is_where_it_was() -> None:
+    """`hosts` and `graph` take these from modules that promise nothing."""
+    assert CONFIG_KEY_RESUMING.startswith("__pregel")
+    assert isinstance(_context._PARENT_RUN_TREE_REF, ContextVar)
+    assert hasattr(_StreamingCallbackHandler, "tap_output_iter")
+    assert compiled().nodes["ask"].subgraphs == []
 
 
 def test_the_configuration_of_a_run_is_in_a_variable() -> None:
