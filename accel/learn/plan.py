@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..intercept import Method
@@ -20,7 +20,7 @@ from ..record import Trace
 from ..run.settings import Counts
 from ..run.threads import learner
 from ..run.topology import Topology
-from ..values import freeze
+from ..values import Tree, freeze
 from .learner import explains, learn
 
 if TYPE_CHECKING:
@@ -32,6 +32,16 @@ MAX_CALLS = 600
 """A run with more calls is not learnt from: the learner stays bounded."""
 QUIET_AFTER = 2
 """A node that misses this often in a row is no longer predicted until it is relearnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """A node with this input isn't predicted before so many runs are over: each time it keeps missing, twice as long.
+    What it misses by may not show in the data (a tenant that is set just before the call)."""
+
+    input: Tree = None
+    times: int = 0
+    until: int = 0
 
 
 class Plan:
@@ -66,6 +76,8 @@ class Plan:
         self._revisited: set[str] = set()
         self._misses: Counter[str] = Counter()
         self._widest: Counter[tuple[str, str]] = Counter()
+        self._resting: dict[str, _Rest] = {}
+        """Nodes that kept missing, by name."""
         self._hopeless: Counter[str] = Counter()
         """By call site: attempts to learn it inside a run that taught nothing."""
         self._lock = threading.RLock()
@@ -93,6 +105,14 @@ class Plan:
     def note_miss(self, name: str) -> None:
         with self._lock:
             self._misses[name] += 1
+
+    def note_hit(self, name: str) -> None:
+        with self._lock:
+            self._misses.pop(name, None)
+
+    def _kept_missing(self) -> set[str]:
+        with self._lock:
+            return {name for name, count in self._misses.items() if count >= QUIET_AFTER}
 
     def profiles(self) -> dict[str, Profile]:
         """By kind of engine, what the components that were used know about theirs; the first one of a kind."""
@@ -135,7 +155,10 @@ class Plan:
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
         if self.learnt.nodes and explains(self.learnt, trace):
-            self._look_at_profiles()
+            if self._kept_missing():
+                self._adopt(self.learnt)
+            else:
+                self._look_at_profiles()
             return
         self._unexplained += 1
         if self._unexplained < 2 ** min(self._in_vain, 6):
@@ -187,12 +210,15 @@ class Plan:
 
     def _adopt(self, learnt: Graph) -> None:
         """Follow a new graph; nodes that kept missing are not predicted until a later trace explains them."""
-        quiet = {name for name, count in self._misses.items() if count >= QUIET_AFTER}
+        quiet = self._kept_missing()
         old = self.learnt.by_name
 
         def hush(node: Node) -> Node:
-            before = old.get(node.name)
+            before, rest = old.get(node.name), self._resting.get(node.name, _Rest())
             if node.name in quiet and before is not None and before.input == node.input and node.predictable:
+                times = rest.times + 1 if rest.input == node.input else 0
+                rest = self._resting[node.name] = _Rest(node.input, times, self.runs + 2 ** min(times + 2, 8))
+            if rest.input == node.input and self.runs < rest.until and node.predictable:
                 return replace(node, confidence="seen", reason="kept missing")
             return node
 

@@ -179,7 +179,9 @@ class Forecast:
         taken_back = False
         if old is not None and old is not call:
             if old.key == call.key:
-                old.fed = True
+                old.fed = old.method.op == "searching"
+                if not old.fed:
+                    self.run.note_miss(name)
             else:
                 element.value = UNKNOWN
                 taken_back = True

@@ -332,6 +332,8 @@ class Run:
                 self._close(call, call.record)
             if call.early:
                 self.counts.retired += 1
+                if call.bound is not None:
+                    self.plan.note_hit(call.bound[0])
             else:
                 self.counts.shared += 1
         if method.copy is not None:

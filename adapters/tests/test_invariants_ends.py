@@ -18,7 +18,9 @@ import accel
 from accel import accelerate, intercept
 from accel.run.call import Call
 from accel.run.run import Run
+from accel.run.threads import issuer
 from adapters.tests.core_fakes import (
+    TENANT,
     Chat,
     State,
     StreamingChat,
@@ -305,6 +307,21 @@ def test_a_fan_out_never_exceeds_the_counts_seen() -> None:
     lines["n"] = 40
     assert len(fast.invoke({"q": TOPIC})["b"]) == 5
     assert len(world.texts("Explain", early=True)) <= 5
+
+
+def test_early_calls_that_never_stand_for_the_program_s_own_are_given_up() -> None:
+    """A tenant that is set only just before the call: the early one always was for another."""
+    world = World()
+    world.hooks["b"] = lambda: (TENANT.set("somebody"), issuer.settle(30.0)) and None  # type: ignore[func-returns-value]
+    fast = accelerate(three(world, Chat(world)))
+    for number in range(9):
+        world.forget()
+        fast.invoke({"q": f"question {number}"})
+        assert accel.settle()
+    counts = list(fast.plan.history)
+    assert sum(run.wasted for run in counts[:5]) > 0, "the test shows nothing"
+    assert sum(run.fed for run in counts) == 0
+    assert counts[-1].wasted == 0, fast.report()
 
 
 def test_the_budget_bounds_what_is_issued() -> None:
