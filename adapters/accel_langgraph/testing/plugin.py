@@ -46,7 +46,7 @@ from .witness import watch
 UNMODIFIED = "unmodified"
 """Without any of this, when only the outcomes are asked for."""
 MODES = ("plain", "accelerated", "forced")
-AGAIN = 5
+AGAIN = 12
 """Plain runs that are made of a test before a difference is laid to acceleration."""
 COUNTED = ("demanded", "issued", "retired", "wasted")
 
