@@ -18,6 +18,19 @@ _LIBRARIES = ("builtins", "langgraph", "langchain_core", "llama_index", "pydanti
 Kinds = Callable[[Any], bool]
 
 
+class References:
+    """Whether a program refers to a component; looked up once, with the first question."""
+
+    def __init__(self, roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> None:
+        self._look = functools.partial(referenced, roots, is_component, is_opened)
+        self._found: dict[int, Any] | None = None
+
+    def __call__(self, component: Any) -> bool:
+        if self._found is None:
+            self._found = self._look()
+        return self._found.get(id(component)) is component
+
+
 def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> dict[int, Any]:
     """Live components by id, found through closures, globals, defaults and attributes. `is_opened`: objects of a
     framework that are looked into; objects of users' classes always are."""

@@ -46,7 +46,8 @@ class Result:
 
     def lost(self, mode: str) -> list[str]:
         """Tests that pass unmodified and not so."""
-        return sorted(self.passed("unmodified") - self.passed(mode))
+        varying = {test for test, outcome in self.outcomes[mode].items() if outcome == "varying"}
+        return sorted(self.passed("unmodified") - self.passed(mode) - varying)
 
     @property
     def unequal(self) -> list[tuple[str, str]]:
@@ -106,7 +107,9 @@ def table(results: list[Result]) -> str:
     for result in results:
         unmodified = result.passed("unmodified")
         cells = [f"{result.suite} {result.version}", f"{len(result.outcomes['unmodified']):,}", f"{len(unmodified):,}"]
-        cells += [f"{len(unmodified & result.passed(mode)):,}" for mode in ("accelerated", "forced")]
+        for mode in ("accelerated", "forced"):
+            varying = sum(outcome == "varying" for outcome in result.outcomes[mode].values())
+            cells.append(f"{len(unmodified & result.passed(mode)):,}" + (f" ({varying} vary)" if varying else ""))
         cells += [f"{result.counts['plain']['calls']:,} x 2", f"{len(result.unequal)}"]
         for mode in ("accelerated", "forced"):
             counts = result.counts[mode]

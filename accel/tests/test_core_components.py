@@ -13,6 +13,7 @@ import accel
 from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint, identity_of
 from accel.errors import AccelError
 from accel.intercept import METHODS, Method
+from accel.references import References
 
 for leaf in ("_generate", "_stream"):
     declared = Method(leaf, "test", "decode", "sync", lambda *call: None, lambda *call: ((), {}), lambda result: None)
@@ -223,6 +224,19 @@ def test_nothing_is_assumed_of_an_unknown_component() -> None:
     facts = facts_of(Pure())
     assert (facts.concurrency, facts.local, facts.readonly, facts.owned) == (1, False, False, False)
     assert (facts.elementwise, facts.streams_equal) == (False, False)
+
+
+def test_a_program_is_looked_through_once_also_if_nothing_is_found() -> None:
+    asked = []
+
+    def is_component(value: object) -> bool:
+        asked.append(value)
+        return False
+
+    refers = References([lambda: asked], is_component, lambda value: False)
+    assert not refers(object())
+    once = len(asked)
+    assert not refers(object()) and len(asked) == once > 0
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------

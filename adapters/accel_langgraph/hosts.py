@@ -13,7 +13,7 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guard
 from langsmith._internal import _context  # guarded as well
 
 from accel.intercept import Scope, scope
-from accel.references import referenced
+from accel.references import References
 from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.answers import loop_here
 from accel.run.run import Run
@@ -51,13 +51,7 @@ def host_of(
 ) -> Host:
     """given: the configuration of the call over that of the object. roots: what the program's code can be reached from.
     opened: classes of the frameworks that are looked into on the way. modes: LangGraph's of a stream."""
-    references: dict[int, Any] = {}
     first = _users(configurable)
-
-    def refers(component: Any) -> bool:
-        if not references:
-            references.update(referenced(roots, is_component, lambda value: isinstance(value, opened)))
-        return references.get(id(component)) is component
 
     def config_now() -> Hashable:
         current = var_child_runnable_config.get()
@@ -82,7 +76,7 @@ def host_of(
         loop=loop_here(),
         set_config=set_config,
         holds=holds,
-        references=refers,
+        references=References(roots, is_component, lambda value: isinstance(value, opened)),
     )
 
 

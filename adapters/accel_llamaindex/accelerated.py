@@ -28,7 +28,7 @@ from accel.errors import ConfigurationError
 from accel.insight import Insight
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
-from accel.references import referenced
+from accel.references import References
 from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.answers import loop_here
 from accel.run.run import Run
@@ -72,19 +72,12 @@ class Acceleration:
         """The handle of a new run."""
         install_all()
         watch()
-        references: dict[int, Any] = {}
-
-        def refers(component: Any) -> bool:
-            if not references:
-                references.update(referenced([self.original], is_component, _is_opened))
-            return references.get(id(component)) is component
-
         host = LlamaHost(
             control=Control(self.topology, self.plan.barriers, (), ()),
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
-            references=refers,
+            references=References([self.original], is_component, _is_opened),
             parts=self.parts,
         )
         return Run(self.plan, self.settings, host, value)

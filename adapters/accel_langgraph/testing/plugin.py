@@ -45,6 +45,7 @@ from .witness import watch
 
 UNMODIFIED = "unmodified"
 """Without any of this, when only the outcomes are asked for."""
+VARYING = "varying"
 MODES = ("plain", "accelerated", "forced")
 AGAIN = 12
 """Plain runs that are made of a test before a difference is laid to acceleration."""
@@ -178,6 +179,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
             accel.uninstall()
             if first.outcome == "passed" and _differs(item, trial, first) and _varies(item, first):
                 counts[mode]["varying"] += 1
+                _write(item, trial, VARYING, [], Counter())
                 continue
         _judge(item, trial, first, counted)
         first = first or trial
@@ -227,7 +229,7 @@ def _judge(item: pytest.Item, trial: Trial, first: Trial | None, counted: Counte
             counted["reordered"] = sum(not mine.matches(theirs, in_order=True) for mine, theirs in pairs)
         counted["mismatches"] = bool(found)
     counts[trial.mode].update(counted)
-    _write(item, trial, found, counted)
+    _write(item, trial, trial.outcome, found, counted)
     for report in trial.reports if lost else ():
         report.sections.append(("mode", trial.mode))
         item.ihook.pytest_runtest_logreport(report=report)
@@ -241,12 +243,12 @@ def _unequal(item: pytest.Item, mode: str, found: list[str]) -> pytest.TestRepor
     return pytest.TestReport(item.nodeid, item.location, keywords, "failed", text, "call")
 
 
-def _write(item: pytest.Item, trial: Trial, found: list[str], counted: Counter[str]) -> None:
+def _write(item: pytest.Item, trial: Trial, outcome: str, found: list[str], counted: Counter[str]) -> None:
     path = item.config.getoption("--accel-outcomes", default=None)
     if path:
         worker = getattr(item.config, "workerinput", {}).get("workerid", "")  # several write under pytest-xdist
         line = {
-            "test": item.nodeid, "mode": trial.mode, "outcome": trial.outcome, "differences": found,
+            "test": item.nodeid, "mode": trial.mode, "outcome": outcome, "differences": found,
             "counts": dict(counted),
         }  # fmt: skip
         with Path(f"{path}{'.' if worker else ''}{worker}").open("a", encoding="utf-8") as file:
