@@ -72,7 +72,7 @@ class Parts:
 PROGRAMS: dict[str, tuple[str, Callable[[Parts], Any]]] = {
     "compact": ("control: one call after the other", lambda parts: parts.engine("compact")),
     "refine": ("contexts are prefilled while the answer before is written", lambda parts: parts.engine("refine", 3)),
-    "tree_summarize": ("sequential leaves", lambda parts: parts.engine("tree_summarize", 24)),
+    "tree_summarize": ("sequential leaves", lambda parts: parts.engine("tree_summarize", 72)),
     "accumulate": ("sequential leaves", lambda parts: parts.engine("accumulate")),
     "fusion": ("each query is embedded once, and while the list is written", Parts.fusion),
 }
@@ -100,7 +100,9 @@ class Request:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench llamaindex", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--profile", default="7b", help="published, by model size, or a file (default 7b)")
-    parser.add_argument("--programs", default=",".join((*PROGRAMS, INDEXING)), help="which (default: all)")
+    parser.add_argument(
+        "--programs", default=",".join((*PROGRAMS, INDEXING)), help="which (default: all); others keep their records"
+    )
     parser.add_argument("--requests", type=int, default=3, help="per program, after those learnt from (default 3)")
     parser.add_argument("--out", type=Path, default=Path("bench-out/llamaindex"), help="folder for the raw records")
     options = parser.parse_args(arguments)
@@ -125,11 +127,13 @@ def main(arguments: Sequence[str]) -> int:
     console.print(shown(found), highlight=False)
     options.out.mkdir(parents=True, exist_ok=True)
     gains = {**{name: gain for name, (gain, _) in PROGRAMS.items()}, INDEXING: INDEXING_GAIN}
-    record = {
-        "machine": machine_name(), "profile": options.profile, "warm": WARM, "gains": gains,
-        "requests": [asdict(one) for one in found],
-    }  # fmt: skip
-    (options.out / "llamaindex.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+    file, machine = options.out / "llamaindex.json", machine_name()
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    same = (before.get("machine"), before.get("profile")) == (machine, options.profile)
+    kept = [one for one in before["requests"] if one["program"] not in names] if same else []
+    requests = kept + [asdict(one) for one in found]
+    record = {"machine": machine, "profile": options.profile, "warm": WARM, "gains": gains, "requests": requests}
+    file.write_text(json.dumps(record, indent=1), encoding="utf-8")
     return 0 if all(one.equal for one in found) else 1
 
 

@@ -36,8 +36,10 @@ def fidelity(raw: Raw) -> str:
 def llamaindex(raw: Raw) -> str:
     """Ordinary LlamaIndex programs, and each gain by its name."""
     rows = []
-    for name in dict.fromkeys(one["program"] for one in raw["requests"]):
+    for name in raw["gains"]:
         every = [one for one in raw["requests"] if one["program"] == name]
+        if not every:
+            continue
         late = [one for one in every if one["number"] >= raw["warm"]]
         before, after = ([one["seconds"][arm] for one in late] for arm in (UNMODIFIED, ACCELERATED))
         ratios = [b / a for b, a in zip(before, after, strict=True)]

@@ -7,6 +7,7 @@ import re
 from enum import Enum
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -36,6 +37,9 @@ def plain(value: Any, depth: int = 0) -> Any:
         return (type(value).__name__, *(plain(part, depth + 1) for part in parts))
     if isinstance(value, Enum):
         return str(value)
+    if isinstance(value, BaseMessage) and value.id is None:
+        # A reducer gives it one, in place: before or after whoever reads the stream looks.
+        value = value.model_copy(update={"id": "<generated>"})
     if isinstance(value, BaseModel):
         return type(value).__name__, plain(value.__dict__, depth + 1)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
