@@ -47,7 +47,7 @@ def main() -> int:
 def run(questions: Sequence[str]) -> int:
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     llm = AccelLLM(dtype="float32", temperature=0.0, max_tokens=96)
-    index = index_of(AccelEmbedding(), AccelVectorStore("fusion rag", temporary=True))
+    index = index_of(AccelEmbedding(), AccelVectorStore(collection="fusion rag", temporary=True))
     plain = query_engine(llm, index)
     fast = accel.accelerate(plain)
     with console.status("one run that warms the engines, not compared"):
