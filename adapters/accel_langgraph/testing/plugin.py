@@ -39,6 +39,7 @@ from accel.learn.learner import learn
 from accel.learn.plan import Plan
 from accel.run import threads
 
+from . import witness
 from .log import Entry, differences, logged
 from .normal import plain
 from .witness import watch
@@ -207,8 +208,10 @@ def _differs(item: pytest.Item, trial: Trial, first: Trial) -> list[str]:
 
 
 def _varies(item: pytest.Item, first: Trial) -> bool:
-    """Whether the test differs from run to run by itself."""
-    return any(_differs(item, _try(item, "plain", []), first) for _ in range(AGAIN))
+    """Whether the test differs from run to run by itself, once its nodes take turns in any order."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(witness, "delays", random.Random(item.nodeid))
+        return any(_differs(item, _try(item, "plain", []), first) for _ in range(AGAIN))
 
 
 def _tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> None:

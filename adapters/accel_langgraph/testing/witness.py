@@ -6,8 +6,11 @@ another. They change nothing in the graph's results.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
+import random
+import time
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -20,6 +23,8 @@ from accel.run.threads import issuer
 from accel.values import leaves, snapshot
 
 SETTLE_S = 10.0
+delays: random.Random | None = None
+"""Where nodes that run side by side shall take turns in any order: tiny delays before they ask."""
 
 
 class Witness(BaseChatModel):
@@ -73,18 +78,26 @@ def _asking(cls: type) -> type:
     def invoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
         prompt = _prompt(self.asking_node, input)
         _let_others_start()
+        if delays is not None:
+            time.sleep(delay_s())
         _check(prompt, WITNESS._generate([HumanMessage(prompt)]))
         return base.invoke(self, input, config, **kwargs)
 
     async def ainvoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
         prompt = _prompt(self.asking_node, input)
         _let_others_start()
+        if delays is not None:
+            await asyncio.sleep(delay_s())
         _check(prompt, await WITNESS._agenerate([HumanMessage(prompt)]))
         return await base.ainvoke(self, input, config, **kwargs)
 
     members = {"invoke": invoke, "ainvoke": ainvoke, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
     _asking_classes[cls] = type(cls.__name__, (cls,), members)
     return _asking_classes[cls]
+
+
+def delay_s() -> float:
+    return delays.uniform(0.0, 0.002) if delays is not None else 0.0
 
 
 def _let_others_start() -> None:
