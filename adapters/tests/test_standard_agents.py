@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
@@ -140,6 +141,7 @@ async def test_asynchronous_calls_too(model: AccelChatModel) -> None:
 
     async def talk(state: State) -> State:
         talking = model.bind_tools([ask_person], tool_choice="ask_person", strict=True)
+        await asyncio.to_thread(accel.settle)  # what may be early has begun
         return {"talk": await talking.ainvoke(f"Ask somebody about: {state['question']}")}
 
     builder = StateGraph(State)
@@ -161,6 +163,7 @@ def test_other_tools_are_another_call(model: AccelChatModel) -> None:
 
     def step(state: State) -> State:
         model.invoke(f"Think about: {state['question']}")
+        accel.settle()  # what may be early has begun
         return {"talk": offered[0]().invoke(f"Say something about: {state['question']}")}
 
     builder = StateGraph(State)
