@@ -45,9 +45,9 @@ class Result:
         return {test for test, outcome in self.outcomes.get(mode, {}).items() if outcome == "passed"}
 
     def lost(self, mode: str) -> list[str]:
-        """Tests that pass unmodified and not so."""
+        """Tests that pass unmodified and with the plugin alone, and not so."""
         varying = {test for test, outcome in self.outcomes[mode].items() if outcome == "varying"}
-        return sorted(self.passed("unmodified") - self.passed(mode) - varying)
+        return sorted((self.passed("unmodified") & self.passed("plain")) - self.passed(mode) - varying)
 
     @property
     def unequal(self) -> list[tuple[str, str]]:
@@ -116,6 +116,9 @@ def table(results: list[Result]) -> str:
             cells.append(", ".join(f"{counts[name]:,}" for name in ("demanded", "issued", "retired")))
         lines.append(f"| {' | '.join(cells)} |")
     for result in results:
+        alone = sorted(result.passed("unmodified") - result.passed("plain"))
+        if alone:
+            lines += ["", f"Not judged, {result.suite}: fails with the plugin alone:", "", *(f"- `{t}`" for t in alone)]
         odd = [f"{test} ({mode})" for mode in ("accelerated", "forced") for test in result.lost(mode)]
         odd += [f"{test} ({mode}): unequal" for test, mode in result.unequal if f"{test} ({mode})" not in odd]
         if odd:
