@@ -72,7 +72,7 @@ class Parts:
 PROGRAMS: dict[str, tuple[str, Callable[[Parts], Any]]] = {
     "compact": ("control: one call after the other", lambda parts: parts.engine("compact")),
     "refine": ("contexts are prefilled while the answer before is written", lambda parts: parts.engine("refine", 3)),
-    "tree_summarize": ("sequential leaves", lambda parts: parts.engine("tree_summarize", 72)),
+    "tree_summarize": ("sequential leaves", lambda parts: parts.engine("tree_summarize", 24)),
     "accumulate": ("sequential leaves", lambda parts: parts.engine("accumulate")),
     "fusion": ("each query is embedded once, and while the list is written", Parts.fusion),
 }
