@@ -106,7 +106,7 @@ _FRAMES = 6
 _BOUNDARIES = (
     "/langgraph/_internal/_runnable.py",
     "/accel_langgraph/chains.py",
-    "/accel_langgraph/hosts.py",
+    "/accel/run/streams.py",
     "/accel_llamaindex/accelerated.py",
     "/asyncio/events.py",
     "/asyncio/base_events.py",

@@ -18,10 +18,11 @@ from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Settings
+from accel.run.streams import astreamed, streamed
 from accel.run.topology import Control, Topology
 
 from .components import install_all, is_component
-from .hosts import astreamed, configurable_of, host_of, streamed
+from .hosts import configurable_of, host_of
 
 _PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 _MODULE = "langchain_core.runnables."

@@ -25,11 +25,12 @@ from accel.learn.plan import Plan
 from accel.pure import pure
 from accel.run.run import Run
 from accel.run.settings import Settings
+from accel.run.streams import astreamed, streamed
 from accel.run.topology import START, Control, Topology
 
 from .chains import accelerate_chain
 from .components import install_all
-from .hosts import astreamed, configurable_of, host_of, streamed
+from .hosts import configurable_of, host_of
 from .topology import Compiled, topology_of
 
 _OWN = frozenset({"_accel"})

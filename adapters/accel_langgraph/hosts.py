@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,11 +12,10 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guarded: see test_framework_facts
 from langsmith._internal import _context  # guarded as well
 
-from accel.intercept import Scope, scope
+from accel.intercept import scope
 from accel.references import References
 from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.answers import loop_here
-from accel.run.run import Run
 from accel.run.settings import Host
 from accel.run.topology import Control
 from accel.values import freeze, snapshot
@@ -86,51 +85,3 @@ def _listened(modes: Any, callbacks: Any) -> bool:
     return "messages" in ([modes] if isinstance(modes, str) else modes or ()) or any(
         isinstance(handler, _StreamingCallbackHandler) for handler in handlers
     )
-
-
-def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """What `open_` gives, with the handle of a new run set while that works and at no other time."""
-    run = begin()
-    handle, parts, completed = Scope(run), iter(open_()), False
-    try:
-        while True:
-            token = scope.set(handle)
-            try:
-                part = next(parts)
-            except StopIteration:
-                completed = True
-                return
-            finally:
-                scope.reset(token)
-            yield part
-    finally:
-        try:
-            close = getattr(parts, "close", None)
-            if close is not None:
-                close()
-        finally:
-            run.finish(completed)
-
-
-async def astreamed(begin: Callable[[], Run], open_: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
-    """As `streamed`."""
-    run = begin()
-    handle, parts, completed = Scope(run), open_(), False
-    try:
-        while True:
-            token = scope.set(handle)
-            try:
-                part = await anext(parts)
-            except StopAsyncIteration:
-                completed = True
-                return
-            finally:
-                scope.reset(token)
-            yield part
-    finally:
-        try:
-            close = getattr(parts, "aclose", None)
-            if close is not None:
-                await close()
-        finally:
-            run.finish(completed)

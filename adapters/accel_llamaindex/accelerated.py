@@ -33,6 +33,7 @@ from accel.run.ambient import FRAMEWORK_VARS
 from accel.run.answers import loop_here
 from accel.run.run import Run
 from accel.run.settings import Settings
+from accel.run.streams import astreamed, streamed
 from accel.run.topology import END, START, Control, Topology
 
 from .components import holds, install_all, is_component
@@ -198,9 +199,11 @@ def _aopening(cls: type, name: str) -> Any:
 def _finished(run: Run, result: Any) -> Any:
     """The run ends with the method, or with the stream that it gave."""
     if isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
-        result.response_gen = _kept(run, _streamed(run, result.response_gen))
+        parts = result.response_gen
+        result.response_gen = _kept(run, streamed(lambda: run, lambda: parts))
     elif isinstance(result, AsyncStreamingResponse) and isinstance(result.response_gen, AsyncGenerator):
-        result.response_gen = _kept(run, _astreamed(run, result.response_gen))
+        aparts = result.response_gen
+        result.response_gen = _kept(run, astreamed(lambda: run, lambda: aparts))
     else:
         run.finish(True)
     return result
@@ -210,43 +213,3 @@ def _kept(run: Run, stream: S) -> S:
     """A stream that is thrown away unread ends its run, too."""
     weakref.finalize(stream, run.finish, False).atexit = False
     return stream
-
-
-def _streamed(run: Run, parts: Generator[Any, None, None]) -> Generator[Any, None, None]:
-    handle, completed = Scope(run), False
-    try:
-        while True:
-            token = scope.set(handle)
-            try:
-                part = next(parts)
-            except StopIteration:
-                completed = True
-                return
-            finally:
-                scope.reset(token)
-            yield part
-    finally:
-        try:
-            parts.close()
-        finally:
-            run.finish(completed)
-
-
-async def _astreamed(run: Run, parts: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
-    handle, completed = Scope(run), False
-    try:
-        while True:
-            token = scope.set(handle)
-            try:
-                part = await anext(parts)
-            except StopAsyncIteration:
-                completed = True
-                return
-            finally:
-                scope.reset(token)
-            yield part
-    finally:
-        try:
-            await parts.aclose()
-        finally:
-            run.finish(completed)

@@ -1,0 +1,57 @@
+"""A run that ends with the stream it gives, read to its end, closed or thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from typing import Any
+
+from ..intercept import Scope, scope
+from .run import Run
+
+
+def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
+    """What `open_` gives, with the handle of a new run set while that works and at no other time."""
+    run = begin()
+    handle, parts, completed = Scope(run), iter(open_()), False
+    try:
+        while True:
+            token = scope.set(handle)
+            try:
+                part = next(parts)
+            except StopIteration:
+                completed = True
+                return
+            finally:
+                scope.reset(token)
+            yield part
+    finally:
+        try:
+            close = getattr(parts, "close", None)
+            if close is not None:
+                close()
+        finally:
+            run.finish(completed)
+
+
+async def astreamed(begin: Callable[[], Run], open_: Callable[[], AsyncIterator[Any]]) -> AsyncGenerator[Any, None]:
+    """As `streamed`."""
+    run = begin()
+    handle, parts, completed = Scope(run), open_(), False
+    try:
+        while True:
+            token = scope.set(handle)
+            try:
+                part = await anext(parts)
+            except StopAsyncIteration:
+                completed = True
+                return
+            finally:
+                scope.reset(token)
+            yield part
+    finally:
+        try:
+            close = getattr(parts, "aclose", None)
+            if close is not None:
+                await close()
+        finally:
+            run.finish(completed)
