@@ -28,6 +28,7 @@ class Topology:
     pauses_before: frozenset[str] = frozenset()
     pauses_after: frozenset[str] = frozenset()
 
+    @cached_property
     def from_within(self) -> Topology:
         """For a run that goes on somewhere: nothing is certain from its start."""
         return replace(

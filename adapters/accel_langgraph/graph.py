@@ -54,7 +54,7 @@ class Acceleration:
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
         control = Control(
-            self.topology if fresh else self.topology.from_within(),
+            self.topology if fresh else self.topology.from_within,
             self.plan.barriers,
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
