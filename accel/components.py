@@ -114,6 +114,20 @@ def register(component: Any, **facts: Any) -> Any:
     return component
 
 
+_told: dict[tuple[type, str], str] = {}
+"""By class and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
+
+
+def note_told(component: Any, method: str, how: str) -> None:
+    """A call has ended. Who tells once counts as telling always."""
+    _told[type(component), method] = how or _told.get((type(component), method), "")
+
+
+def tells_within(component: Any, method: str) -> str | None:
+    """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
+    return _told.get((type(component), method))
+
+
 def is_declared(component: Any) -> bool:
     """Whether this very object was registered."""
     held = _by_object.get(id(component))

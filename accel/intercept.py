@@ -120,6 +120,7 @@ class _Patch:
 
 
 _installed: dict[tuple[type, str], _Patch] = {}
+_wrapped: dict[tuple[type, str], Any] = {}
 _lock = threading.RLock()
 _epochs: defaultdict[object, int] = defaultdict(int)
 
@@ -222,6 +223,16 @@ def _in_place(place: Place, method: Method) -> _Patch:
     return _Patch(leaf, lambda: place.put(leaf))
 
 
+def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
+    """Put a wrapper (by wrapt's signature) around a method of a framework's class, until `uninstall`. Idempotent."""
+    import wrapt  # as above
+
+    with _lock:
+        if enabled and (cls, name) not in _wrapped:
+            _wrapped[cls, name] = cls.__dict__[name]
+            setattr(cls, name, wrapt.FunctionWrapper(cls.__dict__[name], wrapper))
+
+
 def enable() -> None:
     """Something is accelerated: classes may be patched (again)."""
     global enabled
@@ -255,3 +266,6 @@ def uninstall() -> None:
         for patch in _installed.values():
             patch.restore()
         _installed.clear()
+        for (cls, name), function in _wrapped.items():
+            setattr(cls, name, function)
+        _wrapped.clear()

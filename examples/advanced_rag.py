@@ -62,7 +62,8 @@ def _passages(text: str) -> Iterator[str]:
 def ingest(store: VectorStore) -> int:
     """Put the passages into the store; returns how many there are."""
     passages = package_passages()
-    store.add_texts([p.page_content for p in passages], [p.metadata for p in passages])
+    ids = [str(number) for number in range(len(passages))]
+    store.add_texts([p.page_content for p in passages], [p.metadata for p in passages], ids=ids)
     return len(passages)
 
 

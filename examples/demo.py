@@ -4,8 +4,9 @@ Both arms run in this process, on the same engines, question by question, in alt
 prefix cache is emptied before every request, so that neither arm finds what the other has computed. Learning happens
 between requests, off the timed path: a request never waits for it. Exit code 1 if any call or output differs.
 
-`python examples/demo.py --backend ray` has the same engines served by Ray actors, on a Ray that starts and ends with
-the demo. Nothing else changes, the answers included.
+`python examples/demo.py --backend ray --out demo-ray --against demo-out` has the same engines served by Ray actors, on
+a Ray that starts and ends with the demo. Nothing else changes, the answers included: `--against` compares calls and
+outputs with those of an earlier run.
 """
 
 from __future__ import annotations
@@ -136,17 +137,23 @@ def main() -> int:
     parser.add_argument("--questions", type=Path, default=HERE / "questions.txt", help="a question per line")
     parser.add_argument("--limit", type=int, default=6, help="how many of the questions (default 6)")
     parser.add_argument("--backend", choices=("local", "ray"), default="local", help="where the engines run")
+    parser.add_argument("--against", type=Path, help="folder of an earlier run, to compare calls and outputs with")
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for raw outputs and reports")
     options = parser.parse_args()
     lines = options.questions.read_text(encoding="utf-8").splitlines()
     questions = [line.strip() for line in lines if line.strip()][: options.limit]
     if not questions:
         parser.error(f"{options.questions} has no questions.")
+    if options.against is not None and not (options.against / "after.jsonl").exists():
+        parser.error(f"{options.against} holds no outputs of an earlier run.")
     options.out.mkdir(parents=True, exist_ok=True)
     backend = Backend.ray() if options.backend == "ray" else Backend.local()
     try:
         with backend:
-            return run(questions, options.out)
+            equal = run(questions, options.out)
+            if options.against is not None:
+                equal &= same_as(options.against, options.out)
+            return 0 if equal else 1
     except KeyboardInterrupt:
         console.print("stopped")
         return 130
@@ -155,7 +162,8 @@ def main() -> int:
             accel_local.shutdown()
 
 
-def run(questions: Sequence[str], out: Path) -> int:
+def run(questions: Sequence[str], out: Path) -> bool:
+    """Whether both arms made the same calls and gave the same outputs."""
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     llm = AccelChatModel(dtype="float32", temperature=0.0)
     store = AccelVectorStore(AccelEmbeddings(), "packages", temporary=True)
@@ -188,7 +196,26 @@ def run(questions: Sequence[str], out: Path) -> int:
     write(out, demo, profile, measured)
     timeline({"before": recorder.plan.last, "after": demo.requests[shown].trace}, str(out / "timeline.html"))
     show(demo, out)
-    return 0 if all(r.same_calls and all(map(r.same, FIELDS)) for r in demo.requests) else 1
+    return all(r.same_calls and all(map(r.same, FIELDS)) for r in demo.requests)
+
+
+def same_as(other: Path, out: Path) -> bool:
+    """Compare calls and outputs with those of another run, question by question."""
+    table = Table(title=f"Equal to the run in {other}", title_justify="left")
+    for column in ("", "questions", "calls", "outputs"):
+        table.add_column(column, justify="left" if not column else "right")
+    equal = True
+    for name in ("before", "after"):
+        theirs, ours = (
+            {line["question"]: line for line in map(json.loads, (folder / f"{name}.jsonl").open(encoding="utf-8"))}
+            for folder in (other, out)
+        )
+        both = [(theirs[question], ours[question]) for question in ours if question in theirs]
+        calls, outputs = (sum(a[part] == b[part] for a, b in both) for part in ("calls", "output"))
+        table.add_row(name, f"{len(both)} of {len(ours)}", str(calls), str(outputs))
+        equal &= calls == outputs == len(both) == len(ours)
+    console.print(table)
+    return equal
 
 
 # --- results

@@ -99,6 +99,9 @@ class Plan:
     def is_composite(self, site: str) -> bool:
         return site in self._composites
 
+    def note_composite(self, site: str) -> None:
+        self._composites.add(site)
+
     def note_barrier(self, framework_node: str) -> None:
         self.barriers.add(framework_node)
 
@@ -179,8 +182,6 @@ class Plan:
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
         for call in trace.calls:
-            if call.composite:
-                self._composites.add(call.site)
             method = METHODS[(call.family, call.method)]
             before, _ = self.bindings.get(call.site, (call.component, method))
             if before is not call.component and self._identities[call.site] != call.identity:

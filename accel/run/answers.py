@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from ..components import Facts
+from ..components import Facts, tells_within
 from ..intercept import Method, epoch
 from ..values import is_comparable
 from .ambient import Ambient, unchanged
@@ -18,7 +18,7 @@ def claim(calls: Iterable[Call], method: Method, ambient: Ambient, facts: Facts)
     for call in calls:
         if call.over and call.state != "done":
             continue
-        if call.demanded and (method.copy is None or not facts.pure or call.state != "done"):
+        if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or call.tells):
             continue
         if not may_retire(call, method, ambient, facts):
             continue
@@ -42,6 +42,8 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
             call.fed = True
             return False
     streams = method.kind in ("stream", "astream")
+    if (streams or call.method.name != method.name) and tells_within(call.component, method.name) != "":
+        return False
     if streams != (call.method.kind in ("stream", "astream")) and (streams or not facts.streams_equal):
         return False
     if call.loop is not None and call.state != "done":

@@ -65,6 +65,14 @@ class Call:
         self.bound: tuple[str, int] | None = None
         """Node and position in the e-graph."""
         self.partial_posted = False
+        self.tells = ""
+        """How it told listeners of itself from within (`nested.tells`)."""
+        self.hindered = False
+        """Something it asked for was refused, because it is early: its result is not what the program would get."""
+        self.outer: Call | None = None
+        """The early call that made it."""
+        self.substituted = False
+        """A demand that is being served with the streaming method, in place of the one that was called."""
         self.nested = False
         """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
         self.issued_s: float | None = None

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..components import note_told
 from ..engine import DEMAND, priority
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, original, scope
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .run import Run
 
 _END = object()
+_OWN = object()
 
 
 @contextmanager
@@ -72,10 +74,9 @@ def _sync(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, a
     with run.inside(call), _within(Scope(run, here.within, call)):
         try:
             twin = _partial_twin(run, call)
-            if twin is None:
+            result = _drain(run, call, twin, args, kwargs) if twin is not None else _OWN
+            if result is _OWN:
                 result = wrapped(*args, **kwargs)
-            else:
-                result = _drain(run, call, twin, args, kwargs)
         except BaseException as error:
             run.failed(call, error)
             raise
@@ -103,10 +104,9 @@ async def _async(run: Run, here: Scope, method: Method, component: Any, wrapped:
     try:
         with _within(Scope(run, here.within, call)):
             twin = _partial_twin(run, call)
-            if twin is None:
+            result = await _adrain(run, call, twin, args, kwargs) if twin is not None else _OWN
+            if result is _OWN:
                 result = await wrapped(*args, **kwargs)
-            else:
-                result = await _adrain(run, call, twin, args, kwargs)
     except BaseException as error:
         run.failed(call, error)
         raise
@@ -241,16 +241,34 @@ def _partial_twin(run: Run, call: Call) -> Method | None:
 
 
 def _drain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-    stream = original(call.component, twin.name)(*args, **{**kwargs, **twin.own})
-    for chunk in stream:
-        run.feed(call, chunk, twin)
-    assert twin.merge is not None
-    return twin.merge(call.chunks)
+    call.substituted = True
+    try:
+        for chunk in original(call.component, twin.name)(*args, **{**kwargs, **twin.own}):
+            run.feed(call, chunk, twin)
+    except CallCancelled:
+        if not call.tells:
+            raise
+    return _merged(call, twin)
 
 
 async def _adrain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-    stream = original(call.component, twin.name)(*args, **{**kwargs, **twin.own})
-    async for chunk in await stream if twin.opens else stream:
-        run.feed(call, chunk, twin)
-    assert twin.merge is not None
-    return twin.merge(call.chunks)
+    call.substituted = True
+    try:
+        stream = original(call.component, twin.name)(*args, **{**kwargs, **twin.own})
+        async for chunk in await stream if twin.opens else stream:
+            run.feed(call, chunk, twin)
+    except CallCancelled:
+        if not call.tells:
+            raise
+    return _merged(call, twin)
+
+
+def _merged(call: Call, twin: Method) -> Any:
+    """What the chunks make; `_OWN` if the streaming method told of itself, and the demand begins anew with its own."""
+    if not call.tells:
+        assert twin.merge is not None
+        return twin.merge(call.chunks)
+    note_told(call.component, twin.name, call.tells)
+    call.substituted, call.tells = False, ""
+    call.chunks.clear()
+    return _OWN

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import engine
+from ..components import note_told, tells_within
 from ..errors import CallCancelled
 from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
 from ..ir import Node
@@ -31,7 +32,12 @@ def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
     twin = METHODS.get((method.family, method.streamed))
     if twin is None or not has_leaf(component, twin.name) or not run.facts(component).streams_equal:
         return None
-    return twin
+    return twin if twin is method or may_stand_in(component, twin, method) else None
+
+
+def may_stand_in(component: Any, other: Method, method: Method) -> bool:
+    """Whether a call through one method may answer a demand of another: neither is heard from within."""
+    return tells_within(component, method.name) == "" and not tells_within(component, other.name)
 
 
 def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
@@ -43,7 +49,7 @@ def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
     method = bound.method
     if method.kind in ("async", "astream") and (run.host.loop is None or (bound.facts.concurrency or 1) == 1):
         sync = METHODS.get((method.family, method.sync_name))
-        if sync is None or not has_leaf(bound.component, sync.name):
+        if sync is None or not has_leaf(bound.component, sync.name) or not may_stand_in(bound.component, sync, method):
             return None
         method = sync
     if node.needs_partial or run.host.streaming:
@@ -55,7 +61,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     """Start an early call for a complete, allowed input; or say why it can't be."""
     method = choose_method(run, bound, node)
     if method is None:
-        return "its component has only coroutines; declare its concurrency with accel.register"
+        return "its component is only known to answer coroutines; declare its concurrency with accel.register"
     args, kwargs = method.build(bound.component, tree)
     if freeze(method.read(bound.component, args, kwargs)) != freeze(tree):
         return "its input can't be rebuilt exactly"
@@ -123,7 +129,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
         else:
             result = leaf_method(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - a failure is the demand's, if one has joined; else it is dropped
-        _early_failed(run, call, args, kwargs, error)
+        _early_failed(run, call, kwargs, error)
     else:
         _early_done(run, call, args, kwargs, result)
 
@@ -146,7 +152,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
             else:
                 result = await leaf_method(*args, **kwargs)
         except BaseException as error:
-            _early_failed(run, call, args, kwargs, error)
+            _early_failed(run, call, kwargs, error)
             if isinstance(error, asyncio.CancelledError):
                 raise
         else:
@@ -160,12 +166,24 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 
 
 def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> None:
-    manager = kwargs.get("run_manager")
-    if getattr(manager, "looked_at", False):
-        run.disqualify(call, "it reads its callback manager")
+    if _told(run, call, kwargs):
+        return
+    if call.hindered:
+        give_up(run, call)
+        return
     if _hands_back(result, (*args, *kwargs.values())):
         run.disqualify(call, "it hands back the objects it was given, and an early call is given copies")
     run.done(call, result)
+
+
+def _told(run: Run, call: Call, kwargs: Any) -> bool:
+    """Whether it told somebody of itself, or tried to: then the demand has to make the call."""
+    if getattr(kwargs.get("run_manager"), "looked_at", False):
+        call.tells = "reads its callback manager"
+    if call.tells:
+        note_told(call.component, call.method.name, call.tells)
+        run.calls.drop(call)
+    return bool(call.tells)
 
 
 def _hands_back(result: Any, given: Iterable[Any]) -> bool:
@@ -185,11 +203,11 @@ def _mutable(items: Iterable[Any]) -> Iterable[Any]:
         yield from (value for value in fields.values() if isinstance(value, dict | list))
 
 
-def _early_failed(run: Run, call: Call, args: Any, kwargs: Any, error: BaseException) -> None:
+def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> None:
+    if _told(run, call, kwargs):
+        return
     if isinstance(error, CallCancelled | asyncio.CancelledError):
         give_up(run, call)
-    elif getattr(kwargs.get("run_manager"), "looked_at", False):
-        run.disqualify(call, "it reads its callback manager")
     else:
         run.failed(call, error)
 

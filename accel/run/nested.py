@@ -1,4 +1,5 @@
-"""Calls of other components that an early call makes: what may be shared is, what may not run early ends it."""
+"""What an early call does besides its work. Calls of other components may be shared, or end it; so does a word about
+itself to whoever listens to the program, which would come too early and from nowhere."""
 
 from __future__ import annotations
 
@@ -19,22 +20,46 @@ if TYPE_CHECKING:
     from .call import Call
     from .run import Run
 
-_DROPPED = "an early call can't go on: what it waited for was dropped"
+_DROPPED = "what it waited for was dropped"
 
 
 def call(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """A patched leaf was called inside an early call. Raises CallCancelled where it may not run early."""
     tree = method.read(component, args, kwargs)
+    here = scope.get()
+    outer = here.call if here is not None else None
     reason = nested_refuses(run, method, component, tree)
     if reason:
-        raise CallCancelled(f"an early call can't go on: {reason}")
+        raise _hindered(outer, reason)
     work = partial(wrapped, *args, **kwargs)
     if method.kind == "sync":
-        return _sync(run, method, component, tree, work)
-    return _async(run, method, component, tree, work) if method.kind == "async" else work()
+        return _sync(run, outer, method, component, tree, work)
+    return _async(run, outer, method, component, tree, work) if method.kind == "async" else work()
 
 
-def _sync(run: Run, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
+def tells(what: str) -> None:
+    """Called by adapters where code tells of itself, with what it does (a span, an event, a callback).
+
+    Raises CallCancelled where the program did not call what is running: inside an early call, or inside the streaming
+    method that a demand is served with. The program's own call has to tell. Other methods' results don't stand for one
+    that tells, and its result is not shared.
+    """
+    here = scope.get()
+    if here is None or here.call is None:
+        return
+    here.call.tells = what
+    if here.early or here.call.substituted:
+        raise _hindered(here.call, f"it {what}")
+
+
+def _hindered(call: Call | None, reason: str) -> CallCancelled:
+    """What to raise. Whatever the calls around make of it, they are not what the program would have got."""
+    while call is not None:
+        call.hindered, call = True, call.outer
+    return CallCancelled(f"an early call can't go on: {reason}")
+
+
+def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
     assert method.copy is not None
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.facts(component))
     if not mine:
@@ -42,19 +67,24 @@ def _sync(run: Run, method: Method, component: Any, tree: Tree, work: Callable[[
             try:
                 return method.copy(shared.future.result())
             except CancelledError:
-                raise CallCancelled(_DROPPED) from None
-    shared.priority = engine.priority.get()
+                raise _hindered(outer, _DROPPED) from None
+    shared.outer, shared.priority = outer, engine.priority.get()
     try:
         with run.inside(shared), _within(run, shared):
             result = work()
     except BaseException as error:
         _failed(run, shared, error)
         raise
-    run.done(shared, result)
+    if shared.hindered:
+        give_up(run, shared)
+    else:
+        run.done(shared, result)
     return method.copy(result)
 
 
-async def _async(run: Run, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
+async def _async(
+    run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]
+) -> Any:
     assert method.copy is not None
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.facts(component))
     if not mine:
@@ -63,9 +93,9 @@ async def _async(run: Run, method: Method, component: Any, tree: Tree, work: Cal
                 return method.copy(await asyncio.shield(asyncio.wrap_future(shared.future)))
             except asyncio.CancelledError:
                 if shared.future.cancelled():
-                    raise CallCancelled(_DROPPED) from None
+                    raise _hindered(outer, _DROPPED) from None
                 raise
-    shared.priority = engine.priority.get()
+    shared.outer, shared.priority = outer, engine.priority.get()
     try:
         while (wait := run.enter_component(shared)) is not None:
             await asyncio.wrap_future(wait)
@@ -77,7 +107,10 @@ async def _async(run: Run, method: Method, component: Any, tree: Tree, work: Cal
     except BaseException as error:
         _failed(run, shared, error)
         raise
-    run.done(shared, result)
+    if shared.hindered:
+        give_up(run, shared)
+    else:
+        run.done(shared, result)
     return method.copy(result)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..components import identity_of
+from ..components import identity_of, tells_within
 from ..intercept import METHODS, Method, has_leaf
 from ..ir import Node
 from ..values import Opaque, Tree, leaves
@@ -73,6 +73,8 @@ def refuses(run: Run, node: Node, values: list[str]) -> str:
     certain = run.settings.speculate == "certain"
     if node.confidence != "verified" and not (node.confidence == "looped" and run.learnt_here):
         return "not verified yet: needs two runs with different inputs"
+    if node.confidence == "looped" and node.site not in run.ended:
+        return "none of its calls has ended yet"
     if certain and not node.always:
         return "not demanded in every run so far"
     if run.plan.is_composite(node.site):
@@ -90,6 +92,9 @@ def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
         return f"not pure: {bound.facts.reason}"
     if type(bound.component) in run.plan.disqualified:
         return run.plan.disqualified[type(bound.component)]
+    telling = tells_within(bound.component, bound.method.name)
+    if telling:
+        return f"its component {telling}"
     held = run.host.holds(bound.component)
     if held:
         return held

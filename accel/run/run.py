@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import engine, intercept
 from ..clock import now_s
-from ..components import Facts, facts_of, identity_of
+from ..components import Facts, facts_of, identity_of, note_told
 from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit, call_site
@@ -67,6 +67,8 @@ class Run:
         self._visits: dict[str, int] = {}
         self.used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
+        self.ended: set[str] = set()
+        """Call sites of which a call has ended in this run: whether it makes calls of its own is known."""
         self._facts: dict[int, tuple[Any, Facts]] = {}
         self._inside = 0
         self._site_counts: dict[str, int] = {}
@@ -195,6 +197,7 @@ class Run:
         parent = here.call.record if here.call is not None else None
         if parent is not None and (method.op != "embedding" or component is parent.component):
             parent.composite = True
+            self.plan.note_composite(parent.site)
         record = CallRecord(
             site, here.within, method.name, method.family, method.op, component, identity, tree, key,
             self.trace.tick(), now, parent,
@@ -282,6 +285,8 @@ class Run:
             bump(call.resource)
         if not self.facts(call.component).local:
             self.ledger.add(endpoint_key(call.component), call.output)
+        if not call.early and not call.substituted:
+            note_told(call.component, call.method.name, call.tells)
         call.close()
         if not call.future.done():
             # What is shared is a copy of its own: the program may change what it got.
@@ -297,6 +302,7 @@ class Run:
         record.output, record.tokens = call.output, call.tokens
         record.end, record.ended_s = self.trace.tick(), now_s()
         record.issued_s, record.answered_s = call.issued_s, call.ended_s
+        self.ended.add(record.site)
 
     def failed(self, call: Call, error: BaseException) -> None:
         """A call raised. A demand that fails silences the run: a retry must get calls of its own."""

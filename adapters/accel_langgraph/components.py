@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager, CallbackManager
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.globals import get_llm_cache
@@ -21,6 +21,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from accel import intercept
 from accel.intercept import Inner, Method, install
 from accel.pure import build_call, read_call
+from accel.run.nested import tells
 from accel.values import Opaque, Tree, add_view, snapshot, thaw
 
 # --- messages -------------------------------------------------------------------------------------------------------
@@ -311,6 +312,8 @@ def install_all() -> None:
     """Patch every component class that exists now; classes defined later are found at the next run."""
     if not intercept.enabled:
         return
+    for manager in (CallbackManager, AsyncCallbackManager):
+        intercept.wrap(manager, "configure", _telling)
     for base, methods in FAMILIES:
         for cls in _subclasses(base):
             if cls in _seen:
@@ -320,6 +323,12 @@ def install_all() -> None:
                 continue
             for method in methods:
                 install(cls, method)
+
+
+def _telling(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Every runnable begins with asking who listens, also one that a component runs."""
+    tells("runs a runnable of its own, which has callbacks")
+    return wrapped(*args, **kwargs)
 
 
 def _is_component(cls: type) -> bool:

@@ -222,10 +222,7 @@ def _subclasses(cls: type) -> Iterator[type]:
 
 def forget_classes() -> None:
     """After `accel.uninstall`: every class counts as new."""
-    from .parts import unwatch
-
     _seen.clear()
-    unwatch()
 
 
 def holds(component: Any) -> str:

@@ -10,19 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import wrapt
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index_instrumentation.dispatcher import Dispatcher
 
+from accel import intercept
 from accel.intercept import METHODS, Scope, has_leaf, scope
 from accel.pure import read_call
 from accel.run.announced import announce
+from accel.run.nested import tells
 from accel.run.run import Run
 from accel.run.settings import Host
 
@@ -51,7 +54,6 @@ _WATCHED = (
     (BaseNodePostprocessor, "postprocess_nodes", "apostprocess_nodes"),
     (BaseSynthesizer, "synthesize", "asynthesize"),
 )
-_watched: dict[tuple[type, str], Any] = {}
 
 
 def _texts_of(nodes: Sequence[Any]) -> list[str]:
@@ -102,9 +104,16 @@ _SPLITTING = ("repack", "truncate")
 """How a synthesizer cuts what it was given into texts that fit into prompts (`PromptHelper`)."""
 
 
+_LISTENED = (
+    (Dispatcher, ("span_enter", "event", "aevent")),
+    (CallbackManager, ("start_trace", "on_event_start")),
+)
+
+
 def watch() -> None:
     """Have the parts of query engines tell their run when they start and end, and how texts were cut."""
     wrappers: list[tuple[type, str, Any]] = [(PromptHelper, name, _tell_cut) for name in _SPLITTING]
+    wrappers += [(cls, name, _telling) for cls, names in _LISTENED for name in names]
     wrappers += [
         (BaseEmbedding, "get_text_embedding_batch", _embedding_batches),
         (VectorStoreIndex, "build_index_from_nodes", _indexing(asynchronous=False)),
@@ -114,16 +123,13 @@ def watch() -> None:
     for part, name, asynchronous in _WATCHED:
         wrappers += [(part, name, _tell), (part, asynchronous, _atell)]
     for cls, method, wrapper in wrappers:
-        if (cls, method) not in _watched:
-            _watched[cls, method] = getattr(cls, method)
-            setattr(cls, method, wrapt.FunctionWrapper(_watched[cls, method], wrapper))
+        intercept.wrap(cls, method, wrapper)
 
 
-def unwatch() -> None:
-    """Restore LlamaIndex's classes."""
-    for (cls, name), function in _watched.items():
-        setattr(cls, name, function)
-    _watched.clear()
+def _telling(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Spans, events and callbacks, whoever listens."""
+    tells("tells LlamaIndex's instrumentation of itself")
+    return wrapped(*args, **kwargs)
 
 
 def _part(instance: Any) -> tuple[Run, str] | None:

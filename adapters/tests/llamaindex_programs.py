@@ -199,12 +199,20 @@ class Told:
 class Program:
     """A query engine as users build it, with a token counter."""
 
-    def __init__(self, mode: str, *, fusion: int = 0, streaming: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        mode: str,
+        *,
+        fusion: int = 0,
+        streaming: bool = False,
+        embedding: type[Letters] = Letters,
+        **options: Any,
+    ) -> None:
         self.counter = TokenCountingHandler(tokenizer=str.split)
         manager = CallbackManager([self.counter])
         window = 360 if mode == "tree_summarize" else 4096  # one node at a time
         self.llm = Scribe(context_window=window, callback_manager=manager)
-        self.embedding = Letters(callback_manager=manager)
+        self.embedding = embedding(callback_manager=manager)
         self.nodes = [_node(topic, part) for topic in TOPICS for part in range(4)]
         self.index = VectorStoreIndex(self.nodes, embed_model=self.embedding, callback_manager=manager)
         common: dict[str, Any] = {"llm": self.llm, "response_mode": mode, "streaming": streaming, **options}

@@ -8,13 +8,15 @@ import threading
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig, RunnableLambda, ensure_config
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import SecretStr
 
 import accel
 from accel import accelerate
+from accel.errors import AccelError
 from adapters.tests.core_fakes import (
     TENANT,
     Chat,
@@ -23,6 +25,7 @@ from adapters.tests.core_fakes import (
     State,
     TenantChat,
     World,
+    as_text,
     chain,
     three,
     train,
@@ -181,6 +184,63 @@ def test_a_model_that_looks_at_its_callback_manager_is_found_out() -> None:
     world.forget()
     fast.invoke({"q": TOPIC})
     assert world.texts(early=True) == []
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_a_model_that_runs_a_runnable_of_its_own_is_found_out(swallows: bool) -> None:
+    """Whoever listens to the program hears that runnable, in its place; also if it is run for the first time."""
+    heard: list[str] = []
+    loud = False
+    polish = RunnableLambda(lambda text: text)
+
+    class Composed(Chat):
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            try:
+                if loud:
+                    polish.invoke("text")
+            except Exception:
+                if not swallows:
+                    raise
+            return self._result(messages, kwargs)
+
+    class Listening(BaseCallbackHandler):
+        def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+            if outputs == "text":
+                heard.append("polish")
+
+    world = World()
+    fast = ready(world, Composed(world))
+    fast.invoke({"q": TOPIC})
+    assert world.texts(early=True) != []
+    loud = True
+    for _ in range(3):
+        world.forget()
+        heard.clear()
+        assert fast.invoke({"q": TOPIC}, {"callbacks": [Listening()]}) == RESULT
+        assert heard == ["polish"] * 3
+        assert accel.settle()
+    assert world.texts(early=True) == []
+
+
+def test_a_model_that_catches_what_an_early_call_is_refused() -> None:
+    """It makes something else of it, which is not what the program gets."""
+    world = World()
+    expert = CountingChat(world)
+
+    class Consulting(Chat):
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            result = self._result(messages, kwargs)
+            if TOPIC in as_text(messages):
+                try:
+                    expert._generate(messages)
+                except AccelError:
+                    result.generations[0].message.content += " nobody knows"
+            return result
+
+    fast = ready(world, Consulting(world))
+    early_before(world, "b", "Beta asks")
+    assert fast.invoke({"q": TOPIC}) == RESULT
+    assert expert.count == 3
 
 
 # --- 3. exact match or nothing --------------------------------------------------------------------------------------

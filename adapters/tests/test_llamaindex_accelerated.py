@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.embedding import EmbeddingStartEvent
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
@@ -88,6 +91,45 @@ async def test_a_plain_call_on_a_running_loop() -> None:
         assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
         assert await asyncio.to_thread(accel.settle)
     assert fast.report().demanded > 0
+
+
+class Delegating(Letters):
+    """Its coroutine calls its method, which has a span of its own."""
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return llamaindex_programs._pairs(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+
+class Chatty(Delegating):
+    """Tells listeners of its work from within."""
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        get_dispatcher().event(EmbeddingStartEvent(model_dict={"chatty": query}))
+        with self.callback_manager.event(CBEventType.EMBEDDING, payload={EventPayload.SERIALIZED: {}}) as event:
+            vector = super()._get_query_embedding(query)
+            event.on_end(payload={EventPayload.CHUNKS: [query], EventPayload.EMBEDDINGS: [vector]})
+        return vector
+
+
+for _class in (Delegating, Chatty):
+    accel.register(_class, pure=True, local=True, concurrency=16, elementwise=True)
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.parametrize("embedding", [Delegating, Chatty])
+async def test_what_a_component_tells_from_within(embedding: type[Letters], use_async: bool) -> None:
+    program = Program("compact", fusion=2, embedding=embedding, use_async=use_async)
+    fast = accel.accelerate(program.engine)
+    for question in QUESTIONS[:5]:
+        plain, quick = await program.aask(program.engine, question), await program.aask(fast, question)
+        assert in_any_order(quick) == in_any_order(plain)
+        assert await asyncio.to_thread(accel.settle)
+        assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
+        assert await asyncio.to_thread(accel.settle)
+    assert fast.report().issued > 0, "one was tried early, and found out"
 
 
 def test_the_object_is_a_copy_of_the_same_kind() -> None:
