@@ -13,6 +13,7 @@ COMMANDS = {
     "run": "bench.run:main",
     "llamaindex": "bench.llamaindex:main",
     "topology": "bench.topology:main",
+    "first-token": "bench.first_token:main",
     "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""

@@ -103,7 +103,27 @@ def _in_line(load: Raw) -> float:
     return float(waited_s) / len(load["requests"]) / _mean_s(load)
 
 
-SECTIONS: Mapping[str, Callable[[Raw], str]] = {"fidelity": fidelity, "llamaindex": llamaindex, "topology": topology}
+def first_token(raw: Raw) -> str:
+    """How long a demand waits for its first token."""
+    rows = []
+    for name, every in raw["apps"].items():
+        late = [call for call in every if call["request"] >= raw["warm"] and call["first_s"][UNMODIFIED] is not None]
+        pairs = [(call["first_s"][UNMODIFIED], call["first_s"][ACCELERATED]) for call in late]
+        more = [after - before for before, after in pairs]
+        row = [name, str(len(late)), *(f"{median(times) * 1e3:.1f} ms" for times in zip(*pairs, strict=True))]
+        row += [f"{max(more) * 1e3:+.2f} ms", f"{sum(one > 1e-6 for one in more)}"]
+        rows.append([*row, f"{sum(call['equal'] for call in every)} of {len(every)}"])
+    head = ["application", "calls", UNMODIFIED, ACCELERATED, "worst call against unmodified", "calls later", "equal"]
+    return (
+        "## The first token of a demand\n\nSeconds from a model call's start to its first token, as a listener of the "
+        f"streamed program sees them: medians over all calls; simulated {raw['profile']} engines in virtual time; "
+        f"{raw['machine']}.\n\n```\npython -m bench first-token\n```\n\n{table(head, rows)}"
+    )
+
+
+SECTIONS: Mapping[str, Callable[[Raw], str]] = {
+    "fidelity": fidelity, "llamaindex": llamaindex, "topology": topology, "first_token": first_token,
+}  # fmt: skip
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -16,7 +16,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, StateUpdate, interrupt
 
 import accel
-from accel_langgraph.testing.log import marked_inside
+from accel_langgraph.testing.log import unlogged
 from compat_tests.fakes import LocalChat, Parts
 from compat_tests.graphs import TOPICS, Topic
 from compat_tests.named import asked, catch_up, in_a_row, in_a_row_async, said, was_early
@@ -38,7 +38,7 @@ def test_batches(parts: Parts, accel_mode: str, compared: Compared) -> None:
     """`batch` and `batch_as_completed`, with exceptions given back, with a limit, with a configuration each."""
     fast = in_a_row(parts, "first second").compile(checkpointer=InMemorySaver())
     configs = [{**thread(f"e{n}"), "recursion_limit": 1 if n == 2 else 9} for n in range(4)]
-    with marked_inside():  # which of them begins first is open
+    with unlogged():  # which of them begins first is open
         compared(fast.batch(inputs(), [thread(number) for number in range(4)]))
         accel.settle()
         compared(fast.batch(inputs(), [{**thread(f"l{n}"), "max_concurrency": 2} for n in range(4)]))
@@ -53,7 +53,7 @@ def test_batches(parts: Parts, accel_mode: str, compared: Compared) -> None:
 
 async def test_async_batches(parts: Parts, accel_mode: str, compared: Compared) -> None:
     fast = in_a_row_async(parts, "first second").compile(checkpointer=InMemorySaver())
-    with marked_inside():
+    with unlogged():
         compared(await fast.abatch(inputs(), [thread(number) for number in range(4)]))
         accel.settle()
         found = [one async for one in fast.abatch_as_completed(inputs(), [thread(f"c{n}") for n in range(4)])]

@@ -11,7 +11,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, interrupt
 
-from accel_langgraph.testing.log import marked_inside
+from accel_langgraph.testing.log import unlogged
 from compat_tests.fakes import Parts
 from compat_tests.graphs import TOPICS, Topic
 from compat_tests.named import asked, catch_up, in_a_row, said, was_early
@@ -47,7 +47,7 @@ def test_an_accelerated_graph_as_a_node(
     tried = fast if outer == "accelerated" else plain_of(fast)
     for topic in TOPICS:
         if outer == "plain":
-            with marked_inside():
+            with unlogged():
                 compared(list(tried.stream({"topic": topic}, subgraphs=True, stream_mode=["updates", "messages"])))
             if accel_mode != "plain":
                 import accel
@@ -164,7 +164,7 @@ def test_resuming_an_accelerated_graph_inside_a_plain_one(parts: Parts, accel_mo
     tried = plain_of(graph.compile(checkpointer=InMemorySaver()))
     for topic in ("quartz 11", "meadow 22", "cedar 44", "harbor 33", "bad 1"):
         config: Any = {"configurable": {"thread_id": topic}}
-        with marked_inside():
+        with unlogged():
             found = tried.invoke({"topic": topic}, config)
             if accel_mode != "plain":
                 import accel

@@ -18,6 +18,10 @@ from .gates import gate_of
 State = Literal["queued", "running", "done", "failed", "dropped"]
 
 
+Aside = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""A call of a callback manager: method and arguments."""
+
+
 class Call:
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
@@ -49,6 +53,8 @@ class Call:
         self.left: Future[None] = Future()
         """Resolved when an early call is no longer inside its component."""
         self.chunks: list[Any] = []
+        self.asides: dict[int, list[Aside]] = {}
+        """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
         self.grew = threading.Condition()
         self.wake: list[Callable[[], None]] = []
         """Called once when the next chunk or the end comes."""
@@ -87,6 +93,12 @@ class Call:
     def text(self) -> str:
         """What a stream has produced so far."""
         return "".join(map(self.delta, list(self.chunks))) if self.delta is not None else ""
+
+    def note_asides(self, manager: Any) -> None:
+        """Before the next chunk is fed, and after the last one."""
+        said = manager.take() if hasattr(type(manager), "take") else []
+        if said:
+            self.asides[len(self.chunks)] = said
 
     def feed(self, chunk: Any) -> None:
         with self.grew:

@@ -121,7 +121,7 @@ def _stream(
 ) -> Generator[Any, None, None]:
     call = run.open(here, method, component, args, kwargs)
     if call.joined:
-        yield from early.replay(call)
+        yield from early.replay(call, kwargs.get("run_manager"))
         try:
             result = call.future.result()
         except CancelledError:
@@ -161,7 +161,7 @@ async def _astream(
 ) -> AsyncGenerator[Any, None]:
     call = run.open(here, method, component, args, kwargs)
     if call.joined:
-        stream = _areplayed(run, call, method)
+        stream = _areplayed(run, call, method, kwargs)
     else:
         stream = _adelivered(run, here, call, method, lambda: wrapped(*args, **kwargs))
     async with aclosing(stream):
@@ -175,7 +175,7 @@ async def _opened(
     """A coroutine that gives the stream: what fails before the first chunk fails here."""
     call = run.open(here, method, component, args, kwargs)
     if call.joined:
-        return _areplayed(run, call, method)
+        return _areplayed(run, call, method, kwargs)
     while (wait := run.enter_component(call)) is not None:
         await asyncio.wrap_future(wait)
     try:
@@ -189,8 +189,8 @@ async def _opened(
     return _adelivered(run, here, call, method, lambda: stream)
 
 
-async def _areplayed(run: Run, call: Call, method: Method) -> AsyncGenerator[Any, None]:
-    async for chunk in early.areplay(call):
+async def _areplayed(run: Run, call: Call, method: Method, kwargs: Any) -> AsyncGenerator[Any, None]:
+    async for chunk in early.areplay(call, kwargs.get("run_manager")):
         yield chunk
     try:
         result = await asyncio.wrap_future(call.future)

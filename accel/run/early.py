@@ -123,7 +123,9 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
             for chunk in leaf_method(*args, **kwargs):
                 if call.state == "dropped":
                     return
+                call.note_asides(kwargs.get("run_manager"))
                 run.feed(call, chunk)
+            call.note_asides(kwargs.get("run_manager"))
             assert call.method.merge is not None
             result = call.method.merge(call.chunks)
         else:
@@ -146,7 +148,9 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
             if call.method.kind == "astream":
                 stream = leaf_method(*args, **kwargs)
                 async for chunk in await stream if call.method.opens else stream:
+                    call.note_asides(kwargs.get("run_manager"))
                     run.feed(call, chunk)
+                call.note_asides(kwargs.get("run_manager"))
                 assert call.method.merge is not None
                 result = call.method.merge(call.chunks)
             else:
@@ -215,24 +219,26 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
 # --- joining a stream -----------------------------------------------------------------------------------------------
 
 
-def replay(call: Call) -> Generator[Any, None, None]:
-    """The chunks of a running or finished stream, as they come."""
+def replay(call: Call, manager: Any) -> Generator[Any, None, None]:
+    """The chunks of a running or finished stream, as they come, and what it said to its callback manager with each."""
     position = 0
     while True:
         with call.grew:
             call.grew.wait_for(lambda: len(call.chunks) > position or call.over)  # noqa: B023 - evaluated here
-            if len(call.chunks) <= position:
-                return
-            chunk = call.chunks[position]
+            more = len(call.chunks) > position
+        for name, args, kwargs in call.asides.get(position, ()):
+            getattr(manager, name)(*args, **kwargs)
+        if not more:
+            return
         position += 1
-        yield chunk
+        yield call.chunks[position - 1]
 
 
 def _set_from_thread(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
     loop.call_soon_threadsafe(event.set)
 
 
-async def areplay(call: Call) -> AsyncGenerator[Any, None]:
+async def areplay(call: Call, manager: Any) -> AsyncGenerator[Any, None]:
     """As `replay`; a stream on the same loop wakes us through its own future of the next chunk."""
     position = 0
     loop = asyncio.get_running_loop()
@@ -244,13 +250,15 @@ async def areplay(call: Call) -> AsyncGenerator[Any, None]:
             else:
                 event.set()
         await event.wait()
-        if len(call.chunks) <= position:
-            if call.over:
-                return
+        more = len(call.chunks) > position
+        if not more and not call.over:
             continue
-        chunk = call.chunks[position]
+        for name, args, kwargs in call.asides.get(position, ()):
+            await getattr(manager, name)(*args, **kwargs)
+        if not more:
+            return
         position += 1
-        yield chunk
+        yield call.chunks[position - 1]
 
 
 # --- prefill --------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ each bucket the calls of the greatest depth are taken, as many of their entries 
 the next depth of each bucket follows, and so on. So an engine first does what most of a run still depends on, fills up
 with what brings other runs forward, and ends old runs before it begins new ones.
 
-Around the algorithm: what a program waits for comes before early work, and early work leaves some places free; whatever
-has waited long comes forward (`AGING_S`); a batch holds no more tokens than the engine computes efficiently.
+Around the algorithm: what a program waits for comes before early work, and early work leaves some places free and is
+prefilled by itself; whatever has waited long comes forward (`AGING_S`); a batch holds no more tokens than the engine
+computes efficiently.
 
 All of it is synchronous and asks the clock it is given; queues that await are the engines'.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -99,21 +100,27 @@ def blind(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How an engine chooses. `reserved`: the share of its places that early work leaves to demands."""
+    """How an engine chooses. `reserved`: the share of its places that early work leaves to demands. `apart`: early
+    prompts are prefilled one at a time, and not beside a demand's, which would wait longer for its first token."""
 
     order: Order
     reserved: float = RESERVED
+    apart: bool = True
 
     def places(self, places: int, priority: Priority) -> int:
         """How many of an engine's places may be taken when a call of this priority takes one of them."""
         return places if priority.value <= 0 else max(1, int(places * (1 - self.reserved)))
+
+    def may_begin(self, priority: Priority, beginning: Collection[object]) -> bool:
+        """Whether a prompt may be prefilled beside those that are."""
+        return priority.value <= 0 or not self.apart or not beginning
 
 
 TOPOLOGY_AWARE = Policy(topology_aware)
 POLICIES = {
     "topology-aware": TOPOLOGY_AWARE,
     "demands first": Policy(demands_first),
-    "blind": Policy(blind, reserved=0.0),
+    "blind": Policy(blind, reserved=0.0, apart=False),
 }
 """Engines use the first one. The others are there to be compared with it, on simulated engines."""
 

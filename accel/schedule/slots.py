@@ -18,14 +18,15 @@ _Turn = tuple["asyncio.Future[None]", Priority]
 
 
 class Slots:
-    """Lives on one loop. Early work takes a place only while some are free for demands: it backs off when the engine
-    is busy with them (invariant 8). `starting`: how many may have a place before they have begun; 0 is any number."""
+    """Lives on one loop. Early work takes a place only while some are free for demands, and while no other prompt is
+    being prefilled: it backs off when the engine is busy with them (invariant 8). `starting`: how many may have a place
+    before they have begun; 0 is any number."""
 
     def __init__(self, places: int, starting: int = 0, policy: Policy = TOPOLOGY_AWARE) -> None:
         self._places = places
         self._most_starting = starting or places
         self._taken = 0
-        self._starting = 0
+        self._starting: list[Priority] = []
         self._waiting: Waiting[_Turn] = Waiting(policy)
 
     @asynccontextmanager
@@ -39,7 +40,7 @@ class Slots:
             nonlocal begun
             if not begun:
                 begun = True
-                self._starting -= 1
+                self._starting.remove(priority)
                 self._admit()
 
         try:
@@ -60,7 +61,7 @@ class Slots:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # it had just got its place
                 self._taken -= 1
-                self._starting -= 1
+                self._starting.remove(priority)
                 self._admit()
             raise
         finally:
@@ -73,10 +74,12 @@ class Slots:
     def _accept(self, next_turn: _Turn) -> bool:
         turn, priority = next_turn
         places = self._waiting.policy.places(self._places, priority)
-        if self._taken >= places or self._starting >= self._most_starting:
+        if self._taken >= places or len(self._starting) >= self._most_starting:
+            return False
+        if not self._waiting.policy.may_begin(priority, self._starting):
             return False
         self._taken += 1
-        self._starting += 1
+        self._starting.append(priority)
         turn.set_result(None)
         return True
 

@@ -15,10 +15,13 @@ async def settled() -> None:
 
 
 class Engine:
-    """Serves for ever; remembers who is inside, in the order in which they came in."""
+    """Serves for ever, and begins at once unless it is `slow`; remembers who is inside, as they came in."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, slow: bool = False) -> None:
         self.slots = Slots(places)
+        self.begun = asyncio.Event()
+        if not slow:
+            self.begun.set()
         self.inside: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -26,8 +29,10 @@ class Engine:
         self.tasks[name] = asyncio.get_running_loop().create_task(self._serve(name, priority))
 
     async def _serve(self, name: str, priority: Priority) -> None:
-        async with self.slots.place(priority):
+        async with self.slots.place(priority) as begin:
             self.inside.append(name)
+            await self.begun.wait()
+            begin()
             await asyncio.get_running_loop().create_future()
 
     async def end(self, *names: str) -> None:
@@ -51,6 +56,23 @@ async def test_early_work_leaves_places_to_demands() -> None:
     await engine.end("demand")
     assert engine.inside[-1] == "early 3"
     await engine.end("early 1", "early 2", "early 3")
+
+
+async def test_early_prompts_are_prefilled_by_themselves() -> None:
+    """A demand's first token doesn't wait for early prompts beside it, and for one at most that had begun."""
+    engine = Engine(8, slow=True)
+    for name, priority in (("early 0", Priority(9)), ("early 1", Priority(9)), ("demand 0", DEMAND)):
+        engine.ask(name, priority)
+        await settled()
+    engine.ask("demand 1")
+    await settled()
+    assert engine.inside == ["early 0", "demand 0", "demand 1"]
+    await engine.end("early 0", "demand 0")
+    assert engine.inside == ["early 0", "demand 0", "demand 1"]
+    engine.begun.set()
+    await settled()
+    assert engine.inside == ["early 0", "demand 0", "demand 1", "early 1"]
+    await engine.end("demand 1", "early 1")
 
 
 async def test_an_early_call_that_is_demanded_passes_the_others() -> None:

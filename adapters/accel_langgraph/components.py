@@ -21,6 +21,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from accel import intercept
 from accel.intercept import Inner, Method, install
 from accel.pure import build_call, read_call
+from accel.run.call import Aside
 from accel.run.nested import tells
 from accel.values import Opaque, Tree, add_view, snapshot, thaw
 
@@ -87,6 +88,31 @@ class RecordingRunManager:
         raise AttributeError(f"an early call has no callback manager yet ({name})")
 
 
+class TokenRunManager(RecordingRunManager):
+    """Stands in for that of a stream. What it is told with a chunk is said again to the real one with that chunk."""
+
+    def __init__(self, asynchronous: bool) -> None:
+        super().__init__()
+        self._asynchronous = asynchronous
+        self._said: list[Aside] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "on_llm_new_token":
+            return super().__getattr__(name)
+        return self._ahear if self._asynchronous else self._hear
+
+    def _hear(self, *args: Any, **kwargs: Any) -> None:
+        self._said.append(("on_llm_new_token", args, kwargs))
+
+    async def _ahear(self, *args: Any, **kwargs: Any) -> None:
+        self._hear(*args, **kwargs)
+
+    def take(self) -> list[Aside]:
+        """What was said since the last time."""
+        said, self._said = self._said, []
+        return said
+
+
 def _own_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kwargs.items() if key != "run_manager"}
 
@@ -99,12 +125,20 @@ def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return {"messages": snapshot(messages, exact=True), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
 
 
-def _build_messages(manager: Callable[[], Any]) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:
+def _read_stream(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """LangChain tells listeners of chunks itself, or gives the stream its callback manager to do so."""
+    tree = _read_messages(component, args, kwargs)
+    if len(args) > 2:
+        return {**tree, "managed": Opaque(args[2])}
+    return tree if kwargs.get("run_manager") is None else {**tree, "managed": True}
+
+
+def _build_messages(manager: Callable[[Tree], Any]) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:
     def build(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kwargs = thaw(tree["kwargs"])
         if tree["stop"] is not None:
             kwargs["stop"] = list(tree["stop"])
-        made = manager()
+        made = manager(tree)
         if made is not None:
             kwargs["run_manager"] = made
         return (thaw(tree["messages"]),), kwargs
@@ -193,7 +227,6 @@ def _chat() -> Iterator[Method]:
     same: dict[str, Any] = {
         "family": "chat",
         "op": "decode",
-        "read": _read_messages,
         "view": _view_chat,
         "merge": _merge_chat,
         "delta": _chat_delta,
@@ -202,12 +235,18 @@ def _chat() -> Iterator[Method]:
         "prefill": "accel_prefill",
         "aprefill": "accel_aprefill",
     }
-    whole = _build_messages(RecordingRunManager)
-    streamed = _build_messages(lambda: None)
-    yield Method(name="_generate", kind="sync", build=whole, streamed="_stream", **same)
-    yield Method(name="_agenerate", kind="async", build=whole, streamed="_astream", sync_name="_generate", **same)
-    yield Method(name="_stream", kind="stream", build=streamed, streamed="_stream", **same)
-    yield Method(name="_astream", kind="astream", build=streamed, streamed="_astream", sync_name="_stream", **same)
+    whole = {**same, "read": _read_messages, "build": _build_messages(lambda tree: RecordingRunManager())}
+    yield Method(name="_generate", kind="sync", streamed="_stream", **whole)
+    yield Method(name="_agenerate", kind="async", streamed="_astream", sync_name="_generate", **whole)
+    same["read"] = _read_stream
+    yield Method(name="_stream", kind="stream", build=_stream_builder(False), streamed="_stream", **same)
+    yield Method(
+        name="_astream", kind="astream", build=_stream_builder(True), streamed="_astream", sync_name="_stream", **same
+    )
+
+
+def _stream_builder(asynchronous: bool) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:
+    return _build_messages(lambda tree: TokenRunManager(asynchronous) if "managed" in tree else None)
 
 
 CHAT = tuple(_chat())

@@ -252,27 +252,39 @@ class SimLLM:
         """Who decodes in the next step, and how much is prefilled beside that for whom."""
         decoding = [request for request in self._running if request.done >= len(request.ids)]
         left = self._costs.batch_tokens - len(decoding)
-        chunks = []
-        for request in self._running:
-            if request.done < len(request.ids) and left > 0:
-                chunks.append((request, min(left, len(request.ids) - request.done)))
-                left -= chunks[-1][1]
-        self._waiting.drop(lambda request: request.gone)
+        chunks: list[tuple[_Request, int]] = []
+        policy = self._waiting.policy
+
+        def prefill(request: _Request) -> bool:
+            nonlocal left
+            if left <= 0 or not policy.may_begin(request.priority, chunks):
+                return False
+            chunks.append((request, min(left, len(request.ids) - request.done)))
+            left -= chunks[-1][1]
+            return True
 
         def begin(request: _Request) -> bool:
-            nonlocal left
-            places = self._waiting.policy.places(self._costs.slots, request.priority)
+            places = policy.places(self._costs.slots, request.priority)
+            beside = chunks if request.priority.value <= 0 else [*chunks, *begun]
             if left <= 0 or len(self._running) >= places or not self._fits(request):
+                return False
+            if not policy.may_begin(request.priority, beside):
                 return False
             request.running = True
             self._running.append(request)
             request.cached = request.done = self._found(request.ids)
             self.served.cached_tokens += request.cached
-            chunks.append((request, min(left, len(request.ids) - request.done)))
-            left -= chunks[-1][1]
-            return True
+            return prefill(request)
 
+        begun = [request for request in self._running if request.done < len(request.ids)]
+        for request in begun:
+            if request.priority.value <= 0:
+                prefill(request)
+        self._waiting.drop(lambda request: request.gone)
         self._waiting.take(begin)
+        for request in begun:
+            if request.priority.value > 0:
+                prefill(request)
         return decoding, chunks
 
     def _advance(self, request: _Request, tokens: int) -> None:

@@ -148,10 +148,11 @@ class TransformersEngine:
             self._check(token_ids, sampling)
             matcher = await self._matcher(sampling)
             async with (
-                self._slots.place(priority),
+                self._slots.place(priority) as begun,
                 contextlib.aclosing(self._deltas(token_ids, sampling, priority, matcher)) as deltas,
             ):
                 async for delta in deltas:
+                    begun()
                     yield delta
         except RequestError as error:
             yield Delta("", 0, "error", error=error)

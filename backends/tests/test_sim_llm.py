@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_long_prompts_are_prefilled_in_chunks_beside_others(profile: str) -> Non
 
     steps, seconds = virtual.run(main)
     assert steps == 3 and seconds == pytest.approx(3 * 0.01 + 2.5)
+
+
+def test_a_demand_has_its_first_token_before_early_prompts_are_prefilled(tmp_path: Path) -> None:
+    profile = tmp_path / "roomy.json"
+    ProfileFile({"llm": replace(PROFILE, slots=4)}).save(profile)
+
+    async def main() -> dict[str, float]:
+        engine = await engine_of(SimLLMConfig(str(profile)))
+        first: dict[str, float] = {}
+
+        async def ask(name: str, token: int, priority: Priority) -> None:
+            async with contextlib.aclosing(engine.generate([token] * 20, endless(2), priority=priority)) as deltas:
+                async for _ in deltas:
+                    first.setdefault(name, clock.now_s() - began)
+
+        began = clock.now_s()
+        await asyncio.gather(ask("early", 1, Priority(9)), ask("demand", 2, Priority(0)))
+        return first
+
+    first = virtual.run(main)
+    assert first["demand"] == pytest.approx(0.01 + 0.2)
+    assert first["early"] == pytest.approx(0.01 + 0.2 + 0.02 + 0.2), "in the step in which the demand decodes"
 
 
 def test_a_prefilled_prompt_costs_only_its_rest(profile: str) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from .normal import plain
+from .traces import Traces, traces
 
+UNORDERED = ("__interrupt__", "interrupts", "children")
+MOST = 3
+"""Differences of one kind that are shown."""
 METHODS = ("invoke", "ainvoke", "stream", "astream")
-
-inside: ContextVar[bool] = ContextVar("inside_logged_call", default=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -26,6 +29,8 @@ class Entry:
     chunks: list[Any] = field(default_factory=list)
     result: Any = None
     """Or the exception."""
+    traces: list[Any] = field(default_factory=list)
+    """Its runs as a tracer sees them, children inside."""
 
     @property
     def call(self) -> str:
@@ -35,18 +40,26 @@ class Entry:
         """Chunks and interrupts of nodes that run side by side come in any order."""
         if self.call != other.call:
             return False
-        if in_order:
-            return (self.chunks, self.result) == (other.chunks, other.result)
-        mine, theirs = ((sorted(map(_unordered, e.chunks), key=repr), _unordered(e.result)) for e in (self, other))
+        parts = ((e.result, e.chunks, e.traces) for e in (self, other))
+        mine, theirs = parts if in_order else map(_any_order, parts)
         return mine == theirs
 
 
+current: ContextVar[Entry | None] = ContextVar("current_logged_call", default=None)
+"""The outermost call that is under way."""
+
+
+def _any_order(parts: tuple[Any, ...]) -> list[Any]:
+    result, *lists = parts
+    return [_unordered(result), *(sorted(map(_unordered, items), key=repr) for items in lists)]
+
+
 def _unordered(value: Any) -> Any:
-    """The same with lists of interrupts sorted."""
+    """The same with lists of interrupts and of child runs sorted."""
     if isinstance(value, dict):
         return {
             key: sorted(map(_unordered, item), key=repr)
-            if key in ("__interrupt__", "interrupts") and isinstance(item, list)
+            if key in UNORDERED and isinstance(item, list)
             else _unordered(item)
             for key, item in value.items()
         }
@@ -54,12 +67,19 @@ def _unordered(value: Any) -> Any:
 
 
 @contextmanager
-def marked_inside() -> Iterator[None]:
-    token = inside.set(True)
+def _inside(entry: Entry, tracer: Traces) -> Iterator[None]:
+    tokens = current.set(entry), traces.set(tracer)
     try:
         yield
     finally:
-        inside.reset(token)
+        current.reset(tokens[0])
+        traces.reset(tokens[1])
+
+
+def unlogged() -> AbstractContextManager[None]:
+    """Calls whose order is open are not written down: the test compares what they give."""
+    apart = Entry(-1, "unlogged", None)
+    return _inside(apart, Traces(apart.traces))
 
 
 def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None]) -> type:
@@ -71,11 +91,11 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
         return log[-1]
 
     def invoke(self: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
-        if inside.get():
+        if current.get():
             return base.invoke(self, input, *args, **kwargs)
         entry = begin("invoke", input)
         try:
-            with marked_inside():
+            with _inside(entry, Traces(entry.traces)):
                 result = base.invoke(self, input, *args, **kwargs)
         except BaseException as error:
             entry.result = plain(error)
@@ -86,11 +106,11 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
         return result
 
     async def ainvoke(self: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
-        if inside.get():
+        if current.get():
             return await base.ainvoke(self, input, *args, **kwargs)
         entry = begin("ainvoke", input)
         try:
-            with marked_inside():
+            with _inside(entry, Traces(entry.traces)):
                 result = await base.ainvoke(self, input, *args, **kwargs)
         except BaseException as error:
             entry.result = plain(error)
@@ -105,9 +125,10 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
         return log_chunks(begin("stream", input), chunks) if _is_ours(chunks, "__next__") else chunks
 
     def log_chunks(entry: Entry, chunks: Any) -> Iterator[Any]:
+        tracer = Traces(entry.traces)
         try:
             while True:
-                with marked_inside():
+                with _inside(entry, tracer):
                     chunk = next(chunks)
                 entry.chunks.append(plain(chunk))
                 yield chunk
@@ -117,7 +138,7 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
             entry.result = plain(error)
             raise
         finally:
-            with marked_inside():
+            with _inside(entry, tracer):
                 chunks.close()
             ended()
 
@@ -126,9 +147,10 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
         return alog_chunks(begin("astream", input), chunks) if _is_ours(chunks, "__anext__") else chunks
 
     async def alog_chunks(entry: Entry, chunks: Any) -> AsyncIterator[Any]:
+        tracer = Traces(entry.traces)
         try:
             while True:
-                with marked_inside():
+                with _inside(entry, tracer):
                     chunk = await anext(chunks)
                 entry.chunks.append(plain(chunk))
                 yield chunk
@@ -138,7 +160,7 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
             entry.result = plain(error)
             raise
         finally:
-            with marked_inside():
+            with _inside(entry, tracer):
                 await chunks.aclose()
             ended()
 
@@ -155,7 +177,7 @@ def logged(kind: type, number: int, log: list[Entry], ended: Callable[[], None])
 
 def _is_ours(chunks: Any, advance: str) -> bool:
     """Generators of calls from outside; event streams (version v3) are objects with methods of their own."""
-    return not inside.get() and hasattr(chunks, advance) and (hasattr(chunks, "close") or hasattr(chunks, "aclose"))
+    return not current.get() and hasattr(chunks, advance) and (hasattr(chunks, "close") or hasattr(chunks, "aclose"))
 
 
 def differences(got: list[Entry], want: list[Entry], *, in_order: bool, mode: str) -> list[str]:
@@ -170,9 +192,24 @@ def differences(got: list[Entry], want: list[Entry], *, in_order: bool, mode: st
             f"{theirs.call}: chunk {i}\n  {mode}: {a}\n  plain: {b}"
             for i, (a, b) in enumerate(zip(mine.chunks, theirs.chunks, strict=False))
             if a != b
-        ]
+        ][:MOST]
         if len(mine.chunks) != len(theirs.chunks):
             found.append(f"{theirs.call}: {len(mine.chunks)} chunks instead of {len(theirs.chunks)}")
+        ours, plains = (sorted(map(_unordered, entry.traces), key=repr) for entry in (mine, theirs))
+        pairs = zip_longest(ours, plains, fillvalue="nothing")
+        first = [_first_difference(*pair, "trace") for pair in pairs if pair[0] != pair[1]]
+        found += [f"{theirs.call}: {where}\n  {mode}: {a}\n  plain: {b}" for where, a, b in first[:MOST]]
         if (mine.call, mine.result) != (theirs.call, theirs.result):
             found.append(f"{theirs.call}\n  {mode}: {mine.call} gave {mine.result}\n  plain: gave {theirs.result}")
     return found
+
+
+def _first_difference(mine: Any, theirs: Any, path: str) -> tuple[str, Any, Any]:
+    """Where two unequal trees begin to differ, and how."""
+    if isinstance(mine, dict) and isinstance(theirs, dict) and mine.keys() == theirs.keys():
+        pairs = [(f"{path}.{key}", mine[key], theirs[key]) for key in mine]
+    elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        pairs = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(mine, theirs, strict=True))]
+    else:
+        return path, mine, theirs
+    return next(_first_difference(a, b, where) for where, a, b in pairs if a != b)

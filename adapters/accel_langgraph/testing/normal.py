@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 GENERATED = re.compile(
-    rf"(?:(?:lc_)?run-+)?{UUID}|\b[0-9a-f]{{32}}\b|sample-\d+|0x[0-9a-f]{{6,}}"
-    r"|(?<=elapsed: )\d+\.\d+(?=s)|\b\d{32}\.0\.\d+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)?"
+    rf"(?:(?:lc_)?run-+)?{UUID}|\b[0-9a-f]{{32}}\b(?!\.\d)|sample-\d+|0x[0-9a-f]{{6,}}"
+    r"|(?<=elapsed: )\d+\.\d+(?=s)|(?<=\b\d{32})\.[\d.e+-]+"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)?"
 )
 
 

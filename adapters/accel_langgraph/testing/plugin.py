@@ -42,6 +42,7 @@ from accel.run import threads
 from . import witness
 from .log import Entry, differences, logged
 from .normal import plain
+from .saved import watch_checkpointer, written
 from .witness import watch
 
 UNMODIFIED = "unmodified"
@@ -79,13 +80,16 @@ class Trial:
         with pytest.MonkeyPatch.context() as patched, chaos(seed) if self.mode == "forced" else nullcontext():
             for cls, name in ((StateGraph, "compile"), (entrypoint, "__call__")) if self.mode != UNMODIFIED else ():
                 patched.setattr(cls, name, self._adopting(getattr(cls, name)))
+            written.clear()
             yield
+            self.log.append(Entry(-1, "saved", None, [*written]))
 
     def _adopting(self, made: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._adopt(made(*args, **options))
 
     def _adopt(self, graph: Any) -> Any:
         number, names = len(self._graphs), sorted(graph.nodes)
+        watch_checkpointer(graph.checkpointer)
         if self._watched:
             watch(graph)
         if self.mode == "accelerated":
@@ -108,7 +112,7 @@ class Trial:
 
     def counted(self) -> Counter[str]:
         self._ended()
-        total = Counter(tests=1, graphs=len(self._graphs), calls=len(self.log))
+        total = Counter(tests=1, graphs=len(self._graphs), calls=len(self.log) - 1)
         for graph in self._graphs if self.mode in ("accelerated", "forced") else ():
             report = graph.report()
             total.update({name: getattr(report, name) for name in COUNTED})
