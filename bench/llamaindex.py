@@ -16,9 +16,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core import StorageContext, VectorStoreIndex, get_response_synthesizer
+from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import TextNode
 from rich.console import Console
@@ -44,6 +46,7 @@ REFINE = PromptTemplate(
     "New context is below.\n{context_msg}\n\nThe query is: {query_str}\nRefine the existing answer with the new "
     "context, in about 60 words.\nExisting answer: {existing_answer}\nRefined answer: "
 )
+SUMMARY_WINDOW = 2048
 INGEST_S = 1 / 361
 """Seconds per record inserted into an existing HNSW index of pgvector, as measured on a small machine."""
 
@@ -61,6 +64,14 @@ class Parts:
             summary_template=QA,
         )  # fmt: skip
 
+    def summary(self) -> Any:
+        """Leaves of a few passages each, as the windows of small models make them."""
+        helper = PromptHelper(context_window=SUMMARY_WINDOW, num_output=128)
+        synthesizer = get_response_synthesizer(
+            llm=self.llm, prompt_helper=helper, response_mode=ResponseMode.TREE_SUMMARIZE, summary_template=QA
+        )
+        return RetrieverQueryEngine(self.index.as_retriever(similarity_top_k=24), synthesizer)
+
     def fusion(self) -> Any:
         retriever = QueryFusionRetriever(
             [self.index.as_retriever(similarity_top_k=4), self.index.as_retriever(similarity_top_k=6)],
@@ -72,7 +83,7 @@ class Parts:
 PROGRAMS: dict[str, tuple[str, Callable[[Parts], Any]]] = {
     "compact": ("control: one call after the other", lambda parts: parts.engine("compact")),
     "refine": ("contexts are prefilled while the answer before is written", lambda parts: parts.engine("refine", 3)),
-    "tree_summarize": ("sequential leaves", lambda parts: parts.engine("tree_summarize", 24)),
+    "tree_summarize": ("sequential leaves", Parts.summary),
     "accumulate": ("sequential leaves", lambda parts: parts.engine("accumulate")),
     "fusion": ("each query is embedded once, and while the list is written", Parts.fusion),
 }
