@@ -14,6 +14,7 @@ COMMANDS = {
     "llamaindex": "bench.llamaindex:main",
     "topology": "bench.topology:main",
     "first-token": "bench.first_token:main",
+    "corpus": "bench.corpus:main",
     "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--profile", default="7b", help="7b, 13b or 30b")
     parser.add_argument("--requests", type=int, default=10, help="per application, after those learnt from")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("bench-out/first_token"), help="folder for the raw records")
+    parser.add_argument("--out", type=Path, default=Path("bench-out/first-token"), help="folder for the raw records")
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
@@ -123,5 +123,5 @@ def main(arguments: Sequence[str]) -> int:
     record = {"machine": machine_name(), "profile": options.profile, "warm": WARM, "apps": found}
     console.print(first_token(record), markup=False, highlight=False, soft_wrap=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "first_token.json").write_text(json.dumps(record), encoding="utf-8")
+    (options.out / "first-token.json").write_text(json.dumps(record), encoding="utf-8")
     return 0 if all(call["equal"] for calls in found.values() for call in calls) else 1

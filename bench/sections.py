@@ -122,7 +122,7 @@ def first_token(raw: Raw) -> str:
 
 
 SECTIONS: Mapping[str, Callable[[Raw], str]] = {
-    "fidelity": fidelity, "llamaindex": llamaindex, "topology": topology, "first_token": first_token,
+    "fidelity": fidelity, "llamaindex": llamaindex, "topology": topology, "first-token": first_token,
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from statistics import median
 
 from ..ir import OPS
 from ..profile import Profile
-from ..record import Trace
+from ..record import CallRecord, Trace
 from ..run.topology import Topology
 from .costs import Costs
 from .edges import WHOLE, Event, events_of, texts_of
@@ -218,9 +218,24 @@ class Runs:
 
     def unbounded_s(self) -> float:
         """The run on engines without bounds."""
+        return self._unbounded()[0]
+
+    def early_s(self) -> list[tuple[CallRecord, float]]:
+        """Every call of a primitive that may be issued, and how long before its demand its input is complete, on
+        engines without bounds."""
+        _, before = self._unbounded()
+        return [
+            (event.call, seconds)
+            for event, seconds in zip(self.events, before, strict=True)
+            if event.call is not None and OPS[event.call.op].issuable
+        ]
+
+    def _unbounded(self) -> tuple[float, list[float]]:
+        """The run's end, and for every event how long before its demand it could start."""
         over: list[float] = []
         start: list[float] = []
         seen: list[float] = []
+        before: list[float] = []
         for number, event in enumerate(self.events):
             asked = max((seen[before] for before in event.after), default=0.0) + event.think_s
             ready = asked
@@ -228,9 +243,10 @@ class Runs:
                 ready = min(asked, max((self._known_s(n, s, start, over) for n, s in event.needs.items()), default=0.0))
             fresh = self._fewest_fresh(number) if self._decodes(event) else None
             start.append(ready)
+            before.append(asked - ready)
             over.append(ready + self.alone_s(number, fresh))
             seen.append(max(asked, over[-1]))
-        return seen[-1]
+        return seen[-1], before
 
     def _known_s(self, number: int, share: float, start: Sequence[float], over: Sequence[float]) -> float:
         """When that share of an output is known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.sections import SECTIONS, llamaindex, topology
+from bench.sections import SECTIONS, first_token, llamaindex, topology
 
 
 def asked(number: int, plain_s: float, fast_s: float, equal: bool = True, limit_s: float | None = None) -> Any:
@@ -46,6 +46,15 @@ def test_batching() -> None:
     assert "| as written: in line | 25% | 80% |" in said
     assert "| as written, topology-aware | 3.0 s, -25.0% | 5.0 s, -50.0% |" in said
     assert "takes at most 0.750 of" in said
+
+
+def test_first_tokens() -> None:
+    def call(number: int, before_s: float | None, after_s: float | None, equal: bool = True) -> Any:
+        return {"request": number, "equal": equal, "first_s": {"unmodified": before_s, "accelerated": after_s}}
+
+    calls = [call(0, 9.0, 9.5, False), call(1, 0.1, 0.0), call(1, 0.2, 0.25), call(2, 0.3, 0.1), call(2, None, None)]
+    said = first_token({"machine": "m", "profile": "7b", "warm": 1, "apps": {"rag": calls}})
+    assert said.splitlines()[-1] == "| rag | 3 | 200.0 ms | 100.0 ms | +50.00 ms | 1 | 4 of 5 |"
 
 
 def test_every_section_is_a_command() -> None:

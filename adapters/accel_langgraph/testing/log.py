@@ -55,8 +55,9 @@ def _any_order(parts: tuple[Any, ...]) -> list[Any]:
 
 
 def _unordered(value: Any) -> Any:
-    """The same with lists of interrupts and of child runs sorted."""
+    """The same with lists of interrupts and of child runs sorted. What had begun beside a run that failed is open."""
     if isinstance(value, dict):
+        value = {**value, "children": []} if value.get("error") and "children" in value else value
         return {
             key: sorted(map(_unordered, item), key=repr)
             if key in UNORDERED and isinstance(item, list)

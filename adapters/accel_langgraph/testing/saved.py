@@ -5,6 +5,7 @@ LangGraph saves writes from whichever thread comes to it, so they are written do
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -33,18 +34,22 @@ def _watching(cls: type) -> type:
     def note(what: str, *given: Any) -> None:
         written.append(plain((what, *given)))
 
+    @wraps(base.put)
     def put(self: Any, config: Any, checkpoint: Any, metadata: Any, *args: Any, **kwargs: Any) -> Any:
         note("checkpoint", checkpoint, metadata)
         return base.put(self, config, checkpoint, metadata, *args, **kwargs)
 
+    @wraps(base.aput)
     async def aput(self: Any, config: Any, checkpoint: Any, metadata: Any, *args: Any, **kwargs: Any) -> Any:
         note("checkpoint", checkpoint, metadata)
         return await base.aput(self, config, checkpoint, metadata, *args, **kwargs)
 
+    @wraps(base.put_writes)
     def put_writes(self: Any, config: Any, writes: Any, *args: Any, **kwargs: Any) -> Any:
         note("writes", list(writes))
         return base.put_writes(self, config, writes, *args, **kwargs)
 
+    @wraps(base.aput_writes)
     async def aput_writes(self: Any, config: Any, writes: Any, *args: Any, **kwargs: Any) -> Any:
         note("writes", list(writes))
         return await base.aput_writes(self, config, writes, *args, **kwargs)

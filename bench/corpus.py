@@ -1,0 +1,280 @@
+"""`python -m bench corpus`: many small programs, unmodified and accelerated, and what Accel sees through in each.
+
+The programs are modules of `accel/tests/programs`: `build(parts)` gives a compiled graph, `INPUTS` what it is asked,
+one after the other; `DOCUMENTS` (optional) go into the store first. Programs of coroutines (`ASYNC = True`) run on
+simulated engines in virtual time, others in real time on engines that are `FASTER` times as fast. All inputs differ.
+The first `WARM` requests are reported one by one. A second process repeats a request with the plans that the first one
+saved.
+
+A call is *predictable* if its input is complete more than a millisecond before the program makes the call, on engines
+without bounds (`accel.schedule.limit`). Raw records go to a file; `--write` makes `bench/CORPUS.md` of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Any
+
+from rich.console import Console
+
+import accel
+import accel_local
+from accel import clock
+from accel.profile import Profile, ProfileFile
+from accel.record import Trace
+from accel.schedule.edges import events_of
+from accel.schedule.limit import Limit, Runs, best_of, latencies
+from accel.values import freeze
+from accel_sim import profile_of
+from bench.engines import KINDS, Engines, simulated
+from bench.machine import machine_name
+from bench.measure import ACCELERATED, UNMODIFIED, CallsSeen, plain
+from bench.sections import table
+
+FOLDER = Path(accel.__file__).parent / "tests" / "programs"
+DOCUMENT = Path(__file__).parent / "CORPUS.md"
+WARM = 3
+STEADY = 4
+FASTER = 8.0
+SOONER_S = 0.001
+GOALS = {"retired": 0.9, "share": 0.9, "ratio": 0.98, "waste": 0.02}
+
+
+@dataclass
+class Request:
+    """One input in both arms. Seconds are of the engines' clock."""
+
+    number: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    equal: bool = True
+    limit_s: float = 0.0
+    predictable: int = 0
+    retired: int = 0
+    """Of the predictable calls, those that were answered by early ones."""
+    tokens: int = 0
+    wasted_tokens: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        return self.seconds[UNMODIFIED] / self.seconds[ACCELERATED]
+
+
+def programs(wanted: Sequence[str] = ()) -> dict[str, ModuleType]:
+    """All of them, or the named ones. Raises ValueError for an unknown name."""
+    paths = {path.stem: path for path in sorted(FOLDER.glob("[a-z]*.py"))}
+    unknown = [name for name in wanted if name not in paths]
+    if unknown:
+        raise ValueError(f"There is no program {unknown[0]!r}; there are {', '.join(paths)}.")
+    return {name: _loaded(name, paths[name]) for name in wanted or paths}
+
+
+def _loaded(name: str, path: Path) -> ModuleType:
+    spec = spec_from_file_location(f"accel_programs.{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def faster(profile: Profile) -> Profile:
+    """The same engine, `FASTER` times as fast."""
+    scaled = {
+        name: tuple((*point[:-1], point[-1] / FASTER) for point in value)
+        for name, value in asdict(profile).items()
+        if isinstance(value, tuple) and value and isinstance(value[0], tuple | list)
+    }
+    return replace(profile, **scaled)
+
+
+@contextmanager
+def engines_for(module: ModuleType) -> Iterator[Engines]:
+    if getattr(module, "ASYNC", False):
+        yield simulated("7b", "virtual")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "profile.json"
+        ProfileFile({kind: faster(profile_of("7b", kind)) for kind in KINDS}).save(file)
+        yield simulated(str(file), "real")
+
+
+class Program:
+    """A program in its arms, each with components of its own."""
+
+    def __init__(self, name: str, module: ModuleType, engines: Engines) -> None:
+        self.name, self.module, self.engines = name, module, engines
+
+    async def graph(self, arm: str) -> Any:
+        parts = self.engines.parts(f"{self.name} {arm}")
+        documents = getattr(self.module, "DOCUMENTS", ())
+        if documents:
+            await parts.store.aadd_texts(list(documents), ids=[str(n) for n in range(len(documents))])
+        return self.module.build(parts)
+
+    async def ask(self, graph: Any, value: Any) -> tuple[float, Any, list[str]]:
+        """Seconds, output and calls of one request."""
+        await self.engines.forget_prefixes()
+        seen = CallsSeen()
+        config = {"callbacks": [seen]}
+        began = clock.now_s()
+        if getattr(self.module, "ASYNC", False):
+            output = await graph.ainvoke(value, config)
+        else:
+            output = await asyncio.to_thread(graph.invoke, value, config)
+        seconds = clock.now_s() - began
+        accel.settle() if self.engines.clock == "virtual" else await asyncio.to_thread(accel.settle)
+        return seconds, plain(output), sorted(seen.calls)
+
+    async def compare(self, slow: Any, fast: Any, number: int, value: Any) -> Request:
+        request = Request(number)
+        told = {}
+        for name, graph in ((UNMODIFIED, slow), (ACCELERATED, fast))[:: 1 if number % 2 else -1]:
+            request.seconds[name], *told[name] = await self.ask(graph, value)
+        request.equal = told[UNMODIFIED] == told[ACCELERATED]
+        request.counts = asdict(fast.plan.history[-1])
+        request.tokens = sum(sum(call.tokens) for call in fast.plan.last.calls)
+        request.wasted_tokens = request.counts["wasted_tokens"]
+        return request
+
+    def judge(self, request: Request, recorded: Trace, fast: Any) -> None:
+        """What could have been early, what was, and the limit."""
+        runs = Runs(events_of(recorded, fast.plan.topology), self.engines.profiles, {}, latencies([recorded]))
+        found: Limit = best_of(runs)
+        request.limit_s = found.makespan_s
+        could = Counter((call.site, freeze(call.input)) for call, sooner_s in runs.early_s() if sooner_s > SOONER_S)
+        did = Counter((call.site, freeze(call.input)) for call in fast.plan.last.calls if call.retired)
+        request.predictable = could.total()
+        request.retired = (could & did).total()
+
+    async def measured(self, plan: Path) -> list[Request]:
+        """All requests of both arms; the plan that was learnt is saved."""
+        slow, fast = await self.graph(UNMODIFIED), accel.accelerate(await self.graph(ACCELERATED))
+        recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
+        found = []
+        for number, value in enumerate(self.module.INPUTS[: WARM + STEADY]):
+            request = await self.compare(slow, fast, number, value)
+            await self.ask(recorder, value)
+            self.judge(request, recorder.plan.last, fast)
+            found.append(request)
+        fast.save_plan(plan)
+        return found
+
+    async def from_plan(self, plan: Path) -> list[Request]:
+        """One request with a plan that another process has learnt."""
+        slow = await self.graph(UNMODIFIED)
+        fast = accel.accelerate(await self.graph(ACCELERATED), plan=str(plan))
+        recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
+        value = self.module.INPUTS[WARM + STEADY]
+        request = await self.compare(slow, fast, WARM + STEADY, value)
+        await self.ask(recorder, value)
+        self.judge(request, recorder.plan.last, fast)
+        return [request]
+
+
+def run(
+    modules: Mapping[str, ModuleType], plans: Path, saved: bool, console: Console
+) -> dict[str, list[dict[str, Any]]]:
+    found = {}
+    for name, module in modules.items():
+        with engines_for(module) as engines:
+            program = Program(name, module, engines)
+            plan = plans / f"{name}.json"
+            measure: Callable[[Path], Awaitable[list[Request]]] = program.from_plan if saved else program.measured
+            began = time.perf_counter()
+            requests = engines.run(lambda measure=measure, plan=plan: measure(plan))  # type: ignore[misc]
+            accel_local.shutdown()
+        found[name] = [asdict(request) for request in requests]
+        last = requests[-1]
+        verdict = "equal" if all(one.equal for one in requests) else "DIFFERENT"
+        console.print(
+            f"{name:28} {last.ratio:5.2f}x  limit {last.seconds[UNMODIFIED] / last.limit_s:5.2f}x  retired "
+            f"{last.retired} of {last.predictable}  {verdict}  ({time.perf_counter() - began:.0f} s)", highlight=False,
+        )  # fmt: skip
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench corpus", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--programs", default="", help="which, by name (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("bench-out/corpus"), help="folder for raw records and plans")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {DOCUMENT.name}")
+    parser.add_argument("--saved", action="store_true", help="repeat one request with the plans in the folder")
+    options = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    try:
+        modules = programs([name for name in options.programs.split(",") if name])
+    except ValueError as error:
+        parser.error(str(error))
+    plans = options.out / "plans"
+    plans.mkdir(parents=True, exist_ok=True)
+    file = options.out / ("saved.json" if options.saved else "records.json")
+    record = {"machine": machine_name(), "programs": run(modules, plans, options.saved, console)}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    if options.saved:
+        return 0
+    again = [sys.executable, "-m", "bench", "corpus", "--saved", "--out", str(options.out)]
+    subprocess.run([*again, "--programs", ",".join(modules)], check=True, stdout=subprocess.DEVNULL)
+    shown = report(record, json.loads((options.out / "saved.json").read_text(encoding="utf-8")), modules)
+    console.print(shown, markup=False, highlight=False, soft_wrap=True)
+    if options.write:
+        before, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("<!-- table -->")
+        DOCUMENT.write_text(f"{before}<!-- table -->\n{shown}\n", encoding="utf-8")
+    return 0 if all(one["equal"] for every in record["programs"].values() for one in every) else 1
+
+
+# --- the table
+
+
+def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping[str, ModuleType]) -> str:
+    rows, met = [], 0
+    for name, raw in record["programs"].items():
+        requests = [Request(**one) for one in raw]
+        again = [Request(**one) for one in saved["programs"].get(name, [])]
+        late = requests[WARM:]
+        retired, predictable = sum(r.retired for r in late), sum(r.predictable for r in late)
+        figures = {
+            "retired": retired / predictable if predictable else 1.0,
+            "share": median(r.limit_s / r.seconds[ACCELERATED] for r in late),
+            "ratio": min(r.ratio for r in requests[1:]),
+            "waste": sum(r.wasted_tokens for r in late) / max(1, sum(r.tokens for r in late)),
+        }
+        misses = [
+            what
+            for what, goal in GOALS.items()
+            if (figures[what] > goal if what == "waste" else round(figures[what], 2) < goal)
+        ]
+        met += not misses
+        rows.append(
+            [
+                name,
+                (modules[name].__doc__ or "").splitlines()[0] if name in modules else "",
+                *(f"{request.ratio:.2f}x" for request in requests[:WARM]),
+                f"{median(r.ratio for r in late):.2f}x",
+                f"{median(r.seconds[UNMODIFIED] / r.limit_s for r in late):.2f}x",
+                f"{figures['share']:.2f}",
+                f"{retired} of {predictable}",
+                f"{figures['waste']:.1%}",
+                f"{again[0].ratio:.2f}x, {again[0].retired} of {again[0].predictable}" if again else "-",
+                f"{sum(r.equal for r in (*requests, *again))} of {len(requests) + len(again)}",
+                ", ".join(misses) or "met",
+            ]
+        )
+    head = [
+        "program", "what it is", "request 1", "2", "3", "steady", "limit", "share of limit", "retired early",
+        "waste", "saved plan, new process", "equal", "goals missed",
+    ]  # fmt: skip
+    return f"{met} of {len(rows)} programs meet all goals; {record['machine']}.\n\n{table(head, rows)}"

@@ -1,0 +1,54 @@
+"""The corpus: its programs of coroutines are equal and never slower in virtual time; what the table says of records."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import accel_local
+from bench import corpus
+from bench.corpus import Program, Request
+from bench.measure import ACCELERATED, UNMODIFIED
+
+MODULES = corpus.programs()
+
+
+@pytest.mark.parametrize("name", [name for name, module in MODULES.items() if getattr(module, "ASYNC", False)])
+def test_programs_of_coroutines(name: str, tmp_path: Path) -> None:
+    with corpus.engines_for(MODULES[name]) as engines:
+        program = Program(name, MODULES[name], engines)
+        requests = engines.run(lambda: program.measured(tmp_path / "plan.json"))
+        accel_local.shutdown()
+    assert all(request.equal for request in requests)
+    assert min(request.ratio for request in requests[1:]) >= corpus.GOALS["ratio"]
+    assert (tmp_path / "plan.json").exists()
+
+
+def test_all_inputs_differ() -> None:
+    needed = corpus.WARM + corpus.STEADY + 1
+    for name, module in MODULES.items():
+        assert len({repr(value) for value in module.INPUTS}) >= needed, name
+        assert (module.__doc__ or "").splitlines()[0].endswith("."), name
+
+
+def test_unknown_programs_are_refused() -> None:
+    with pytest.raises(ValueError, match="no program 'nothing'"):
+        corpus.programs(["nothing"])
+
+
+def request(number: int, before_s: float, after_s: float, retired: int, wasted: int = 0) -> Request:
+    seconds = {UNMODIFIED: before_s, ACCELERATED: after_s}
+    return Request(number, seconds, True, 1.0, 10, retired, tokens=100, wasted_tokens=wasted)
+
+
+def test_the_table_says_which_goals_are_missed() -> None:
+    warm = [request(number, 2.0, 2.0, 0) for number in range(corpus.WARM)]
+    good = [request(corpus.WARM, 2.0, 1.0, 9)]
+    bad = [request(corpus.WARM, 1.9, 2.0, 8, wasted=3)]
+    programs = {name: [asdict(one) for one in (*warm, *late)] for name, late in (("good", good), ("bad", bad))}
+    shown = corpus.report({"machine": "m", "programs": programs}, {"programs": {}}, {})
+    assert "1 of 2 programs meet all goals; m." in shown
+    assert shown.splitlines()[-2].endswith("| 2.00x | 2.00x | 1.00 | 9 of 10 | 0.0% | - | 4 of 4 | met |")
+    assert shown.splitlines()[-1].endswith("| 8 of 10 | 3.0% | - | 4 of 4 | retired, share, ratio, waste |")
