@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .components import is_declared
+from .components import identity_of, is_declared
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -19,16 +19,30 @@ Kinds = Callable[[Any], bool]
 
 
 class References:
-    """Whether a program refers to a component; looked up once, with the first question."""
+    """Which components a program refers to; looked up once, with the first question."""
 
-    def __init__(self, roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> None:
+    def __init__(
+        self,
+        roots: Iterable[Any] = (),
+        is_component: Kinds = lambda value: False,
+        is_opened: Kinds = lambda value: False,
+    ) -> None:
         self._look = functools.partial(referenced, roots, is_component, is_opened)
         self._found: dict[int, Any] | None = None
 
     def __call__(self, component: Any) -> bool:
+        """Whether it refers to this one."""
+        return self._all().get(id(component)) is component
+
+    def only(self, name: str, by_object: bool) -> Any:
+        """The component of the class of this (qualified) name; None if there is none, or several that differ."""
+        found = [component for component in self._all().values() if type(component).__qualname__ == name]
+        return found[0] if len({identity_of(component, by_object) for component in found}) == 1 else None
+
+    def _all(self) -> dict[int, Any]:
         if self._found is None:
             self._found = self._look()
-        return self._found.get(id(component)) is component
+        return self._found
 
 
 def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> dict[int, Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import types
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Tree = Any
 """A JSON tree whose leaves may also be `Vector` or `Opaque`."""
 
@@ -81,6 +83,27 @@ def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> N
     _views[cls] = view
     _builders[tag] = build
     _TAGS.add(tag)
+
+
+_classes: dict[str, type] = {}
+
+
+def class_name(value: Any) -> str:
+    """What the class of `value` is called in trees."""
+    cls = type(value)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    _classes[name] = cls
+    return name
+
+
+def class_named(name: str, base: type[T]) -> type[T]:
+    """The class of this name, which may have been seen in another process. Raises LookupError if it is not loaded
+    here, or is no `base`: names may come from a file."""
+    module, _, own = name.rpartition(".")
+    cls = _classes.get(name) or getattr(sys.modules.get(module), own, None)
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        raise LookupError(f"no {base.__name__} {name} is loaded")
+    return cls
 
 
 def snapshot(value: Any, exact: bool = False) -> Tree:

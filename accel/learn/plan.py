@@ -57,6 +57,8 @@ class Plan:
         self.bindings: dict[str, tuple[Any, Method]] = {}
         self.methods: dict[tuple[str, bool], Method] = {}
         """By call site and whether somebody listened to tokens (then frameworks stream): the method it last called."""
+        self.saved_calls: dict[str, tuple[str, str, str]] = {}
+        """Of a loaded plan, by call site: the class of the component, the family and the name of the method."""
         self.varying: set[str] = set()
         """Call sites seen with different components (a model per user): which one a run takes shows when it uses it."""
         self.barriers: set[str] = set()

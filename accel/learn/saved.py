@@ -36,7 +36,7 @@ from ..ir import (
 from ..values import Tree
 from .plan import Plan
 
-VERSION = 1
+VERSION = 2
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
@@ -44,7 +44,11 @@ def save(plan: Plan, path: str) -> None:
     """Write what is verified. Nodes that hold an object or were seen with one input only keep their place, without
     their input: the text in them may be somebody's."""
     nodes = [_encode_node(node) for node in plan.learnt.nodes]
-    Path(path).write_text(json.dumps({"accel_plan": VERSION, "nodes": nodes}, indent=1), encoding="utf-8")
+    calls = dict(plan.saved_calls)
+    for site, (component, method) in plan.bindings.items():
+        calls[site] = (type(component).__qualname__, method.family, method.name)
+    data = {"accel_plan": VERSION, "nodes": nodes, "calls": calls}
+    Path(path).write_text(json.dumps(data, indent=1), encoding="utf-8")
 
 
 def load(path: str) -> Plan:
@@ -62,12 +66,14 @@ def load(path: str) -> Plan:
     try:
         graph = Graph(tuple(_decode_node(node) for node in data["nodes"]))
         verify(graph)
+        calls = {str(site): (str(cls), str(family), str(name)) for site, (cls, family, name) in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(
             f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
         ) from None
     plan = Plan()
     plan.follow(graph)
+    plan.saved_calls = calls
     return plan
 
 

@@ -62,7 +62,10 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     method = choose_method(run, bound, node)
     if method is None:
         return "its component is only known to answer coroutines; declare its concurrency with accel.register"
-    args, kwargs = method.build(bound.component, tree)
+    try:
+        args, kwargs = method.build(bound.component, tree)
+    except LookupError:
+        return "its input holds an object of a class that is not loaded here"
     if freeze(method.read(bound.component, args, kwargs)) != freeze(tree):
         return "its input can't be rebuilt exactly"
     if not is_comparable(tree):

@@ -27,7 +27,7 @@ def _at_site(run: Run, node: Node) -> Bound | None:
     if used is not None:
         component, method = used
     else:
-        known = run.plan.bindings.get(node.site)
+        known = run.plan.bindings.get(node.site) or _saved(run, node.site)
         if known is None:
             return None
         component, method = known
@@ -43,6 +43,16 @@ def _at_site(run: Run, node: Node) -> Bound | None:
         ):
             return None
     return Bound(component, method, identity, run.facts(component))
+
+
+def _saved(run: Run, site: str) -> tuple[Any, Method] | None:
+    """For a site of a saved plan that was not seen here yet: what it calls, if the program refers to but one such."""
+    saved = run.plan.saved_calls.get(site)
+    method = METHODS.get(saved[1:]) if saved is not None else None
+    if saved is None or method is None:
+        return None
+    component = run.host.references.only(saved[0], method.by_object)
+    return (component, method) if component is not None else None
 
 
 def _only_one_used(run: Run, cls: type) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..components import Facts
 from ..intercept import Method
+from ..references import References
 from ..values import Tree, freeze
 from .topology import Control
 
@@ -67,7 +68,7 @@ class Host:
     """Let components that read the user's configuration find it in the context of an early call."""
     holds: Callable[[Any], str] = lambda component: ""
     """Why the framework would answer a call of this component without calling it (a cache, a rate limiter)."""
-    references: Callable[[Any], bool] = lambda component: False
+    references: References = field(default_factory=References)
     """Whether the program itself refers to this live component."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from accel.ir import (
 )  # fmt: skip
 from accel.learn.plan import Plan
 from accel.learn.saved import load, save
-from accel.values import Opaque
+from accel.values import Opaque, class_named
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))
 INPUT = Node("input", OPS["input"])
@@ -78,6 +79,14 @@ def test_what_holds_an_object_is_not_saved(tmp_path: Path) -> None:
     assert "text" not in path.read_text()
 
 
+def test_a_plan_names_no_class_but_what_is_asked_for() -> None:
+    """Names come from a file, and what they name is called."""
+    assert class_named("collections.OrderedDict", dict) is OrderedDict
+    for name in ("subprocess.Popen", "collections.nothing", "nowhere.OrderedDict", "OrderedDict", ""):
+        with pytest.raises(LookupError):
+            class_named(name, dict)
+
+
 def test_a_missing_file_says_how_to_write_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"There is no plan at .*none\.json") as caught:
         load(str(tmp_path / "none.json"))
@@ -96,7 +105,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
 def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 1"):
+    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 2"):
         load(str(path))
 
 

@@ -23,21 +23,17 @@ from accel.intercept import Inner, Method, install
 from accel.pure import build_call, read_call
 from accel.run.call import Aside
 from accel.run.nested import tells
-from accel.values import Opaque, Tree, add_view, snapshot, thaw
+from accel.values import Opaque, Tree, add_view, class_name, class_named, snapshot, thaw
 
 # --- messages -------------------------------------------------------------------------------------------------------
 
 _FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
-_message_classes: dict[str, type[BaseMessage]] = {}
 
 
 def view_message(message: BaseMessage) -> Tree:
     """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
-    cls = type(message)
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    _message_classes[name] = cls
-    tree: dict[str, Tree] = {"message": name, "content": message.content}
-    for field in cls.model_fields:
+    tree: dict[str, Tree] = {"message": class_name(message), "content": message.content}
+    for field in type(message).model_fields:
         value = getattr(message, field)
         if field in ("content", "type") or value is None or value == {} or value == [] or value is False:
             continue
@@ -53,7 +49,7 @@ def view_message(message: BaseMessage) -> Tree:
 def build_message(tree: Tree) -> BaseMessage:
     """The message that `view_message` saw."""
     fields = {key: value for key, value in tree.items() if key not in ("message", "extra")}
-    return _message_classes[tree["message"]](**fields, **tree.get("extra", {}))
+    return class_named(tree["message"], BaseMessage)(**fields, **tree.get("extra", {}))
 
 
 def view_document(document: Document) -> Tree:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, ObjectType, QueryBundle, RelatedNodeInfo
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
 
-from accel.values import Tree, add_view
+from accel.values import Tree, add_view, class_name, class_named
 
-_classes: dict[str, type[Any]] = {}
-
-
-def _named(value: Any) -> str:
-    cls = type(value)
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    _classes[name] = cls
-    return name
+T = TypeVar("T")
 
 
 def _all_fields(tag: str, value: Any, **changed: Any) -> dict[str, Any]:
     """The class under `tag`, and every field of a pydantic model."""
-    return {tag: _named(value), **{name: getattr(value, name) for name in type(value).model_fields}, **changed}
+    return {tag: class_name(value), **{name: getattr(value, name) for name in type(value).model_fields}, **changed}
 
 
-def _build_from(tag: str, tree: Mapping[str, Any], **changed: Any) -> Any:
-    return _classes[tree[tag]](**{**{name: value for name, value in tree.items() if name != tag}, **changed})
+def _build_from(tag: str, base: type[T], tree: Mapping[str, Any], **changed: Any) -> T:
+    given = {name: value for name, value in tree.items() if name != tag}
+    return class_named(tree[tag], base)(**{**given, **changed})
 
 
 def view_message(message: ChatMessage) -> Tree:
@@ -35,8 +29,7 @@ def view_message(message: ChatMessage) -> Tree:
 
 
 def build_message(tree: Tree) -> ChatMessage:
-    message: ChatMessage = _build_from("chat_message", tree, role=MessageRole(tree["role"]))
-    return message
+    return _build_from("chat_message", ChatMessage, tree, role=MessageRole(tree["role"]))
 
 
 def view_node(node: BaseNode) -> Tree:
@@ -46,8 +39,8 @@ def view_node(node: BaseNode) -> Tree:
 
 def build_node(tree: Tree) -> BaseNode:
     relationships = {NodeRelationship(kind): related for kind, related in tree["relationships"].items()}
-    node: BaseNode = _build_from("node", tree, relationships=relationships)
-    return node
+    # The class that is named has no abstract methods.
+    return _build_from("node", BaseNode, tree, relationships=relationships)  # type: ignore[type-abstract]
 
 
 def view_related(related: RelatedNodeInfo) -> Tree:
@@ -58,8 +51,7 @@ def view_related(related: RelatedNodeInfo) -> Tree:
 def build_related(tree: Tree) -> RelatedNodeInfo:
     kind = tree["node_type"]
     known = {member.value for member in ObjectType}
-    related: RelatedNodeInfo = _build_from("related_node", tree, node_type=ObjectType(kind) if kind in known else kind)
-    return related
+    return _build_from("related_node", RelatedNodeInfo, tree, node_type=ObjectType(kind) if kind in known else kind)
 
 
 def view_scored(scored: NodeWithScore) -> Tree:
@@ -74,22 +66,20 @@ _QUERY_FIELDS = ("query_str", "image_path", "custom_embedding_strs", "embedding"
 
 
 def view_query(query: QueryBundle) -> Tree:
-    return {"query_bundle": _named(query), **{name: getattr(query, name) for name in _QUERY_FIELDS}}
+    return {"query_bundle": class_name(query), **{name: getattr(query, name) for name in _QUERY_FIELDS}}
 
 
 def build_query(tree: Tree) -> QueryBundle:
-    query: QueryBundle = _build_from("query_bundle", tree)
-    return query
+    return _build_from("query_bundle", QueryBundle, tree)
 
 
 def view_store_query(query: VectorStoreQuery) -> Tree:
     fields = {name: getattr(query, name) for name in VectorStoreQuery.__dataclass_fields__}
-    return {"vector_store_query": _named(query), **fields, "mode": VectorStoreQueryMode(query.mode).value}
+    return {"vector_store_query": class_name(query), **fields, "mode": VectorStoreQueryMode(query.mode).value}
 
 
 def build_store_query(tree: Tree) -> VectorStoreQuery:
-    query: VectorStoreQuery = _build_from("vector_store_query", tree, mode=VectorStoreQueryMode(tree["mode"]))
-    return query
+    return _build_from("vector_store_query", VectorStoreQuery, tree, mode=VectorStoreQueryMode(tree["mode"]))
 
 
 def view_filters(filters: MetadataFilters) -> Tree:
@@ -105,8 +95,7 @@ def view_text_block(block: TextBlock) -> Tree:
 
 
 def build_text_block(tree: Tree) -> TextBlock:
-    block: TextBlock = _build_from("text_block", tree)
-    return block
+    return _build_from("text_block", TextBlock, tree)
 
 
 add_view(ChatMessage, view_message, "chat_message", build_message)

@@ -390,6 +390,35 @@ def test_a_saved_plan_predicts_in_a_new_object(tmp_path: Path) -> None:
     assert again.invoke({"q": TOPIC}) == RESULT
 
 
+def test_a_saved_plan_predicts_calls_of_the_only_component_that_the_program_refers_to(tmp_path: Path) -> None:
+    """In the first run of a program that was learnt elsewhere."""
+    path = str(tmp_path / "plan.json")
+    world = World()
+    ready = accelerate(three(world, Chat(world)))
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    fast = accelerate(three(world, Chat(world)), plan=path)
+    world.hooks["a"] = lambda: world.wait_early("Beta asks")
+    assert fast.invoke({"q": TOPIC}) == RESULT
+    assert fast.report().retired >= 1
+
+
+def test_a_saved_plan_does_not_choose_between_components(tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    world = World()
+    ready = accelerate(three(world, Chat(world), Chat(world, secret="one")))
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    fast = accelerate(three(world, Chat(world), Chat(world, secret="two")), plan=path)
+    assert fast.invoke({"q": TOPIC}) == RESULT
+    assert fast.report().issued == 0
+    assert accel.settle()
+
+
 def test_objects_learn_for_themselves_unless_they_share_a_scope() -> None:
     world = World()
     graph = three(world, Chat(world))
