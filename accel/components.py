@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import dis
+import functools
 import ipaddress
 import threading
 import types
@@ -369,13 +370,29 @@ def _own_variables(code: types.CodeType) -> set[str]:
 def identity_of(component: Any, by_object: bool) -> Hashable:
     """What must be equal for two components to be the same one (invariant 3).
 
-    `by_object`: stores, retrievers, tools are themselves only. Clients: class plus all fields, secrets by value.
+    `by_object`: stores, retrievers, tools are themselves only. Clients: class plus all fields, secrets by value. What
+    is worked out from fields and kept (a `cached_property`) says nothing of its own, and appears with the first use.
     """
     if by_object:
         return Opaque(component)
     fields = dict(getattr(component, "__dict__", {}))
     fields.update(getattr(component, "__pydantic_private__", None) or {})
-    return (type(component), freeze({str(name): _field(value) for name, value in fields.items()}))
+    derived = _derived_of(type(component))
+    own = {str(name): _field(value) for name, value in fields.items() if name not in derived}
+    return (type(component), freeze(own))
+
+
+_derived: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def _derived_of(cls: type) -> frozenset[str]:
+    """The names of its cached properties."""
+    names = _derived.get(cls)
+    if names is None:
+        members = [member for base in cls.__mro__ for member in list(vars(base).items())]
+        names = frozenset(name for name, value in members if isinstance(value, functools.cached_property))
+        _derived[cls] = names
+    return names
 
 
 _MAX_DEPTH = 12

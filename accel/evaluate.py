@@ -9,7 +9,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from .extract import Open, Partial, extract
-from .ir import Clip, Collect, Counter, Extract, Join, Leaf, Node, Ref, Star, Step, Strip, Template, Whole
+from .ir import (
+    Clip,
+    Collect,
+    Counter,
+    Escape,
+    Extract,
+    Items,
+    Join,
+    Leaf,
+    Node,
+    Ref,
+    Star,
+    Step,
+    Strip,
+    Template,
+    Whole,
+)
 from .values import Opaque, Tree, freeze, leaves
 
 Index = tuple[int, ...]
@@ -41,6 +57,8 @@ def step_into(value: Tree, step: Step) -> Tree:
         if not isinstance(value, list) or (step < 0 and isinstance(value, Open)):
             return UNKNOWN  # what is last in an open list may not stay last
         return value[step] if -len(value) <= step < len(value) else UNKNOWN
+    if isinstance(step, Items):
+        return step.shown(value) if isinstance(value, dict) else UNKNOWN
     if not isinstance(value, str):
         return UNKNOWN
     done = not isinstance(value, Partial)
@@ -48,6 +66,10 @@ def step_into(value: Tree, step: Step) -> Tree:
         return extract(step.name, value, done)
     if isinstance(step, Strip):
         return value.strip() if done else Partial(value.lstrip().rstrip())
+    if isinstance(step, Escape):
+        if done:
+            return step.shown(value)
+        return UNKNOWN if step.name == "repr" else Partial(step.shown(value))  # which quotes it takes shows at the end
     if isinstance(step, Clip):
         return str(value[: step.n]) if done or len(value) >= step.n else value
     raise TypeError(f"a star must be bound before it is followed: {step}")

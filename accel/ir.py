@@ -14,12 +14,16 @@ from typing import Any, Literal
 
 from .errors import AccelError
 from .templates import (
+    ESCAPES,
+    ITEMS,
     STAR,
     STRIP,
     Clip,
     Collect,
     Counter,
+    Escape,
     Extract,
+    Items,
     Join,
     Leaf,
     Part,
@@ -34,6 +38,8 @@ from .templates import (
 from .values import Opaque, Tree
 
 __all__ = [
+    "ESCAPES",
+    "ITEMS",
     "OPS",
     "STAR",
     "STRIP",
@@ -43,10 +49,12 @@ __all__ = [
     "Counter",
     "Effect",
     "EngineKind",
+    "Escape",
     "Extract",
     "First",
     "Graph",
     "GraphError",
+    "Items",
     "Join",
     "Leaf",
     "Level",

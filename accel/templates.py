@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,36 @@ class Strip:
         return "|strip"
 
 
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A dict as the list of its items, in order, each with ``key`` and ``value``."""
+
+    def __str__(self) -> str:
+        return "|items"
+
+    def shown(self, mapping: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [{"key": key, "value": value} for key, value in mapping.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Escape:
+    """Text as it stands inside the quotes of `json.dumps` ("json"; "json text" with ``ensure_ascii=False``) or `repr`
+    ("repr"), which also prints lists and dicts."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"|as {self.name}"
+
+    def shown(self, text: str) -> str:
+        return (repr(text) if self.name == "repr" else json.dumps(text, ensure_ascii=self.name == "json"))[1:-1]
+
+
 STAR = Star()
 STRIP = Strip()
-Step = str | int | Star | Extract | Clip | Strip
+ITEMS = Items()
+ESCAPES = tuple(Escape(name) for name in ("json", "json text", "repr"))
+Step = str | int | Star | Extract | Clip | Strip | Items | Escape
 """One step of a path: a field, a position, all positions, or a total function of the value."""
 
 

@@ -85,6 +85,11 @@ def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> N
     _TAGS.add(tag)
 
 
+def is_view(tree: Mapping[str, Tree]) -> bool:
+    """Whether a dict is the view of an object, by an adapter."""
+    return not _TAGS.isdisjoint(tree)
+
+
 _classes: dict[str, type] = {}
 
 
@@ -94,6 +99,11 @@ def class_name(value: Any) -> str:
     name = f"{cls.__module__}.{cls.__qualname__}"
     _classes[name] = cls
     return name
+
+
+def is_class_name(key: str, value: Tree) -> bool:
+    """Whether this is what `class_name` put under the tag of a view: no text of the run's."""
+    return key in _TAGS and isinstance(value, str) and value in _classes
 
 
 def class_named(name: str, base: type[T]) -> type[T]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..ir import STAR, Clip, Collect, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..record import CallRecord
-from ..values import Tree, Vector, freeze, leaves, rebuild
+from ..values import Tree, Vector, freeze, is_class_name, leaves, rebuild
 from .provenance import AnyPosition, Hole, Parts, Row, Skeleton, Values
 
 MAX_COMBINATIONS = 60
@@ -73,7 +73,7 @@ def cover(
 
     def visit(tree: Tree) -> Tree:
         if isinstance(tree, dict):
-            return {key: visit(value) for key, value in tree.items()}
+            return {key: value if is_class_name(key, value) else visit(value) for key, value in tree.items()}
         if isinstance(tree, list) and tree:
             if constant and freeze(tree) in constant:
                 return tree

@@ -13,8 +13,8 @@ from itertools import takewhile
 
 from ..evaluate import UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
-from ..ir import STAR, STRIP, Clip, Counter, Extract, Star, Step
-from ..values import Tree, Vector, freeze, leaves
+from ..ir import ESCAPES, ITEMS, STAR, STRIP, Clip, Counter, Extract, Star, Step
+from ..values import Tree, Vector, freeze, is_view, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,12 @@ Parts = list[str | Hole]
 """Literals at even places, holes at odd ones."""
 
 
+def is_mapping(value: dict[str, Tree]) -> bool:
+    """Whether a dict looks like one from names to things of one kind, not like a record."""
+    kinds = {type(item) for item in value.values()}
+    return len(value) > 1 and len(kinds) == 1 and kinds <= {str, dict, list} and not is_view(value)
+
+
 class Values:
     """All values one trace has seen, by text, growing as nodes are learnt."""
 
@@ -103,6 +109,8 @@ class Values:
                 if path and isinstance(path[-1], int):
                     self._objects.setdefault(freeze(value), []).append(Source(node, path, known, rank))
                 stack.extend(((*path, key), item) for key, item in reversed(value.items()))
+                if path and ITEMS not in path and is_mapping(value):
+                    stack.append(((*path, ITEMS), ITEMS.shown(value)))
             elif isinstance(value, list):
                 if value:
                     self._lists.setdefault(freeze(value), []).append(Source(node, path, known, rank))
@@ -111,6 +119,9 @@ class Values:
                 self._add_text(value, Source(node, path, known, rank))
                 if value != value.strip():
                     self._add_text(value.strip(), Source(node, (*path, STRIP), known, rank))
+                for shown, escape in {escape.shown(value): escape for escape in reversed(ESCAPES)}.items():
+                    if shown != value:
+                        self._add_text(shown, Source(node, (*path, escape), known, rank))
                 if texts and len(value) > 2:
                     self._add_extracted(node, path, value, known, rank)
             elif isinstance(value, int | float) and not isinstance(value, bool):

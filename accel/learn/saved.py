@@ -13,16 +13,19 @@ from typing import Any
 from ..errors import ConfigurationError
 from ..evaluate import is_opaque
 from ..ir import (
+    ITEMS,
     OPS,
     STAR,
     STRIP,
     Clip,
     Collect,
     Counter,
+    Escape,
     Extract,
     First,
     Graph,
     GraphError,
+    Items,
     Join,
     Level,
     Node,
@@ -190,6 +193,10 @@ def _encode_step(step: Any) -> Any:
         return {"extract": step.name}
     if isinstance(step, Clip):
         return {"clip": step.n}
+    if isinstance(step, Escape):
+        return {"escape": step.name}
+    if isinstance(step, Items):
+        return {"items": 1}
     return {"strip": 1} if isinstance(step, Strip) else step
 
 
@@ -204,4 +211,8 @@ def _decode_step(data: Any) -> Any:
         return STAR
     if "extract" in data:
         return Extract(data["extract"])
+    if "escape" in data:
+        return Escape(data["escape"])
+    if "items" in data:
+        return ITEMS
     return Clip(data["clip"]) if "clip" in data else STRIP

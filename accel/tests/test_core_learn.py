@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -70,6 +71,48 @@ def test_a_template_over_the_input_and_an_earlier_answer() -> None:
         "main.decode.2 = decode  # verified",
         "[0]: Check: {main.decode.content}",
     ]
+
+
+FILES = {
+    TOPICS[0]: {"hekla.txt": "smoke over the \"old\" farm", "katla.txt": "ice above,\nfire below"},
+    TOPICS[1]: {"jostedal.txt": "a tongue of \"blue\" ice", "svartisen.txt": "black moraines,\nwhite water"},
+}
+
+
+def test_a_loop_over_the_items_of_a_dict() -> None:
+    traces = []
+    for topic in TOPICS:
+        script = Script({"q": topic, "files": FILES[topic]})
+        for name, text in FILES[topic].items():
+            script.call("read", f"File {name} says: {text}", f"read {name}")
+        traces.append(script.done())
+    assert shown(learn(traces)) == [
+        "main.decode[*] = decode  # verified; for {input.files|items[*].key} up to 2",
+        ": File {input.files|items[*].key} says: {input.files|items[*].value}",
+    ]
+
+
+def test_the_fields_of_a_record_are_no_items() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("a", f"Describe {topic} now.", f"All about {topic}, at length")
+
+    assert shown(learnt(program))[1] == ": Describe {input.q} now."
+
+
+@pytest.mark.parametrize(
+    ("show", "said"),
+    [
+        (lambda text: json.dumps({"found": text}), 'Found {\\"found\\": \\"{main.decode.content|as json}\\"} here'),
+        (lambda text: str([text]), "Found ['{main.decode.content|as repr}'] here"),
+    ],
+    ids=["json", "repr"],
+)
+def test_texts_that_are_shown_as_code(show: Any, said: str) -> None:
+    def program(script: Script, topic: str) -> None:
+        found = script.call("a", f"Describe {topic} now.", f'All about "{topic}",\nat length')
+        script.call("b", f"Found {show(found)} here", "fine")
+
+    assert shown(learnt(program))[-1] == f": {said}"
 
 
 def test_one_trace_is_no_proof() -> None:
