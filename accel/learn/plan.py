@@ -172,6 +172,8 @@ class Plan:
         if freeze(trace.input) in known and len(self._traces) > 1:
             del self._traces[known.index(freeze(trace.input))]
         self._traces.append(trace)
+        if self.saved_calls and len(self._traces) < 2:
+            return  # one run proves less than what was saved
         before = self.learnt
         self._adopt(learn(list(self._traces)))
         self._unexplained = 0
@@ -197,7 +199,9 @@ class Plan:
             return
         self._note_facts(run)
         graph = self._rewritten(learn(list(self._traces), running=_so_far(run.trace)))
-        if any(node.confidence in ("looped", "verified") for node in graph.by_site.get(site, ())):
+        found = graph.by_site.get(site, ())
+        news = found != self.graph.by_site.get(site, ())
+        if news and any(node.confidence in ("looped", "verified") for node in found):
             run.adopt(graph, learnt_here=True)
         else:
             self._hopeless[site] += 1

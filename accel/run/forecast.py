@@ -26,19 +26,22 @@ CHARS_PER_TOKEN = 4
 class Element:
     """One expected demand of a node."""
 
-    __slots__ = ("binding", "call", "input", "key", "pasted", "prefilled", "value")
+    __slots__ = ("binding", "call", "input", "key", "known", "measured", "pasted", "prefilled", "value")
 
     def __init__(self) -> None:
         self.binding: Index = ()
         """What the element is bound to; empty for a demand that nothing predicted."""
         self.input: Tree = UNKNOWN
         self.pasted: list[str] = []
-        """The values that holes put into `input`; judged together with it."""
+        """The values that holes put into `input`, where not all may go to its endpoint; judged together with it."""
         self.key: Hashable = None
         """The key of the complete predicted input; None while something is missing."""
         self.call: Call | None = None
         self.value: Tree = UNKNOWN
         self.prefilled = 0
+        self.measured: Tree = UNKNOWN
+        self.known = 0
+        """Characters known of `measured`, see `known_prefix`."""
 
 
 class Outlook:
@@ -236,6 +239,7 @@ class Forecast:
         state.unbound = bound is None and any(not has_gap(tree) for tree in prediction.inputs)
         changed = state.complete != prediction.complete
         state.complete = prediction.complete
+        judged = bound is not None and not bound.facts.local and self.run.settings.egress == "known"
         for position, (tree, binding) in enumerate(zip(prediction.inputs, prediction.bindings, strict=True)):
             grew = position >= len(state.elements)
             element = state.element(position)
@@ -244,7 +248,7 @@ class Forecast:
             if element.call is not None and element.call.demanded:
                 continue
             element.input = tree
-            element.pasted = pasted(node.input, binding, position, self)
+            element.pasted = pasted(node.input, binding, position, self) if judged else []
             if bound is None or has_gap(tree):
                 key: Hashable = None
             else:
@@ -315,7 +319,9 @@ class Forecast:
         return "waits for the element before it" if before is not None and has_gap(before.value) else ""
 
     def _prefill(self, node: Node, element: Element) -> None:
-        known = known_prefix(element.input)
+        if element.measured is not element.input:
+            element.measured, element.known = element.input, known_prefix(element.input)
+        known = element.known
         if known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN:
             return
         if self.run.refuses(node, element.pasted):  # what its call comes after doesn't matter: a prefix reads nothing

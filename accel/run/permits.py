@@ -35,14 +35,14 @@ def _at_site(run: Run, node: Node) -> Bound | None:
         component = _only_one_used(run, type(component)) if node.site in run.plan.varying else component
         if component is None:
             return None
-    identity = identity_of(component, method.by_object)
+    bound = Bound(component, method, run.facts(component))
     if used is None and not run.host.references(component):
         if not any(
-            type(other) is type(component) and identity_of(other, m.by_object) == identity
+            type(other) is type(component) and identity_of(other, m.by_object) == bound.identity
             for other, m in list(run.used.values())
         ):
             return None
-    return Bound(component, method, identity, run.facts(component))
+    return bound
 
 
 def _saved(run: Run, site: str) -> tuple[Any, Method] | None:
@@ -73,7 +73,7 @@ def _inner(run: Run, outer: Bound) -> Bound | None:
     method = next(same_colour, next((m for m in leaves if m.kind == "sync"), None))
     if method is None:
         return None
-    return Bound(component, method, identity_of(component, method.by_object), run.facts(component))
+    return Bound(component, method, run.facts(component))
 
 
 def refuses(run: Run, node: Node, values: list[str]) -> str:

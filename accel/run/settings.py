@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..components import Facts
+from ..components import Facts, identity_of
 from ..intercept import Method
 from ..references import References
 from ..values import Tree, freeze
@@ -78,8 +78,15 @@ class Bound:
 
     component: Any
     method: Method
-    identity: Hashable
     facts: Facts
+    _identity: Hashable = None
+
+    @property
+    def identity(self) -> Hashable:
+        """As it is when it is first asked for, which most bindings are not."""
+        if self._identity is None:
+            self._identity = identity_of(self.component, self.method.by_object)
+        return self._identity
 
     def key(self, tree: Tree) -> Hashable:
         return (self.method.family, self.identity, freeze(tree))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 import accel
 from accel import accelerate, intercept
+from accel.learn.learner import learn
 from accel.run.call import Call
 from accel.run.run import Run
 from accel.run.threads import issuer
@@ -403,6 +405,55 @@ def test_a_saved_plan_predicts_calls_of_the_only_component_that_the_program_refe
     world.hooks["a"] = lambda: world.wait_early("Beta asks")
     assert fast.invoke({"q": TOPIC}) == RESULT
     assert fast.report().retired >= 1
+
+
+def puzzling(world: World, model: Any) -> Any:
+    """Node a asks what follows from the question, and then what nothing known explains; b asks of the question."""
+
+    def a(state: State) -> State:
+        world.node("a")
+        digest = hashlib.sha256(state["q"].encode()).hexdigest()
+        asked = [model.invoke(f"{what}").content for what in (f"Alpha asks: {state['q']}", f"Number {digest}")]
+        return {"a": asked[-1]}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": model.invoke(f"Beta asks: {state['q']}").content}
+
+    return chain(("a", a), ("b", b))
+
+
+def test_a_saved_plan_outlives_a_run_that_it_does_not_explain(tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    world = World()
+    ready = accelerate(puzzling(world, Chat(world)))
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    fast = accelerate(puzzling(world, Chat(world)), plan=path)
+    for topic in (TOPIC, "rivers of Finland", "islands of Greece"):
+        world.forget()
+        early = f"Beta asks: {topic}"
+        world.hooks["b"] = lambda early=early: world.wait_early(early)
+        assert fast.invoke({"q": topic})["b"] == f"answer to <Beta asks: {topic}>"
+        assert accel.settle()
+
+
+def test_what_runs_cannot_teach_is_not_learnt_again_inside_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons: list[bool] = []
+
+    def counted(traces: Any, running: Any = None) -> Any:
+        lessons.append(running is not None)
+        return learn(traces, running=running)
+
+    monkeypatch.setattr("accel.learn.plan.learn", counted)
+    world = World()
+    fast = accelerate(puzzling(world, Chat(world)))
+    for number in range(20):
+        fast.invoke({"q": f"beach number {number} of Portugal"})
+        assert accel.settle()
+    assert 1 <= sum(lessons) <= 6
 
 
 def test_a_saved_plan_does_not_choose_between_components(tmp_path: Path) -> None:
