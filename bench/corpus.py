@@ -223,7 +223,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(str(error))
     plans = options.out / "plans"
     plans.mkdir(parents=True, exist_ok=True)
-    file = options.out / ("saved.json" if options.saved else "records.json")
+    file = options.out / ("saved.json" if options.saved else "corpus.json")
     record = {"machine": machine_name(), "programs": run(modules, plans, options.saved, console)}
     file.write_text(json.dumps(record), encoding="utf-8")
     if options.saved:
