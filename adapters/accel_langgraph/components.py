@@ -124,7 +124,7 @@ def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 def _read_stream(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """LangChain tells listeners of chunks itself, or gives the stream its callback manager to do so."""
     tree = _read_messages(component, args, kwargs)
-    if len(args) > 2:
+    if len(args) > 2 and args[2] is not None:
         return {**tree, "managed": Opaque(args[2])}
     return tree if kwargs.get("run_manager") is None else {**tree, "managed": True}
 
