@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .components import identity_of, is_declared
+from .components import is_declared
+from .identity import identity_of
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12

@@ -8,7 +8,8 @@ from threading import RLock
 from typing import Any
 
 from ..clock import now_s
-from ..components import Facts, identity_of
+from ..components import Facts
+from ..identity import identity_of
 from ..intercept import Method
 from ..values import Tree, freeze
 from .ambient import Ambient

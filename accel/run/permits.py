@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..components import identity_of, tells_within
+from ..components import tells_within
+from ..identity import identity_of
 from ..intercept import METHODS, Method, has_leaf
 from ..ir import Node
 from ..values import Opaque, Tree, leaves

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import engine, intercept
 from ..clock import now_s
-from ..components import Facts, facts_of, identity_of, note_told
+from ..components import Facts, facts_of, note_told
+from ..identity import identity_of
 from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit, call_site

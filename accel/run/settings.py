@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..components import Facts, identity_of
+from ..components import Facts
+from ..identity import identity_of
 from ..intercept import Method
 from ..references import References
 from ..values import Tree, freeze

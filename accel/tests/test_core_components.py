@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 import accel
-from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint, identity_of
+from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint
 from accel.errors import AccelError
+from accel.identity import identity_of
 from accel.intercept import METHODS, Method
 from accel.references import References
 
@@ -403,6 +405,20 @@ def test_identity_is_taken_at_its_moment() -> None:
     again = identity_of(client, by_object=False)
     client.tags.add(2)  # type: ignore[attr-defined]
     assert len({before, changed, again, identity_of(client, by_object=False)}) == 4
+
+
+def test_what_a_client_works_out_and_keeps_is_no_part_of_it() -> None:
+    """It appears with the first use, which must not make another client of it."""
+
+    class Lazy(Client):
+        @functools.cached_property
+        def handle(self) -> Handle:
+            return Handle()
+
+    client = Lazy(a=1)
+    before = identity_of(client, by_object=False)
+    assert client.handle is client.handle
+    assert identity_of(client, by_object=False) == before != identity_of(Lazy(a=2), by_object=False)
 
 
 def test_a_client_that_holds_itself_has_an_identity() -> None:

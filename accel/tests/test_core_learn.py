@@ -74,8 +74,8 @@ def test_a_template_over_the_input_and_an_earlier_answer() -> None:
 
 
 FILES = {
-    TOPICS[0]: {"hekla.txt": "smoke over the \"old\" farm", "katla.txt": "ice above,\nfire below"},
-    TOPICS[1]: {"jostedal.txt": "a tongue of \"blue\" ice", "svartisen.txt": "black moraines,\nwhite water"},
+    TOPICS[0]: {"hekla.txt": 'smoke over the "old" farm', "katla.txt": "ice above,\nfire below"},
+    TOPICS[1]: {"jostedal.txt": 'a tongue of "blue" ice', "svartisen.txt": "black moraines,\nwhite water"},
 }
 
 
