@@ -21,9 +21,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from statistics import median
@@ -94,7 +95,7 @@ def _loaded(name: str, path: Path) -> ModuleType:
 
 def faster(profile: Profile) -> Profile:
     """The same engine, `FASTER` times as fast."""
-    scaled = {
+    scaled: dict[str, Any] = {
         name: tuple((*point[:-1], point[-1] / FASTER) for point in value)
         for name, value in asdict(profile).items()
         if isinstance(value, tuple) and value and isinstance(value[0], tuple | list)
@@ -195,9 +196,9 @@ def run(
         with engines_for(module) as engines:
             program = Program(name, module, engines)
             plan = plans / f"{name}.json"
-            measure: Callable[[Path], Awaitable[list[Request]]] = program.from_plan if saved else program.measured
+            measure = program.from_plan if saved else program.measured
             began = time.perf_counter()
-            requests = engines.run(lambda measure=measure, plan=plan: measure(plan))  # type: ignore[misc]
+            requests = engines.run(partial(measure, plan))
             accel_local.shutdown()
         found[name] = [asdict(request) for request in requests]
         last = requests[-1]
@@ -224,7 +225,7 @@ def main(arguments: Sequence[str]) -> int:
     plans = options.out / "plans"
     plans.mkdir(parents=True, exist_ok=True)
     file = options.out / ("saved.json" if options.saved else "corpus.json")
-    record = {"machine": machine_name(), "programs": run(modules, plans, options.saved, console)}
+    record: dict[str, Any] = {"machine": machine_name(), "programs": run(modules, plans, options.saved, console)}
     file.write_text(json.dumps(record), encoding="utf-8")
     if options.saved:
         return 0

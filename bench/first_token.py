@@ -13,8 +13,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +26,7 @@ import accel
 import accel_local
 from accel import clock
 from bench import data
-from bench.apps import APPS
+from bench.apps import APPS, App
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED, WARM, Arm, arms_of
@@ -56,9 +56,9 @@ class Listener(BaseCallbackHandler):
     ) -> None:
         self.calls[run_id] = Call(str([message.text for batch in messages for message in batch]), clock.now_s())
 
-    def on_llm_new_token(self, token: str, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_new_token(self, token: str | list[str | dict[str, Any]], *, run_id: UUID, **kwargs: Any) -> None:
         call = self.calls[run_id]
-        call.said += token
+        call.said += str(token)
         if call.first_s is None and token:
             call.first_s = clock.now_s() - call.began_s
 
@@ -74,7 +74,7 @@ async def streamed(arm: Arm, value: Any) -> dict[str, list[Call]]:
     return found
 
 
-async def measured(app: ModuleType, engines: Engines, corpus: Any, count: int, seed: int) -> list[dict[str, Any]]:
+async def measured(app: App, engines: Engines, corpus: Any, count: int, seed: int) -> list[dict[str, Any]]:
     """A record for each call of each request."""
     arms = await arms_of(app, engines, corpus, list(ARMS))
     calls = []
@@ -115,9 +115,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for name, app in APPS.items():
             with console.status(name):
-                found[name] = engines.run(
-                    lambda app=app: measured(app, engines, corpus, options.requests, options.seed)
-                )
+                found[name] = engines.run(partial(measured, app, engines, corpus, options.requests, options.seed))
     finally:
         accel_local.shutdown()
     record = {"machine": machine_name(), "profile": options.profile, "warm": WARM, "apps": found}

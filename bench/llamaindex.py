@@ -22,6 +22,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import TextNode
 from rich.console import Console
 from rich.table import Table
@@ -75,9 +76,11 @@ class Parts:
     def fusion(self) -> Any:
         retriever = QueryFusionRetriever(
             [self.index.as_retriever(similarity_top_k=4), self.index.as_retriever(similarity_top_k=6)],
-            llm=self.llm, num_queries=5, mode="reciprocal_rerank", similarity_top_k=4, use_async=False,
+            llm=self.llm, num_queries=5, mode=FUSION_MODES.RECIPROCAL_RANK, similarity_top_k=4, use_async=False,
         )  # fmt: skip
-        return RetrieverQueryEngine.from_args(retriever, llm=self.llm, response_mode="compact", text_qa_template=QA)
+        return RetrieverQueryEngine.from_args(
+            retriever, llm=self.llm, response_mode=ResponseMode.COMPACT, text_qa_template=QA
+        )
 
 
 PROGRAMS: dict[str, tuple[str, Callable[[Parts], Any]]] = {

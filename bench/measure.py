@@ -11,7 +11,6 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +25,7 @@ from accel.passes import PASSES, without
 from accel.record import Trace
 from accel.run.settings import Counts
 from accel.schedule.limit import Limit, limit
+from bench.apps import App
 from bench.apps.bm25 import BM25Retriever
 from bench.apps.text import passages
 from bench.engines import Engines
@@ -130,11 +130,15 @@ def names(passes_off: bool) -> list[str]:
     return [UNMODIFIED, BY_HAND, ACCELERATED, *off]
 
 
-async def arms_of(app: ModuleType, engines: Engines, corpus: Any, wanted: list[str]) -> list[Arm]:
+def name_of(app: App) -> str:
+    return str(app.__name__).rpartition(".")[2]
+
+
+async def arms_of(app: App, engines: Engines, corpus: Any, wanted: list[str]) -> list[Arm]:
     """Each with its own components and store, and its own plan to learn."""
     arms = []
     for name in wanted:
-        parts = engines.parts(f"{app.__name__.rpartition('.')[2]} {name}")
+        parts = engines.parts(f"{name_of(app)} {name}")
         parts = replace(parts, passages=passages(corpus, parts.sizes))
         await app.prepare(parts, corpus)
         graph = app.build_by_hand(parts) if name == BY_HAND else app.build(parts)
@@ -149,10 +153,10 @@ async def arms_of(app: ModuleType, engines: Engines, corpus: Any, wanted: list[s
 
 
 async def one_at_a_time(
-    app: ModuleType, engines: Engines, corpus: Any, count: int, seed: int, wanted: list[str], tick: Callable[[], None]
+    app: App, engines: Engines, corpus: Any, count: int, seed: int, wanted: list[str], tick: Callable[[], None]
 ) -> Measured:
     """`count` requests after the ones learnt from, each in every arm before the next."""
-    name = app.__name__.rpartition(".")[2]
+    name = name_of(app)
     found = Measured(name, app.PAPER)
     arms = await arms_of(app, engines, corpus, [*wanted, RECORDED])
     recorded: dict[int, Trace] = {}
@@ -182,10 +186,10 @@ async def one_at_a_time(
 
 
 async def under_load(
-    app: ModuleType, engines: Engines, corpus: Any, count: int, seed: int, rates: list[float | None], tick: Any
+    app: App, engines: Engines, corpus: Any, count: int, seed: int, rates: list[float | None], tick: Any
 ) -> list[Load]:
     """The same arrivals for every arm, after the programs have been learnt; `rates`: arrivals per second."""
-    name = app.__name__.rpartition(".")[2]
+    name = name_of(app)
     loads = []
     arms = await arms_of(app, engines, corpus, names(False))
     values = app.inputs(corpus, WARM + count, seed)

@@ -89,7 +89,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 def outside_us(rounds: int = 40, calls: int = 2_000) -> dict[str, float]:
     """Microseconds a patched leaf adds to a call that belongs to no run."""
-    message = [HumanMessage("hello")]
+    message: list[BaseMessage] = [HumanMessage("hello")]
     added = []
     for number in range(rounds):
         times = {}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from email.message import Message
 from importlib.metadata import distributions
 from operator import itemgetter
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -37,7 +38,8 @@ class State(TypedDict, total=False):
 
 def package_passages() -> list[Document]:
     """The beginnings of the long descriptions of all installed packages, in passages, by package name."""
-    texts = {found.name.lower(): str(found.metadata.get_payload() or "") for found in distributions() if found.name}
+    described = {found.name.lower(): cast(Message, found.metadata) for found in distributions() if found.name}
+    texts = {name: str(metadata.get_payload() or "") for name, metadata in described.items()}
     passages: list[Document] = []
     for name, text in sorted(texts.items(), key=itemgetter(0)):
         if len(text.split()) >= SHORTEST_DESCRIPTION_WORDS:

@@ -39,7 +39,7 @@ import accel_local
 from accel.backend import Backend
 from accel.profile import Profile
 from accel.record import Trace
-from accel.run.run import Counts
+from accel.run.settings import Counts
 from accel.schedule.limit import Limit, latencies, limit
 from accel.timeline import timeline
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore
@@ -111,7 +111,7 @@ class Demo:
     requests: list[Request] = field(default_factory=list)
 
     def forget_prefixes(self) -> None:
-        engine = accel_local.engine(self.llm.engine_config)
+        engine: Any = accel_local.engine(self.llm.engine_config)
         accel_local.run(engine.reset_prefix_cache())
 
     def ask(self, graph: Any, question: str) -> Arm:
@@ -167,7 +167,7 @@ def run(questions: Sequence[str], out: Path) -> bool:
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     llm = AccelChatModel(dtype="float32", temperature=0.0)
     store = AccelVectorStore(AccelEmbeddings(), "packages", temporary=True)
-    engine = accel_local.engine(llm.engine_config)
+    engine: Any = accel_local.engine(llm.engine_config)
     with console.status("embedding the descriptions of the installed packages"):
         began = time.perf_counter()
         passages = ingest(store)
@@ -178,7 +178,7 @@ def run(questions: Sequence[str], out: Path) -> bool:
     demo = Demo(llm, graph, accel.accelerate(graph))
     shown = min(len(questions), LEARNT_FROM + 1) - 1
     with console.status("one recorded run of the program as it is: warms the engines, is not compared"):
-        recorder = accel.accelerate(graph, speculate="off")
+        recorder: Any = accel.accelerate(graph, speculate="off")
         demo.ask(recorder, questions[shown])
         accel.settle()
     for number, question in enumerate(questions, 1):

@@ -49,7 +49,7 @@ def run(questions: Sequence[str]) -> int:
     llm = AccelLLM(dtype="float32", temperature=0.0, max_tokens=96)
     index = index_of(AccelEmbedding(), AccelVectorStore(collection="fusion rag", temporary=True))
     plain = query_engine(llm, index)
-    fast = accel.accelerate(plain)
+    fast: Any = accel.accelerate(plain)
     with console.status("one run that warms the engines, not compared"):
         plain.query(questions[-1])
     ratios, differ = [], 0

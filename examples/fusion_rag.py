@@ -13,7 +13,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
@@ -40,8 +42,10 @@ def query_engine(llm: LLM, index: VectorStoreIndex) -> RetrieverQueryEngine:
         [index.as_retriever(similarity_top_k=PASSAGES)],
         llm=llm,
         num_queries=QUERIES + 1,
-        mode="reciprocal_rerank",
+        mode=FUSION_MODES.RECIPROCAL_RANK,
         similarity_top_k=PASSAGES,
         use_async=False,
     )
-    return RetrieverQueryEngine.from_args(retriever, llm=llm, response_mode="accumulate", text_qa_template=ANSWER)
+    return RetrieverQueryEngine.from_args(
+        retriever, llm=llm, response_mode=ResponseMode.ACCUMULATE, text_qa_template=ANSWER
+    )

@@ -62,7 +62,7 @@ class Example:
 
 
 def chain(state: type, *nodes: tuple[str, Node]) -> Any:
-    builder = StateGraph(state)
+    builder: Any = StateGraph(state)
     names = [START, *(name for name, _ in nodes), END]
     for name, node in nodes:
         builder.add_node(name, node)
@@ -224,7 +224,7 @@ def check(engines: Engines) -> Any:
         return {"questions": questions}
 
     async def answer(state: Check) -> dict[str, Any]:
-        answers = []
+        answers: list[list[str]] = []
         for questions in state["questions"]:
             answers.append([])
             for question in questions:

@@ -86,6 +86,7 @@ class App(Protocol):
     """A module of this package."""
 
     PAPER: str
+    __name__: str
 
     def build(self, parts: Parts) -> CompiledStateGraph[Any, Any, Any, Any]: ...
 
