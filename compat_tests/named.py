@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import wait
+from importlib.metadata import version
 from typing import Any
 
+import pytest
 from langgraph.graph import START, StateGraph
 
 import accel
@@ -16,6 +18,9 @@ from compat_tests.graphs import Topic
 from compat_tests.probe import Probe
 
 WAIT_S = 20.0
+
+LANGGRAPH = tuple(map(int, version("langgraph").split(".")[:2]))
+newer = pytest.mark.skipif(LANGGRAPH < (1, 2), reason="LangGraph 1.2 brought it")
 
 
 def said(model: Any, text: str) -> str:

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from compat_tests.fakes import TENANT, Parts
 from compat_tests.graphs import TOPICS, Topic, research
-from compat_tests.named import acatch_up, asaid, catch_up, said, was_early
+from compat_tests.named import acatch_up, asaid, catch_up, newer, said, was_early
 
 ACCEL_DIFFERENTIAL = True
 
@@ -34,6 +34,7 @@ class Chat(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
+@newer
 def test_trap_09_configuration_inside_nodes(parts: Parts, accel_mode: str, compared: Compared) -> None:
     """`get_config`, task id, namespace and attempt are those of the node, with nothing added to them."""
     tasks: list[str] = []

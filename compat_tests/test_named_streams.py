@@ -11,7 +11,7 @@ from langgraph.graph import START, StateGraph
 
 from compat_tests.fakes import Parts
 from compat_tests.graphs import TOPICS, Topic
-from compat_tests.named import in_a_row, in_a_row_async, was_early
+from compat_tests.named import in_a_row, in_a_row_async, newer, was_early
 
 ACCEL_DIFFERENTIAL = True
 ACCEL_STRICT_ORDER = True
@@ -111,6 +111,7 @@ def without_times(events: list[Any]) -> list[Any]:
     return [(e["method"], e["seq"], {k: v for k, v in e["params"].items() if k != "timestamp"}) for e in events]
 
 
+@newer
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 def test_stream_events_v3(parts: Parts, accel_mode: str, compared: Compared) -> None:
     """Protocol events, typed projections and the output of the newest streaming interface."""
@@ -126,6 +127,7 @@ def test_stream_events_v3(parts: Parts, accel_mode: str, compared: Compared) -> 
     was_early(fast, accel_mode)
 
 
+@newer
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 async def test_astream_events_v3(parts: Parts, accel_mode: str, compared: Compared) -> None:
     fast = in_a_row_async(parts, "first second").compile()
