@@ -45,8 +45,8 @@ OLDEST := .venv-oldest/bin/python
 compat-oldest:  # the LangGraph adapter with the oldest versions it supports, about 5 minutes
 	@$(PYTHON) -m venv .venv-oldest
 	@$(OLDEST) -m pip install --quiet --disable-pip-version-check -r setup/oldest.txt
-	@PYTHONPATH=$(CURDIR):$(CURDIR)/adapters:$(CURDIR)/backends $(OLDEST) -m pytest -p no:cacheprovider compat_tests adapters/tests/test_chains.py \
-		adapters/tests/test_framework_facts.py adapters/tests/test_early_egress.py \
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/adapters:$(CURDIR)/backends $(OLDEST) -m pytest -p no:cacheprovider \
+		compat_tests adapters/tests/test_chains.py adapters/tests/test_framework_facts.py adapters/tests/test_early_egress.py \
 		$(wildcard adapters/tests/test_core_*.py adapters/tests/test_invariants*.py)
 
 lint: light-venv

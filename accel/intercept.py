@@ -225,10 +225,12 @@ def _in_place(place: Place, method: Method) -> _Patch:
 
 def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
     """Put a wrapper (by wrapt's signature) around a method of a framework's class, until `uninstall`. Idempotent."""
+    if not enabled or (cls, name) in _wrapped:
+        return
     import wrapt  # as above
 
     with _lock:
-        if enabled and (cls, name) not in _wrapped:
+        if (cls, name) not in _wrapped:
             _wrapped[cls, name] = cls.__dict__[name]
             setattr(cls, name, wrapt.FunctionWrapper(cls.__dict__[name], wrapper))
 

@@ -38,7 +38,9 @@ class References:
     def only(self, name: str, by_object: bool) -> Any:
         """The component of the class of this (qualified) name; None if there is none, or several that differ."""
         found = [component for component in self._all().values() if type(component).__qualname__ == name]
-        return found[0] if len({identity_of(component, by_object) for component in found}) == 1 else None
+        if len(found) > 1 and len({identity_of(component, by_object) for component in found}) > 1:
+            return None
+        return found[0] if found else None
 
     def _all(self) -> dict[int, Any]:
         if self._found is None:
@@ -80,9 +82,10 @@ def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     elif isinstance(value, list | tuple | set | frozenset):
         yield from list(value)
     elif opened or _is_plain(value):
-        yield from list(getattr(value, "__dict__", {}).values())
-        yield from (getattr(value, "__pydantic_private__", None) or {}).values()
-        yield from _slots(value)
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict):  # an object may answer to any name
+            yield from list(own.values())
+        yield from _slots(value)  # where pydantic keeps what is private
 
 
 def _slots(value: Any) -> Iterator[Any]:

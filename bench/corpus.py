@@ -141,6 +141,18 @@ class Program:
         accel.settle() if self.engines.clock == "virtual" else await asyncio.to_thread(accel.settle)
         return seconds, plain(output), sorted(seen.calls)
 
+    async def requests(self, fast: Any, numbers: Sequence[int]) -> list[Request]:
+        """These inputs, unmodified and in the accelerated graph, each judged by a recorded run."""
+        slow = await self.graph(UNMODIFIED)
+        recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
+        found = []
+        for number in numbers:
+            value = self.module.INPUTS[number]
+            found.append(await self.compare(slow, fast, number, value))
+            await self.ask(recorder, value)
+            self.judge(found[-1], recorder.plan.last, fast)
+        return found
+
     async def compare(self, slow: Any, fast: Any, number: int, value: Any) -> Request:
         request = Request(number)
         told = {}
@@ -165,27 +177,14 @@ class Program:
 
     async def measured(self, plan: Path) -> list[Request]:
         """All requests of both arms; the plan that was learnt is saved."""
-        slow, fast = await self.graph(UNMODIFIED), accel.accelerate(await self.graph(ACCELERATED))
-        recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
-        found = []
-        for number, value in enumerate(self.module.INPUTS[: WARM + STEADY]):
-            request = await self.compare(slow, fast, number, value)
-            await self.ask(recorder, value)
-            self.judge(request, recorder.plan.last, fast)
-            found.append(request)
+        fast = accel.accelerate(await self.graph(ACCELERATED))
+        found = await self.requests(fast, range(WARM + STEADY))
         fast.save_plan(plan)
         return found
 
     async def from_plan(self, plan: Path) -> list[Request]:
         """One request with a plan that another process has learnt."""
-        slow = await self.graph(UNMODIFIED)
-        fast = accel.accelerate(await self.graph(ACCELERATED), plan=str(plan))
-        recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
-        value = self.module.INPUTS[WARM + STEADY]
-        request = await self.compare(slow, fast, WARM + STEADY, value)
-        await self.ask(recorder, value)
-        self.judge(request, recorder.plan.last, fast)
-        return [request]
+        return await self.requests(accel.accelerate(await self.graph(ACCELERATED), plan=str(plan)), [WARM + STEADY])
 
 
 def run(

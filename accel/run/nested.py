@@ -75,11 +75,7 @@ def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tr
     except BaseException as error:
         _failed(run, shared, error)
         raise
-    if shared.hindered:
-        give_up(run, shared)
-    else:
-        run.done(shared, result)
-    return method.copy(result)
+    return _shared(run, shared, result)
 
 
 async def _async(
@@ -107,11 +103,17 @@ async def _async(
     except BaseException as error:
         _failed(run, shared, error)
         raise
+    return _shared(run, shared, result)
+
+
+def _shared(run: Run, shared: Call, result: Any) -> Any:
+    """A copy for the caller; others get one too, unless it is not what they would have got."""
+    assert shared.method.copy is not None
     if shared.hindered:
         give_up(run, shared)
     else:
         run.done(shared, result)
-    return method.copy(result)
+    return shared.method.copy(result)
 
 
 def _failed(run: Run, shared: Call, error: BaseException) -> None:

@@ -70,7 +70,7 @@ class Host:
     holds: Callable[[Any], str] = lambda component: ""
     """Why the framework would answer a call of this component without calling it (a cache, a rate limiter)."""
     references: References = field(default_factory=References)
-    """Whether the program itself refers to this live component."""
+    """Which live components the program itself refers to."""
 
 
 @dataclass(slots=True)

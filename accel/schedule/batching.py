@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -111,8 +111,8 @@ class Policy:
         """How many of an engine's places may be taken when a call of this priority takes one of them."""
         return places if priority.value <= 0 else max(1, int(places * (1 - self.reserved)))
 
-    def may_begin(self, priority: Priority, beginning: Collection[object]) -> bool:
-        """Whether a prompt may be prefilled beside those that are."""
+    def may_begin(self, priority: Priority, beginning: int) -> bool:
+        """Whether a prompt may be prefilled beside so many that are."""
         return priority.value <= 0 or not self.apart or not beginning
 
 

@@ -26,7 +26,7 @@ class Slots:
         self._places = places
         self._most_starting = starting or places
         self._taken = 0
-        self._starting: list[Priority] = []
+        self._starting = 0
         self._waiting: Waiting[_Turn] = Waiting(policy)
 
     @asynccontextmanager
@@ -40,7 +40,7 @@ class Slots:
             nonlocal begun
             if not begun:
                 begun = True
-                self._starting.remove(priority)
+                self._starting -= 1
                 self._admit()
 
         try:
@@ -61,7 +61,7 @@ class Slots:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # it had just got its place
                 self._taken -= 1
-                self._starting.remove(priority)
+                self._starting -= 1
                 self._admit()
             raise
         finally:
@@ -74,12 +74,12 @@ class Slots:
     def _accept(self, next_turn: _Turn) -> bool:
         turn, priority = next_turn
         places = self._waiting.policy.places(self._places, priority)
-        if self._taken >= places or len(self._starting) >= self._most_starting:
+        if self._taken >= places or self._starting >= self._most_starting:
             return False
         if not self._waiting.policy.may_begin(priority, self._starting):
             return False
         self._taken += 1
-        self._starting.append(priority)
+        self._starting += 1
         turn.set_result(None)
         return True
 

@@ -241,6 +241,18 @@ def test_a_program_is_looked_through_once_also_if_nothing_is_found() -> None:
     assert not refers(object()) and len(asked) == once > 0
 
 
+def test_objects_that_answer_to_any_name_are_passed_by() -> None:
+    class Anything:
+        __slots__ = ("held",)
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *args: None  # as proxies and patched-in fakes do
+
+    fake, component = Anything(), Pure()
+    fake.held = component
+    assert References([lambda: [fake]], lambda value: isinstance(value, Pure), lambda value: False)(component)
+
+
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 

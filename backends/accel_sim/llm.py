@@ -255,26 +255,24 @@ class SimLLM:
         chunks: list[tuple[_Request, int]] = []
         policy = self._waiting.policy
 
-        def prefill(request: _Request) -> bool:
+        def prefill(request: _Request) -> None:
             nonlocal left
-            if left <= 0 or not policy.may_begin(request.priority, chunks):
-                return False
-            chunks.append((request, min(left, len(request.ids) - request.done)))
-            left -= chunks[-1][1]
-            return True
+            if left > 0:
+                chunks.append((request, min(left, len(request.ids) - request.done)))
+                left -= chunks[-1][1]
 
         def begin(request: _Request) -> bool:
             places = policy.places(self._costs.slots, request.priority)
-            beside = chunks if request.priority.value <= 0 else [*chunks, *begun]
             if left <= 0 or len(self._running) >= places or not self._fits(request):
                 return False
-            if not policy.may_begin(request.priority, beside):
+            if not policy.may_begin(request.priority, len(chunks) + len(begun)):
                 return False
             request.running = True
             self._running.append(request)
             request.cached = request.done = self._found(request.ids)
             self.served.cached_tokens += request.cached
-            return prefill(request)
+            prefill(request)
+            return True
 
         begun = [request for request in self._running if request.done < len(request.ids)]
         for request in begun:
@@ -283,7 +281,7 @@ class SimLLM:
         self._waiting.drop(lambda request: request.gone)
         self._waiting.take(begin)
         for request in begun:
-            if request.priority.value > 0:
+            if request.priority.value > 0 and policy.may_begin(request.priority, len(chunks)):
                 prefill(request)
         return decoding, chunks
 

@@ -7,11 +7,11 @@
 - *forced*: the plans that the accelerated mode learnt are there from the first call on, every option is open, and tiny
   random delays before early calls shuffle their completions.
 
-Each outermost call of a graph is logged: method, input, chunks, result or exception, with generated ids and times made
-equal. A test fails if it passes plain and not in another mode, or if the logs of the others aren't equal to the first.
-Chunks and interrupts of nodes that run side by side come in any order: a log that differs in their order alone is
-counted as reordered, and fails only with `--accel-strict-order`. A test that differs from another plain run of itself
-is counted as varying, and not judged.
+Each outermost call of a graph is logged: method, input, chunks, result or exception, and its runs as callbacks tell of
+them; of each test also what checkpointers were given. Generated ids and times are made equal. A test fails if it passes
+plain and not in another mode, or if the logs of the others aren't equal to the first. Chunks and interrupts of nodes
+that run side by side come in any order: a log that differs in their order alone is counted as reordered, and fails only
+with `--accel-strict-order`. A test that differs from another plain run of itself is counted as varying, and not judged.
 
 Tests in modules that say ``ACCEL_DIFFERENTIAL = True`` run so without the option. Graphs that were compiled before the
 test began (when its module was imported) stay as they are.
