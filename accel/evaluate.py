@@ -24,6 +24,8 @@ from .ir import (
     Step,
     Strip,
     Template,
+    Verdict,
+    When,
     Whole,
 )
 from .values import Opaque, Tree, freeze, leaves
@@ -59,9 +61,12 @@ def step_into(value: Tree, step: Step) -> Tree:
         return value[step] if -len(value) <= step < len(value) else UNKNOWN
     if isinstance(step, Items):
         return step.shown(value) if isinstance(value, dict) else UNKNOWN
+    done = not isinstance(value, Partial)
+    if isinstance(step, Verdict):
+        said = step.of(value, done)
+        return said if said is not None else UNKNOWN
     if not isinstance(value, str):
         return UNKNOWN
-    done = not isinstance(value, Partial)
     if isinstance(step, Extract):
         return extract(step.name, value, done)
     if isinstance(step, Strip):
@@ -126,22 +131,44 @@ def as_text(value: Tree) -> str | None:
     return None
 
 
+def _rows(join: Join, binding: Index, env: Env) -> Iterator[list[str | None] | None]:
+    """The values of every row in order, up to the first gap: None instead of a value, or of a row."""
+    columns: list[list[str | None]] = []
+    ends: list[int] = []
+    for ref in join.refs:
+        value = env.value(ref.node)
+        tuples, complete = enumerate_stars(value, ref.path, binding[: join.bound])
+        columns.append([as_text(follow(value, ref.path, index)) for index in tuples[: join.limit]])
+        if complete or (join.limit is not None and len(tuples) >= join.limit):
+            ends.append(len(columns[-1]))
+    known = min(map(len, columns))
+    for row in range(known):
+        yield [column[row] for column in columns]
+    if known not in ends:
+        yield None
+
+
 def _items(join: Join, binding: Index, env: Env) -> Iterator[str | None]:
     """The elements of a join in order, a `Partial` where one is still growing; None at the first gap."""
-    value = env.value(join.ref.node)
-    if value is UNKNOWN:
-        yield None
-        return
-    tuples, complete = enumerate_stars(value, join.ref.path, binding[: join.bound])
-    if join.limit is not None and len(tuples) >= join.limit:
-        tuples, complete = tuples[: join.limit], True
-    for index in tuples:
-        text = as_text(follow(value, join.ref.path, index))
+    for row in _rows(join, binding, env):
+        text = _row_text(join, row) if row is not None else None
         yield text
         if text is None or isinstance(text, Partial):
             return
-    if not complete:
-        yield None
+
+
+def _row_text(join: Join, values: list[str | None]) -> str | None:
+    """A row with its values; a `Partial` up to the first gap, None if that is its beginning."""
+    coming = iter(values)
+    out: list[str] = []
+    for part in join.row:
+        text = part if isinstance(part, str) else next(coming)
+        if text is None:
+            return Partial("".join(out)) if out else None
+        out.append(text)
+        if isinstance(text, Partial):
+            return Partial("".join(out))
+    return "".join(out)
 
 
 def _join(join: Join, binding: Index, env: Env) -> str:
@@ -253,23 +280,35 @@ def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complet
 class Prediction:
     """The elements of one node as far as they are known: inputs in order, gaps included."""
 
-    __slots__ = ("bindings", "complete", "inputs")
+    __slots__ = ("bindings", "complete", "decided", "inputs")
 
-    def __init__(self, inputs: list[Tree], bindings: list[Index], complete: bool) -> None:
+    def __init__(self, inputs: list[Tree], bindings: list[Index], complete: bool, decided: bool = True) -> None:
         self.inputs = inputs
         self.bindings = bindings
         self.complete = complete
         """Whether the number of elements is final."""
+        self.decided = decided
+        """Whether the calls will be made, as far as the node's decisions tell."""
+
+
+def decide(decisions: Sequence[When], binding: Index, env: Env) -> bool | None:
+    """Whether a call is made; None while that is not known."""
+    answers: set[bool | None] = set()
+    for when in decisions:
+        said = follow(env.value(when.ref.node), when.ref.path, binding[: when.ref.stars])
+        answers.add(True if said in when.yes else False if said in when.no else None)
+    return answers.pop() if len(answers) == 1 else True if not answers else None
 
 
 def predict(node: Node, env: Env) -> Prediction:
-    """The inputs of all elements of `node` in program order, equal ones dropped where the program drops them."""
+    """The inputs of all elements of `node` in program order, without those that the program drops (equal ones, or by a
+    decision)."""
     level = node.level
-    if level is None:
-        return Prediction([evaluate(node.input, (), 0, env)], [()], True)
-    if level.domain is None:
-        one = evaluate(node.input, (), 0, env)
-        return Prediction([one] * level.repeat, [()] * level.repeat, True)
+    if level is None or level.domain is None:
+        made = decide(node.when, (), env)
+        count = (1 if level is None else level.repeat) if made is not False else 0
+        one = evaluate(node.input, (), 0, env) if count else UNKNOWN
+        return Prediction([one] * count, [()] * count, True, made is True)
     value = env.value(level.domain.node)
     tuples, complete = enumerate_stars(value, level.domain.path) if value is not UNKNOWN else ([], False)
     inputs: list[Tree] = []
@@ -279,6 +318,12 @@ def predict(node: Node, env: Env) -> Prediction:
     for index in tuples:
         if cap is not None and len(inputs) >= cap:
             break
+        if node.when:
+            made = decide(node.when, index, env)
+            if made is None:
+                return Prediction(inputs, bindings, False)
+            if not made:
+                continue
         item = evaluate(node.input, index, len(inputs), env)
         if level.distinct:
             if has_gap(item):
@@ -309,7 +354,8 @@ def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
             holes: tuple[Any, ...] = leaf.holes
             for hole in holes:
                 if isinstance(hole, Join):
-                    found.extend(item for item in _items(hole, binding, env) if item is not None)
+                    for row in _rows(hole, binding, env):
+                        found.extend(text for text in row or () if text is not None)
                 elif isinstance(hole, Ref):
                     found.append(str(text_of(Template((hole,)), binding, position, env)))
         else:

@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from .errors import AccelError
+from .ops import OPS, Effect, EngineKind, Op
 from .templates import (
     ESCAPES,
     ITEMS,
     STAR,
     STRIP,
+    VERDICTS,
     Clip,
     Collect,
     Counter,
@@ -32,6 +34,7 @@ from .templates import (
     Step,
     Strip,
     Template,
+    Verdict,
     Whole,
     path_text,
 )
@@ -43,6 +46,7 @@ __all__ = [
     "OPS",
     "STAR",
     "STRIP",
+    "VERDICTS",
     "Clip",
     "Collect",
     "Confidence",
@@ -66,54 +70,14 @@ __all__ = [
     "Step",
     "Strip",
     "Template",
+    "Verdict",
+    "When",
     "Whole",
     "input_text",
     "leads",
     "path_text",
     "verify",
 ]
-
-# --- primitives -----------------------------------------------------------------------------------------------------
-
-Effect = Literal["pure", "sampled", "reads", "writes", "unknown"]
-EngineKind = Literal["llm", "embedding", "search", "store", "rerank", "tool", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """A kind of primitive (Ayo, table 2). Passes ask these properties; no pass lists names."""
-
-    name: str
-    engine: EngineKind
-    effect: Effect
-    batchable: bool = False
-    splittable: bool = False
-    """A known prefix of its input can be worked on before the rest is known."""
-    streams: bool = False
-    """Its output becomes known piece by piece."""
-
-    @property
-    def issuable(self) -> bool:
-        """May run before its demand (invariant 2)."""
-        return self.effect in ("pure", "sampled", "reads")
-
-
-OPS = {
-    op.name: op
-    for op in (
-        Op("input", "none", "unknown"),
-        Op("enter", "none", "unknown"),
-        Op("exit", "none", "unknown"),
-        Op("decode", "llm", "sampled", batchable=True, splittable=True, streams=True),
-        Op("prefill", "llm", "pure", batchable=True),
-        Op("embedding", "embedding", "pure", batchable=True),
-        Op("searching", "search", "reads"),
-        Op("reranking", "rerank", "pure", batchable=True),
-        Op("ingestion", "store", "writes"),
-        Op("tool", "tool", "pure"),
-    )
-}
-
 
 # --- nodes and graphs -----------------------------------------------------------------------------------------------
 
@@ -179,6 +143,20 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class When:
+    """A decision by a short value of the run (a router's, a judge's, a choice of tools): a call is made if it is one of
+    `yes` and not if it is one of `no`; what other values mean isn't known yet."""
+
+    ref: Ref
+    """Ends in a `Verdict`."""
+    yes: frozenset[str]
+    no: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.ref} is {' or '.join(sorted(self.yes))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One primitive, or with a `level` one for every element of it."""
 
@@ -196,7 +174,11 @@ class Node:
     """Addressed by position: it has a level, or happened more than once in a trace."""
     confidence: Confidence = "opaque"
     always: bool = False
-    """Demanded in every trace in which its framework node ran."""
+    """Demanded in every trace in which its framework node ran, or in which `when` says so."""
+    chance: float = 1.0
+    """How likely it is demanded, by the share of traces that knew its input and did."""
+    when: tuple[When, ...] = ()
+    """What decides whether it is demanded, or which elements of its level are; all of these must agree."""
     reason: str = ""
     first: First | None = None
     """What its component does first, and could do on its own."""
@@ -258,9 +240,10 @@ class Node:
                 if isinstance(hole, Ref):
                     yield hole
                 elif isinstance(hole, Join):
-                    yield hole.ref
+                    yield from hole.refs
         if self.level is not None and self.level.domain is not None:
             yield self.level.domain
+        yield from (when.ref for when in self.when)
 
     @property
     def head(self) -> str:
@@ -274,6 +257,8 @@ class Node:
         notes = [self.confidence if self.always else f"{self.confidence}, sometimes"]
         if self.level is not None:
             notes.append(f"for {self.level}")
+        if self.when:
+            notes.append("when " + " and ".join(map(str, self.when)))
         if self.in_order:
             notes.append("in order")
         if self.after:
@@ -409,4 +394,7 @@ def verify(graph: Graph) -> None:
             for hole in holes:
                 if isinstance(hole, Ref) and hole.stars > levels:
                     raise GraphError(f"{node.name}: {hole} has more levels than the node")
+        for when in node.when:
+            if when.ref.stars > levels or not when.ref.path or not isinstance(when.ref.path[-1], Verdict):
+                raise GraphError(f"{node.name}: {when} decides nothing")
         seen[node.name] = node

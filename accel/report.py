@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .ir import Graph
+from .learn.check import deciding
 from .passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
 from .run.threads import learner
 from .schedule.limit import Limit, limit
@@ -58,7 +59,7 @@ class Report:
         trace, profiles = self._plan.last, self._plan.profiles()
         if trace is None or not trace.completed or "llm" not in profiles or len(trace.calls) > MAX_LIMIT_CALLS:
             return None
-        return limit(trace, profiles, topology=self._plan.topology)
+        return limit(trace, profiles, topology=self._plan.topology, deciding=deciding(self._plan.learnt, trace))
 
     @property
     def share_of_limit(self) -> float | None:
@@ -93,11 +94,11 @@ class Report:
             state = held or node.reason or "predicted"
             if node.confidence == "verified" and not held:
                 state = "predicted" if node.always else "predicted, not in every run"
-            lines.append(f"  {node.name}: {state}  ({_where(node.site)})")
+            lines.append(f"  {node.name}: {state}  ({where(node.site)})")
         return "\n".join(lines)
 
 
-def _where(site: str) -> str:
+def where(site: str) -> str:
     """The innermost user frame of a site: file:function:line."""
     frames = site.rsplit("|", 1)[-1]
     return frames.split("<", 1)[0] or "no user frame"

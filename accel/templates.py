@@ -72,11 +72,37 @@ class Escape:
         return (repr(text) if self.name == "repr" else json.dumps(text, ensure_ascii=self.name == "json"))[1:-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What decisions are told by: a short text without its case and the punctuation around it, or a longer one's first
+    word; True, False and numbers as text."""
+
+    word: bool = False
+
+    def __str__(self) -> str:
+        return "|first word" if self.word else "|verdict"
+
+    def of(self, value: Any, done: bool = True) -> str | None:
+        """None if the value is none of that, or not yet (`done`: nothing more will follow)."""
+        if isinstance(value, bool | int | float):
+            return None if self.word else str(value)
+        if not isinstance(value, str) or not (done or self.word):
+            return None
+        if self.word:
+            words = value.split(None, 1)
+            return words[0].strip(_AROUND).casefold() if len(words) > 1 or (words and done) else None
+        text = value.strip().strip(_AROUND).casefold()
+        return text if 0 < len(text) <= LONGEST_VERDICT else None
+
+
+LONGEST_VERDICT = 32
+_AROUND = " .,:;!?*_`'\"()[]"
 STAR = Star()
 STRIP = Strip()
 ITEMS = Items()
 ESCAPES = tuple(Escape(name) for name in ("json", "json text", "repr"))
-Step = str | int | Star | Extract | Clip | Strip | Items | Escape
+VERDICTS = (Verdict(), Verdict(word=True))
+Step = str | int | Star | Extract | Clip | Strip | Items | Escape | Verdict
 """One step of a path: a field, a position, all positions, or a total function of the value."""
 
 
@@ -109,7 +135,8 @@ class Counter:
 class Join:
     """All elements of `ref` (its stars beyond those the node binds), with `sep` between them.
 
-    `sep` may count: a `Counter` in it gives the position of the element that follows.
+    `sep` may count: a `Counter` in it gives the position of the element that follows. Rows of several values go over
+    lists side by side, as far as the shortest one goes.
     """
 
     ref: Ref
@@ -117,11 +144,22 @@ class Join:
     limit: int | None = None
     bound: int = 0
     """How many leading stars are the node's own; the others run over all elements."""
+    rest: tuple[str | Ref, ...] = ()
+    """What follows `ref` in every row."""
+
+    @property
+    def row(self) -> tuple[str | Ref, ...]:
+        return (self.ref, *self.rest)
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        return tuple(part for part in self.row if isinstance(part, Ref))
 
     def __str__(self) -> str:
         limit = f"[:{self.limit}]" if self.limit is not None else ""
         sep = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.sep)
-        return f"{{join{limit} {str(self.ref)[1:-1]} by '{sep}'}}"
+        row = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.row)
+        return f"{{join{limit} {row if self.rest else row[1:-1]} by '{sep}'}}"
 
 
 Part = str | Ref | Join | Counter

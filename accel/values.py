@@ -85,6 +85,14 @@ def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> N
     _TAGS.add(tag)
 
 
+_lookalikes: dict[type, Callable[[Any], Tree]] = {}
+
+
+def add_lookalike(cls: type, plain: Callable[[Any], Tree]) -> None:
+    """See instances of exactly this class as the plain value `plain(instance)`: components can't tell them apart."""
+    _lookalikes[cls] = plain
+
+
 def is_view(tree: Mapping[str, Tree]) -> bool:
     """Whether a dict is the view of an object, by an adapter."""
     return not _TAGS.isdisjoint(tree)
@@ -149,6 +157,8 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
     kind = type(value)
     if value is None or kind in (str, int, float, bool, Vector, Opaque):
         return value
+    if kind in _lookalikes:
+        return _lookalikes[kind](value)
     if isinstance(value, float) and not exact:
         return float(value)  # numpy's
     budget[0] -= 1

@@ -15,6 +15,7 @@ COMMANDS = {
     "topology": "bench.topology:main",
     "first-token": "bench.first_token:main",
     "corpus": "bench.corpus:main",
+    "scale": "bench.scale:main",
     "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""

@@ -36,8 +36,11 @@ from rich.console import Console
 import accel
 import accel_local
 from accel import clock
+from accel.learn.check import deciding
+from accel.learn.plan import Plan
 from accel.profile import Profile, ProfileFile
 from accel.record import Trace
+from accel.report import where
 from accel.schedule.edges import events_of
 from accel.schedule.limit import Limit, Runs, best_of, latencies
 from accel.values import freeze
@@ -69,6 +72,8 @@ class Request:
     """Of the predictable calls, those that were answered by early ones."""
     tokens: int = 0
     wasted_tokens: int = 0
+    missed: list[str] = field(default_factory=list)
+    """The other predictable calls: where they are made, and what the plan says of them."""
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -166,7 +171,12 @@ class Program:
 
     def judge(self, request: Request, recorded: Trace, fast: Any) -> None:
         """What could have been early, what was, and the limit."""
-        runs = Runs(events_of(recorded, fast.plan.topology), self.engines.profiles, {}, latencies([recorded]))
+        runs = Runs(
+            events_of(recorded, fast.plan.topology, deciding(fast.plan.learnt, recorded)),
+            self.engines.profiles,
+            {},
+            latencies([recorded]),
+        )
         found: Limit = best_of(runs)
         request.limit_s = found.makespan_s
         least_s = SOONER_S[self.engines.clock]
@@ -174,6 +184,7 @@ class Program:
         did = Counter((call.site, freeze(call.input)) for call in fast.plan.last.calls if call.retired)
         request.predictable = could.total()
         request.retired = (could & did).total()
+        request.missed = [_why(fast.plan, site) for site, _ in (could - did).elements()]
 
     async def measured(self, plan: Path) -> list[Request]:
         """All requests of both arms; the plan that was learnt is saved."""
@@ -185,6 +196,12 @@ class Program:
     async def from_plan(self, plan: Path) -> list[Request]:
         """One request with a plan that another process has learnt."""
         return await self.requests(accel.accelerate(await self.graph(ACCELERATED), plan=str(plan)), [WARM + STEADY])
+
+
+def _why(plan: Plan, site: str) -> str:
+    nodes = plan.graph.by_site.get(site, ())
+    said = {plan.reasons.get(node.name) or node.reason or "issued, but not what was asked for" for node in nodes}
+    return f"{where(site)}: {', '.join(sorted(said)) or 'not seen before'}"
 
 
 def run(
@@ -206,6 +223,8 @@ def run(
             f"{name:28} {last.ratio:5.2f}x  limit {last.seconds[UNMODIFIED] / last.limit_s:5.2f}x  retired "
             f"{last.retired} of {last.predictable}  {verdict}  ({time.perf_counter() - began:.0f} s)", highlight=False,
         )  # fmt: skip
+        for why, count in Counter(why for request in requests[WARM:] for why in request.missed).most_common():
+            console.print(f"    not early: {count} of {why}", highlight=False, markup=False)
     return found
 
 

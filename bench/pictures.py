@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
+from statistics import linear_regression
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # imported where something is drawn: figures need no matplotlib
@@ -30,6 +32,11 @@ def quantile(values: Iterable[float], share: float) -> float:
     at = share * (len(found) - 1)
     low, high = found[int(at)], found[min(int(at) + 1, len(found) - 1)]
     return low + (high - low) * (at - int(at))
+
+
+def exponent(points: Values) -> float:
+    """The slope of logarithms, seconds by size: 1 where the cost is in proportion to the size."""
+    return linear_regression([log(size) for size in points], [log(taken) for taken in points.values()]).slope
 
 
 def over(one: Values, other: Values) -> Values:
@@ -169,6 +176,26 @@ def gantt(title: str, traces: Mapping[str, Sequence[Raw]], path: Path) -> None:
     keys.append(Patch(color=BLACK, alpha=EARLY, label="paler: before the program asked"))
     figure.suptitle(title, fontsize=12)
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), fontsize=9, frameon=False)
+    _save(figure, path)
+
+
+def by_size(figures: Sequence[Raw], path: Path) -> None:
+    """Milliseconds of work per call by the number of calls, a panel per program: flat is in proportion to the size."""
+    programs = list(dict.fromkeys(one["program"] for one in figures))
+    figure = _figure(3.4 * len(programs), 3.9)
+    panels = figure.subplots(1, len(programs), sharey=True, squeeze=False)[0]
+    for axes, program in zip(panels, programs, strict=True):
+        for arm in dict.fromkeys(one["arm"] for one in figures if one["program"] == program):
+            found = {one["size"]: one["cpu_s"] for one in figures if (one["program"], one["arm"]) == (program, arm)}
+            colour, marker = ARMS.get(arm, (ORANGE, "s"))
+            per_call = [seconds / size * 1e3 for size, seconds in found.items()]
+            label = arm if len(found) < 2 else f"{arm}, exponent {exponent(found):.2f}"
+            axes.loglog(list(found), per_call, color=colour, marker=marker, linewidth=1.5, label=label)
+        axes.set_title(program, fontsize=10)
+        axes.set_xlabel("calls of the run or trace")
+        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.legend(fontsize=8)
+    panels[0].set_ylabel("work per call, ms")
     _save(figure, path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, median
 
-from bench.pictures import ACCELERATED, UNMODIFIED, Raw
+from bench.pictures import ACCELERATED, UNMODIFIED, Raw, exponent
 
 FIDELITY_LEARNT_FROM = 2
 
@@ -121,8 +121,34 @@ def first_token(raw: Raw) -> str:
     )
 
 
+def scale(raw: Raw) -> str:
+    """What a call costs in long runs, and learning from long traces."""
+    rows = []
+    sizes = sorted({one["size"] for one in raw["figures"]})
+    for program, arm in dict.fromkeys((one["program"], one["arm"]) for one in raw["figures"]):
+        found = {one["size"]: one for one in raw["figures"] if (one["program"], one["arm"]) == (program, arm)}
+        worked = {size: one["cpu_s"] for size, one in found.items()}
+        cells = [f"{worked[size] / size * 1e3:.3f} ms" if size in worked else "-" for size in sizes]
+        last = max(found)
+        grown = f"{found[last]['grown_mb'] * 1024 / last:.1f} KB"
+        early = f"{found[last]['retired'] / last:.0%}" if "retired" in found[last] else "-"
+        slope = f"{exponent(worked):.2f}" if len(worked) > 1 else "-"
+        rows.append([program, arm, *cells, slope, f"{found[last]['seconds'] / last * 1e3:.3f} ms", early, grown])
+    head = ["program", "", *(f"{size:,} calls" for size in sizes), "exponent", "time", "early", "memory"]
+    return (
+        "## Long runs and long traces\n\nWork per call (processor time of all threads) by the number of calls in a "
+        f"run, with components that take {raw['call_s'] * 1e3:.0f} ms, and of learning from two traces of that many "
+        "calls. The exponent is that of the whole work by size: 1 is a cost in proportion to the size. At the largest "
+        "size: *time* on the clock per call; *early*, those calls that Accel made before the program asked; *memory*, "
+        "by how much the process's peak grew, per call. Accel learns from runs of up to "
+        f"{raw['most_learnt']} calls; longer traces are given to the learner for this table alone. "
+        f"{raw['machine']}.\n\n```\npython -m bench scale --long\n```\n\n{table(head, rows)}"
+    )
+
+
 SECTIONS: Mapping[str, Callable[[Raw], str]] = {
     "fidelity": fidelity, "llamaindex": llamaindex, "topology": topology, "first-token": first_token,
+    "scale": scale,
 }  # fmt: skip
 
 

@@ -11,13 +11,16 @@ import os.path
 from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir import STAR, Clip, Collect, Counter, Join, Leaf, Level, Part, Ref, Step, Template, Whole
+from ..ir import STAR, Clip, Collect, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..record import CallRecord
 from ..values import Tree, Vector, freeze, is_class_name, leaves, rebuild
+from .joins import fold_joins
 from .provenance import AnyPosition, Hole, Parts, Row, Skeleton, Values
+from .shape import Shape, shape_of
 
-MAX_COMBINATIONS = 60
+MAX_COMBINATIONS = 24
 MAX_GUIDES = 4
+MAX_GUESSES = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +51,21 @@ class Covered:
             for part in ([parts] if isinstance(parts, Hole) else parts)
             if isinstance(part, Hole)
         ]
+
+    def literals(self) -> Covered:
+        """The same with texts that have no holes as what they are."""
+        open_to: list[Parts | Hole] = []
+
+        def settle(_: object, leaf: Tree) -> Tree:
+            if not isinstance(leaf, _Slot):
+                return leaf
+            parts = self.slots[leaf.number]
+            if not isinstance(parts, Hole) and len(parts) == 1:
+                return parts[0]
+            open_to.append(parts)
+            return _Slot(len(open_to) - 1)
+
+        return Covered(self.trace, self.call, rebuild(self.tree, settle), open_to)
 
     def texts(self) -> list[str]:
         """The literal texts, in order."""
@@ -82,7 +100,7 @@ def cover(
         if isinstance(tree, Vector):
             return slot(values.vector(tree, call.start))
         if isinstance(tree, str) and tree:
-            return slot(values.cover(tree, call.start, shortest))
+            return slot(fold_joins(values, values.cover(tree, call.start, shortest), call.start))
         return tree
 
     tree = call.input
@@ -193,7 +211,8 @@ class _Option:
     """For every call of the group."""
     ambiguous: int
     """How many calls had a choice of rows."""
-    sep: tuple[str | Counter, ...] | None
+    join: Hole | None
+    """Where the hole is joined: one that tells how."""
     limit: int | None
     rank: tuple[int, int]
     collect: bool = False
@@ -223,24 +242,18 @@ class _Option:
             return Whole(self.ref())
         return Collect(self.ref(), len(self.stars), self.distinct, self.limit)
 
-    def part(self) -> Part:
-        if self.sep is None:
-            return self.ref()
-        return Join(self.ref(), self.sep, self.limit, bound=len(self.stars))
-
 
 def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list[_Option]:
     """All readings of one hole that fit every call of the group, earliest value first."""
     holes = [covered.holes()[number] for covered in group]
     joined = [hole for hole in holes if hole.joined]
-    seps = {hole.sep for hole in joined}
-    if len(seps) > 1:
+    if len({(hole.sep, hole.column, hole.columns) for hole in joined}) > 1:
         return []
     found: list[_Option] = []
     for skeleton in set.intersection(*map(_skeletons, holes)):
         collected = all(skeleton in hole.collects for hole in holes)
         if collected or (STAR in skeleton[1]) == bool(joined):
-            option = _option(group, holes, skeleton, next(iter(seps)) if seps else None, guide)
+            option = _option(group, holes, skeleton, joined[0] if joined else None, guide)
             if option is not None:
                 found.append(option)
     return sorted(found, key=lambda option: (option.rank, len(option.skeleton[1]), str(option.skeleton)))
@@ -250,7 +263,7 @@ def _option(
     group: list[Covered],
     holes: list[Hole],
     skeleton: Skeleton,
-    sep: tuple[str | Counter, ...] | None,
+    join: Hole | None,
     guide: list[Row] | None,
 ) -> _Option | None:
     clips: set[int] = set()
@@ -283,7 +296,7 @@ def _option(
     clip = clips.pop() if clips else None
     limit = next(iter(limits)) if limits else None
     distinct = modes[0] if collect else None
-    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, sep, limit, rank, collect, distinct)
+    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, join, limit, rank, collect, distinct)
 
 
 def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row] | None) -> list[Row]:
@@ -300,9 +313,29 @@ def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row
     return chosen
 
 
-def templates(group: list[Covered]) -> Iterator[tuple[Tree, Level | None]]:
-    """Inputs (with templates) and levels that may explain the group, best guess first."""
-    first = group[0]
+@dataclass(slots=True)
+class Candidate:
+    """An input with templates and a level that may explain a group of calls."""
+
+    covered: Covered
+    shape: Shape
+    leaves: list[Leaf | str]
+    """What stands at the places of the shape."""
+    level: Level | None
+
+    def input(self) -> Tree:
+        """The whole tree."""
+        return rebuild(self.covered.tree, lambda _, leaf: self.leaves[leaf.number] if isinstance(leaf, _Slot) else leaf)
+
+
+def candidates(group: list[Covered]) -> Iterator[Candidate]:
+    """What may explain the group, best guess first; of a call alone, which proves little, only the best guesses."""
+    yield from itertools.islice(_candidates(group), None if len(group) > 1 else MAX_GUESSES)
+
+
+def _candidates(group: list[Covered]) -> Iterator[Candidate]:
+    first = group[0].literals()
+    shape = shape_of(first.tree, _Slot)
     count = len(first.holes())
     free = [_options(group, number, None) for number in range(count)]
     if any(not options for options in free):
@@ -312,7 +345,7 @@ def templates(group: list[Covered]) -> Iterator[tuple[Tree, Level | None]]:
         options = free if guide is None else [_options(group, number, guide) for number in range(count)]
         for chosen in _by_total_index(options):
             domain = max(
-                chosen, key=lambda option: (len(option.stars), option.sep is None and not option.collect), default=None
+                chosen, key=lambda option: (len(option.stars), option.join is None and not option.collect), default=None
             )
             level: Level | None = None
             if domain is not None and domain.stars:
@@ -321,7 +354,8 @@ def templates(group: list[Covered]) -> Iterator[tuple[Tree, Level | None]]:
                 level = Level(_domain(domain))
             elif max(per_trace) > 1:
                 level = Level(None, repeat=min(per_trace))
-            yield _input(first, iter(chosen)), level
+            if _rows_agree(chosen):
+                yield Candidate(first, shape, _leaves(first, iter(chosen)), level)
 
 
 def _guides(options: list[list[_Option]]) -> list[list[Row] | None]:
@@ -341,10 +375,18 @@ def _goes_with(domain: _Option, option: _Option) -> bool:
     return all(row[:n] == own for row, own in zip(domain.starred(), option.starred(), strict=True))
 
 
+def _rows_agree(chosen: Sequence[_Option]) -> bool:
+    """Whether the columns of every join run over lists side by side."""
+    return all(
+        option.join is None or option.join.column == 0 or len(option.stars) == len(before.stars)
+        for before, option in itertools.pairwise(chosen)
+    )
+
+
 def _domain(option: _Option) -> Ref:
     """The list the group runs over: the path up to its last star, what follows belongs to the element."""
     ref = option.ref()
-    if option.sep is None and not option.collect:
+    if option.join is None and not option.collect:
         return ref
     # A join inside an element: only the leading stars are the element's.
     bound, steps = len(option.stars), []
@@ -365,19 +407,43 @@ def _by_total_index(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...
         yield tuple(narrow[i][index] for i, index in enumerate(indices))
 
 
-def _input(covered: Covered, chosen: Iterator[_Option]) -> Tree:
+def _leaves(covered: Covered, chosen: Iterator[_Option]) -> list[Leaf | str]:
     filled: list[Leaf | str] = []
     for parts in covered.slots:
         if isinstance(parts, Hole):
             filled.append(next(chosen).leaf())
             continue
         merged: list[Part] = []
-        for part in parts:
-            new = part if isinstance(part, str) else next(chosen).part()
-            if isinstance(new, str) and merged and isinstance(merged[-1], str):
-                merged[-1] += new
-            elif new != "":
-                merged.append(new)
+        for part in _parts(parts, chosen):
+            if isinstance(part, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            elif part != "":
+                merged.append(part)
         literal = merged[0] if len(merged) == 1 and isinstance(merged[0], str) else None
         filled.append(literal if literal is not None else Template(tuple(merged)))
-    return rebuild(covered.tree, lambda _, leaf: filled[leaf.number] if isinstance(leaf, _Slot) else leaf)
+    return filled
+
+
+def _parts(parts: Parts, chosen: Iterator[_Option]) -> Iterator[Part]:
+    """The parts of a text with their holes filled; what stands in the row of a join, as one join."""
+    row: list[str | Ref] = []
+    limits: list[int | None] = []
+    for part in parts:
+        if isinstance(part, str):
+            if row:
+                row.append(part)
+            else:
+                yield part
+            continue
+        option = next(chosen)
+        if option.join is None:
+            yield option.ref()
+            continue
+        row.append(option.ref())
+        limits.append(option.limit)
+        if option.join.column == option.join.columns - 1:
+            first, *rest = row
+            assert isinstance(first, Ref) and option.join.sep is not None
+            limit = None if None in limits else max(n for n in limits if n is not None)
+            yield Join(first, option.join.sep, limit, len(option.stars), tuple(rest))
+            row, limits = [], []

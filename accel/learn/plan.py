@@ -20,16 +20,19 @@ from ..record import Trace
 from ..run.settings import Counts
 from ..run.threads import learner
 from ..run.topology import Topology
-from ..values import Tree, freeze
-from .learner import explains, learn
+from ..values import Tree
+from .check import explains
+from .learner import extend, lesson
+from .memory import Memory
 
 if TYPE_CHECKING:
     from ..run.run import Run
 
-MAX_TRACES = 4
 MAX_HISTORY = 256
 MAX_CALLS = 600
 """A run with more calls is not learnt from: the learner stays bounded."""
+PATIENCE = 2
+"""Lessons in a row that may explain no more than those before; then they get rarer."""
 QUIET_AFTER = 2
 """A node that misses this often in a row is no longer predicted until it is relearnt."""
 
@@ -73,7 +76,7 @@ class Plan:
         self.last: Trace | None = None
         self.reasons: dict[str, str] = {}
         self._identities: dict[str, Hashable] = {}
-        self._traces: deque[Trace] = deque(maxlen=MAX_TRACES)
+        self._memory = Memory()
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
         self._misses: Counter[str] = Counter()
@@ -86,7 +89,9 @@ class Plan:
         self._unexplained = 0
         """Runs since the last relearn that the graph didn't fully explain."""
         self._in_vain = 0
-        """Relearns in a row that changed nothing."""
+        """Lessons in a row that explained no more than one before."""
+        self._explained = 0.0
+        """The largest share of calls that a lesson explained."""
 
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""
@@ -160,24 +165,27 @@ class Plan:
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
         if self.learnt.nodes and explains(self.learnt, trace):
+            self._memory.explained()
             if self._kept_missing():
                 self._adopt(self.learnt)
             else:
                 self._look_at_profiles()
             return
         self._unexplained += 1
-        if self._unexplained < 2 ** min(self._in_vain, 6):
+        self._memory.add(trace)
+        if self._unexplained < 2 ** min(max(0, self._in_vain - PATIENCE), 6):
             return  # the last lessons taught nothing: learn more rarely
-        known = [freeze(t.input) for t in self._traces]
-        if freeze(trace.input) in known and len(self._traces) > 1:
-            del self._traces[known.index(freeze(trace.input))]
-        self._traces.append(trace)
-        if self.saved_calls and len(self._traces) < 2:
+        if self.saved_calls and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        before = self.learnt
-        self._adopt(learn(list(self._traces)))
+        learnt = lesson(self._memory.traces)
+        changed = self._memory.changed(learnt)
+        if changed:
+            learnt = lesson(self._memory.traces)
+        self._adopt(learnt.graph)
         self._unexplained = 0
-        self._in_vain = self._in_vain + 1 if self.learnt.nodes == before.nodes else 0
+        better = learnt.explained > self._explained or explains(self.learnt, trace)
+        self._in_vain = 0 if better else self._in_vain + 1
+        self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
 
     def _note_facts(self, run: Run) -> None:
         from ..intercept import METHODS
@@ -198,13 +206,12 @@ class Plan:
         if run.closed or len(run.trace.calls) > MAX_CALLS:
             return
         self._note_facts(run)
-        graph = self._rewritten(learn(list(self._traces), running=_so_far(run.trace)))
-        found = graph.by_site.get(site, ())
-        news = found != self.graph.by_site.get(site, ())
-        if news and any(node.confidence in ("looped", "verified") for node in found):
-            run.adopt(graph, learnt_here=True)
-        else:
+        learnt = extend(run.learnt, _so_far(run.trace), site)
+        if learnt is run.learnt:
             self._hopeless[site] += 1
+            return
+        run.learnt = learnt
+        run.adopt(self._rewritten(learnt), learnt_here=True)
 
     def _rewritten(self, learnt: Graph) -> Graph:
         self._rewritten_for = self.profiles()

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from ..evaluate import UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
 from ..ir import ESCAPES, ITEMS, STAR, STRIP, Clip, Counter, Extract, Star, Step
-from ..values import Tree, Vector, freeze, is_view, leaves
+from ..values import Tree, Vector, freeze, is_class_name, is_view, leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,10 @@ class Hole:
     limits: dict[Skeleton, int | None] = field(default_factory=dict)
     """For joins: how many elements, where it isn't all of them."""
     joined: bool = False
+    column: int = 0
+    """For joins of rows: which of a row's values it is,"""
+    columns: int = 1
+    """of so many."""
     collects: dict[Skeleton, list[tuple[str, ...] | None]] = field(default_factory=dict)
     """For lists made of elements: by what equal ones may have been dropped (`Collect.distinct`)."""
 
@@ -93,14 +96,24 @@ class Values:
         self._texts: dict[str, list[Source]] = {}
         self._lists: dict[object, list[Source]] = {}
         self._objects: dict[object, list[Source]] = {}
+        self._since: dict[str, dict[Path, int]] = {}
+        """By node, since when the value at a path was known."""
+        self._holes: dict[tuple[str, int, int], Hole | None] = {}
+        """What `known` has said, by text, moment, and the number of sources there were."""
         self._count = 0
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
         return self.outputs.get(node, UNKNOWN)
 
+    def since(self, node: str, path: tuple[str | int, ...]) -> int:
+        """The position in the trace from which on this value was known."""
+        known = self._since.get(node, {})
+        return next((known[path[:n]] for n in range(len(path) + 1) if path[:n] in known), 0)
+
     def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
         """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""
+        self._since.setdefault(node, {})[prefix] = known
         rank = (int(early), -known) if self.cautious else (int(not early), known)
         stack: list[tuple[Path, Tree]] = [(prefix, tree)]
         while stack and self._count < MAX_VALUES:
@@ -108,7 +121,8 @@ class Values:
             if isinstance(value, dict):
                 if path and isinstance(path[-1], int):
                     self._objects.setdefault(freeze(value), []).append(Source(node, path, known, rank))
-                stack.extend(((*path, key), item) for key, item in reversed(value.items()))
+                items = [item for item in value.items() if not is_class_name(*item)]
+                stack.extend(((*path, key), item) for key, item in reversed(items))
                 if path and ITEMS not in path and is_mapping(value):
                     stack.append(((*path, ITEMS), ITEMS.shown(value)))
             elif isinstance(value, list):
@@ -177,7 +191,7 @@ class Values:
                 if (skeleton, row[:fixed]) in tried:
                     continue
                 tried.add((skeleton, row[:fixed]))
-                modes, limit = self._modes(_filled(open_path, row[:fixed]), source.node, value, frozen, before)
+                modes, limit = self._modes(filled(open_path, row[:fixed]), source.node, value, frozen, before)
                 if modes:
                     hole.sources.setdefault(skeleton, []).append(row[:fixed])
                     hole.rank[skeleton] = min(hole.rank.get(skeleton, source.rank), source.rank)
@@ -207,39 +221,47 @@ class Values:
 
     def known(self, text: str, before: int) -> Hole | None:
         """A text that is a known value as it stands, however short."""
-        sources = [s for s in self._texts.get(text, ()) if s.known < before]
-        return self._hole(sources) if sources else None
+        held = self._texts.get(text, ())
+        key = (text, before, len(held))
+        if key not in self._holes:
+            sources = [s for s in held if s.known < before]
+            self._holes[key] = self._hole(sources) if sources else None
+        return self._holes[key]
 
     def cover(self, text: str, before: int, shortest: int) -> Parts:
         """`text` as literals and holes, in turn; values known before `before`, at least `shortest` long."""
         exact = self.known(text, before)
         if exact is not None:
             return ["", exact, ""]
-        found: list[tuple[int, int, list[Source]]] = []
+        found: list[tuple[int, int, Hole]] = []
         taken = bytearray(len(text))
         near = [v for v in self._texts if len(v) >= shortest and (v if len(v) <= _SEED else v[:_SEED]) in text]
         places = [place for value in near for place in self._places(text, value, before)]
-        for at, end, sources in sorted(places, key=lambda place: place[0] - place[1]):  # the longest first
-            if not any(taken[at:end]):
+        for at, end, clipped in sorted(places, key=_longest_first):
+            if any(taken[at:end]):
+                continue
+            hole = self._hole(clipped) if clipped else self.known(text[at:end], before)
+            if hole is not None:
                 taken[at:end] = b"\1" * (end - at)
-                found.append((at, end, sources))
+                found.append((at, end, hole))
         parts: Parts = []
         position = 0
-        for at, end, sources in sorted(found, key=lambda item: item[0]):
-            parts.extend((text[position:at], self._hole(sources)))
+        for at, end, hole in sorted(found, key=lambda item: item[0]):
+            parts.extend((text[position:at], hole))
             position = end
         parts.append(text[position:])
-        return self._fold_joins(parts)
+        return parts
 
     def _places(self, text: str, value: str, before: int) -> Iterator[tuple[int, int, list[Source]]]:
-        """Where a value stands in the text, whole or, if it is nowhere whole, cut off at its end."""
+        """Where a value stands in the text, whole or, if it is nowhere whole, cut off at its end: then with its
+        sources."""
         at = text.find(value)
         if at >= 0:
-            sources = [s for s in self._texts[value] if s.known < before]
-            while at >= 0 and sources:
+            known = any(s.known < before for s in self._texts[value])
+            while at >= 0 and known:
                 end = at + len(value)
-                if len(value) >= SHORTEST[0] or _stands_alone(text, at, end):
-                    yield at, end, sources
+                if len(value) >= SHORTEST[0] or stands_alone(text, at, end):
+                    yield at, end, []
                 at = text.find(value, end)
         elif len(value) > _SEED and (at := text.find(value[:_SEED])) >= 0:
             n = len(os.path.commonprefix([text[at : at + len(value)], value]))
@@ -269,110 +291,27 @@ class Values:
                 continue
             at = places[-1]
             for row in rows:
-                items = follow(self.outputs[node], _filled(path[:at], row[:-1]))
+                items = follow(self.outputs[node], filled(path[:at], row[:-1]))
                 if isinstance(items, list) and len(items) == 1:
                     skeleton = (node, (*path[:at], STAR, *path[at + 1 :]))
                     hole.sources.setdefault(skeleton, []).append(row[:-1])
                     hole.rank[skeleton] = hole.rank[(node, path)]
                     hole.limits[skeleton] = None
 
-    # --- joins
 
-    def _fold_joins(self, parts: Parts) -> Parts:
-        """Replace runs of holes over consecutive elements with equal separators by one join."""
-        i = 1
-        while i < len(parts) - 1:
-            end, join = self._longest_join(parts, i)
-            if join is not None:
-                parts = [*parts[:i], join, *parts[end + 1 :]]
-            i += 2
-        return parts
-
-    def _longest_join(self, parts: Parts, start: int) -> tuple[int, Hole | None]:
-        """Where it ends, and every reading of it: equal elements may stand in several lists."""
-        holes, sep = _evenly_separated(parts, start)
-        most = 1
-        join = Hole({}, {}, sep, joined=True)
-        for skeleton, row in ((skeleton, row) for skeleton, rows in holes[0].sources.items() for row in rows):
-            if STAR in skeleton[1]:
-                continue
-            for fixed in range(len(row)):
-                joined, elements = self._elements(skeleton, row[:fixed])
-                if not elements or elements[0] != row:
-                    continue
-                count = _matching(holes, skeleton, elements)
-                if count > most:
-                    most, join = count, Hole({}, {}, sep, joined=True)
-                if most == count > 1:
-                    limit = count if len(elements) > count else None
-                    _add_reading(join, joined, row[:fixed], holes[0].rank[skeleton], limit)
-        return start + 2 * (most - 1), join if most > 1 else None
-
-    def _elements(self, skeleton: Skeleton, prefix: Row) -> tuple[Skeleton, list[Row]]:
-        """The skeleton with stars from the position after `prefix` on, and the rows of all its elements."""
-        node, path = skeleton
-        places = [i for i, step in enumerate(path) if step is ANY]
-        starred = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
-        tuples, _ = enumerate_stars(self.outputs[node], _filled(starred, prefix))
-        return (node, starred), [(*prefix, *found) for found in tuples]
+def _longest_first(place: tuple[int, int, list[Source]]) -> tuple[int, bool]:
+    """Of equally long ones, those that are cut off last."""
+    at, end, clipped = place
+    return at - end, bool(clipped)
 
 
-def _evenly_separated(parts: Parts, start: int) -> tuple[list[Hole], tuple[str | Counter, ...]]:
-    """The holes from `start` on between which the same text stands, or the same but for a running number."""
-    first = parts[start]
-    assert isinstance(first, Hole)
-    holes = [first]
-    sep: tuple[str | Counter, ...] = ()
-    for at in range(start + 2, len(parts), 2):
-        between, hole = parts[at - 1], parts[at]
-        assert isinstance(between, str) and isinstance(hole, Hole)
-        here = _counted(between, len(holes))
-        if hole.joined or (sep and here != sep and _plain(sep) != between):
-            break
-        sep = sep or here
-        holes.append(hole)
-    return holes, sep
-
-
-def _matching(holes: list[Hole], skeleton: Skeleton, elements: list[Row]) -> int:
-    """How many holes, one after the other, hold these elements."""
-    held = (row in hole.sources.get(skeleton, ()) for hole, row in zip(holes, elements, strict=False))
-    return sum(takewhile(bool, held))
-
-
-def _add_reading(join: Hole, skeleton: Skeleton, row: Row, rank: tuple[int, int], limit: int | None) -> None:
-    """Lists that are joined to their end are the better readings."""
-    if skeleton in join.sources and (limit is None) != (join.limits[skeleton] is None):
-        if limit is not None:
-            return
-        join.sources[skeleton] = []
-    rows = join.sources.setdefault(skeleton, [])
-    if row not in rows:
-        rows.append(row)
-    join.rank[skeleton], join.limits[skeleton] = rank, limit
-
-
-def _filled(path: OpenPath, row: tuple[int, ...]) -> Path:
+def filled(path: OpenPath, row: tuple[int, ...]) -> Path:
     """The path with its open positions set, in order; stars stay."""
     values = iter(row)
     return tuple(next(values) if isinstance(step, AnyPosition) else step for step in path)
 
 
-def _counted(text: str, position: int) -> tuple[str | Counter, ...]:
-    """A separator before the element at `position`: a number that follows the count becomes a `Counter`."""
-    for offset in (1, 0):
-        number = str(position + offset)
-        at = text.find(number)
-        if at >= 0 and _stands_alone(text, at, at + len(number)):
-            return tuple(p for p in (text[:at], Counter(offset), text[at + len(number) :]) if p != "")
-    return (text,)
-
-
-def _plain(sep: tuple[str | Counter, ...]) -> str | None:
-    return sep[0] if len(sep) == 1 and isinstance(sep[0], str) else None
-
-
-def _stands_alone(text: str, at: int, end: int) -> bool:
+def stands_alone(text: str, at: int, end: int) -> bool:
     """Not part of a longer word or number."""
     return (at == 0 or not text[at - 1].isalnum() or not text[at].isalnum()) and (
         end == len(text) or not text[end].isalnum() or not text[end - 1].isalnum()

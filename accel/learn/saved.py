@@ -33,13 +33,15 @@ from ..ir import (
     Star,
     Strip,
     Template,
+    Verdict,
+    When,
     Whole,
     verify,
 )
 from ..values import Tree
 from .plan import Plan
 
-VERSION = 2
+VERSION = 3
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
@@ -97,6 +99,8 @@ def _encode_node(node: Node) -> dict[str, Any]:
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
         "reason": "" if keep else node.reason or "not verified when the plan was saved",
+        "chance": node.chance,
+        "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
     }
 
@@ -114,9 +118,19 @@ def _decode_node(data: dict[str, Any]) -> Node:
         data["many"],
         "verified" if data["verified"] else "opaque",
         data["always"],
+        float(data["chance"]),
+        tuple(map(_decode_when, data["when"])),
         data["reason"],
         First(first[0], first[1], tuple(first[2:])) if first else None,
     )
+
+
+def _encode_when(when: When) -> dict[str, Any]:
+    return {"ref": _encode_ref(when.ref), "yes": sorted(when.yes), "no": sorted(when.no)}
+
+
+def _decode_when(data: dict[str, Any]) -> When:
+    return When(_decode_ref(data["ref"]), frozenset(data["yes"]), frozenset(data["no"]))
 
 
 def _encode_level(level: Level) -> dict[str, Any]:
@@ -197,6 +211,8 @@ def _encode_step(step: Any) -> Any:
         return {"escape": step.name}
     if isinstance(step, Items):
         return {"items": 1}
+    if isinstance(step, Verdict):
+        return {"verdict": step.word}
     return {"strip": 1} if isinstance(step, Strip) else step
 
 
@@ -215,4 +231,6 @@ def _decode_step(data: Any) -> Any:
         return Escape(data["escape"])
     if "items" in data:
         return ITEMS
+    if "verdict" in data:
+        return Verdict(bool(data["verdict"]))
     return Clip(data["clip"]) if "clip" in data else STRIP

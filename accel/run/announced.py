@@ -39,6 +39,8 @@ class Announced:
                 if run.refuses(self._node, texts) or isinstance(run.issue(self._node, tree, key), str):
                     return
             self._coming.popleft()
+        if not self._coming and self in run.announced:
+            run.announced.remove(self)
 
 
 def announce(run: Run, here: Scope, component: Any, method: Method, inputs: Iterable[Tree]) -> None:

@@ -27,6 +27,8 @@ class Calls:
         self.accepting = True
         """False when the run is over or silenced: nothing is issued any more."""
         self._by_key: dict[Hashable, list[Call]] = {}
+        self._early: set[Call] = set()
+        """Those that may still be waiting or running."""
 
     def all(self) -> list[Call]:
         with self.lock:
@@ -46,7 +48,9 @@ class Calls:
 
     def outstanding(self) -> int:
         """Early calls that are waiting or running."""
-        return sum(1 for call in self.all() if call.early and call.state in ("queued", "running"))
+        with self.lock:
+            self._early = {call for call in self._early if call.early and not call.over}
+            return len(self._early)
 
     def unbound(self, key: Hashable) -> Call | None:
         """A call with this key that has no place in the graph yet."""
@@ -69,6 +73,7 @@ class Calls:
             if any(c.demanded and c.bound is None and not c.joined for c in self._by_key.get(call.key, ())):
                 return False
             self._by_key.setdefault(call.key, []).append(call)
+            self._early.add(call)
             self.counts.issued += 1
             return True
 
@@ -95,6 +100,7 @@ class Calls:
             call.nested = True
             call.loop = loop_here() if method.kind == "async" else None
             self._by_key.setdefault(key, []).append(call)
+            self._early.add(call)
         return call, True
 
     def drop(self, call: Call) -> None:
@@ -136,3 +142,4 @@ class Calls:
                     self.drop(call)
             if forget:
                 self._by_key.clear()
+                self._early.clear()

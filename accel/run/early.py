@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from .settings import Bound
 
 
+BUSY = "its component is busy"
+LATE = "the run is over, or the program has just made this call itself"
+"""No other call of it could be issued now, either."""
+
+
 def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
     """The streaming method of the same family and colour, if the component has it and merged chunks are equal."""
     twin = METHODS.get((method.family, method.streamed))
@@ -76,11 +81,11 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
         call.epoch = epoch(call.resource)
     gate = gate_of(bound.component)
     if not gate.try_enter_early(call, bound.facts.concurrency or 1):
-        return "its component is busy"
+        return BUSY
     call.priority = priorities.of_early(run, node)
     if not run.calls.hold(call):
         call.leave()
-        return "the run is over, or the program has just made this call itself"
+        return LATE
     if method.kind in ("sync", "stream"):
         threads.spawn(lambda: _on_thread(run, call, args, kwargs))
     else:

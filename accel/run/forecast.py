@@ -1,74 +1,36 @@
 """What a run is expected to demand: the e-graph evaluated against everything the run has published so far.
 
-Lives on the issuer thread alone. Each event re-evaluates the nodes that depend on what changed; elements whose input
-is known and whose call is allowed are handed to the run to be issued. Demands always win over predictions.
+Lives on the issuer thread alone. Each event re-evaluates the elements that depend on what changed; those whose input is
+known and whose call is allowed are handed to the run to be issued. Demands always win over predictions. The work for an
+event doesn't depend on how long the run is (`outlook`, `touched`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
-from ..evaluate import UNKNOWN, Index, has_gap, nested, pasted, predict
+from ..evaluate import UNKNOWN, Index, evaluate, has_gap, pasted, predict
 from ..extract import Open, Partial
 from ..ir import Graph, Node
-from ..values import Tree, freeze
+from ..values import Tree, same
+from .early import BUSY, LATE
+from .outlook import Element, Outlook, known_prefix
+from .touched import Changed, Places, Reach, note
 
 if TYPE_CHECKING:
     from .call import Call
     from .run import Run
+    from .settings import Bound
 
 
 CHARS_PER_TOKEN = 4
 """Of English text; the known part of a prompt is judged before it is encoded."""
 
 
-class Element:
-    """One expected demand of a node."""
-
-    __slots__ = ("binding", "call", "input", "key", "known", "measured", "pasted", "prefilled", "value")
-
-    def __init__(self) -> None:
-        self.binding: Index = ()
-        """What the element is bound to; empty for a demand that nothing predicted."""
-        self.input: Tree = UNKNOWN
-        self.pasted: list[str] = []
-        """The values that holes put into `input`, where not all may go to its endpoint; judged together with it."""
-        self.key: Hashable = None
-        """The key of the complete predicted input; None while something is missing."""
-        self.call: Call | None = None
-        self.value: Tree = UNKNOWN
-        self.prefilled = 0
-        self.measured: Tree = UNKNOWN
-        self.known = 0
-        """Characters known of `measured`, see `known_prefix`."""
-
-
-class Outlook:
-    """The elements of one node."""
-
-    __slots__ = ("complete", "elements", "frozen", "node", "unbound")
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.elements: list[Element] = []
-        self.complete = not node.many
-        self.frozen = False
-        """The framework node is over: no more demands will come."""
-        self.unbound = False
-        """An input is complete, but not yet whose it is: the run has to use that component first."""
-
-    def element(self, position: int) -> Element:
-        while len(self.elements) <= position:
-            self.elements.append(Element())
-        return self.elements[position]
-
-    def output(self) -> Tree:
-        if not self.node.many:
-            return self.elements[0].value if self.elements else UNKNOWN
-        predicted = self.elements if self.node.dims == 1 else [e for e in self.elements if e.binding]
-        values = [element.value for element in predicted]
-        return nested([element.binding for element in predicted], values, self.node.dims, self.complete)
+GREW_BY = 16
+"""What joins a list is looked at again, while it is open, when the list has grown by this part of itself."""
 
 
 class Forecast:
@@ -77,7 +39,14 @@ class Forecast:
     def __init__(self, run: Run, graph: Graph) -> None:
         self.run = run
         self.graph = graph
-        self.states = {node.name: Outlook(node) for node in graph.nodes}
+        self.states = {node.name: Outlook(node, order) for order, node in enumerate(graph.nodes)}
+        self._reach = {node.name: Reach(graph, node) for node in graph.nodes}
+        self._by_urgency = sorted(
+            (state for state in self.states.values() if state.node.predictable),
+            key=lambda state: state.order - 10_000 * state.node.depth,
+        )
+        self._by_key: dict[Hashable, list[tuple[int, int, int, Element]]] = {}
+        """Elements by the key they had once, in the order in which demands take them."""
         self.reasons: dict[str, str] = {}
         """For every node that was ready: the last reason why it was held, empty if it was issued."""
 
@@ -88,9 +57,11 @@ class Forecast:
 
     def publish(self, node: str, position: int, value: Tree) -> None:
         """A value of a source node (run input, what entered or left a framework node)."""
-        if node in self.states:
-            self.states[node].element(position).value = value
-            self.advance({node})
+        state = self.states.get(node)
+        if state is not None:
+            before = len(state.elements)
+            state.tell(state.element(position), value)
+            self.advance({node: {position, *range(before, position)}})
 
     # --- events
 
@@ -99,62 +70,69 @@ class Forecast:
         if call.bound is None:
             place = self._matching(call) or self._next_at_site(call)
             if place is not None and self._bind(call, *place):
-                self.advance({place[0]})
+                self.advance({place[0]: {place[1]}})
         if call.over:
             self.finished(call)
         elif call.text:
             self.grown(call)  # it may have begun before this forecast was there
-        self.advance(set())
+        self.advance({})
 
     def finished(self, call: Call) -> None:
         if call.bound is None:
-            self.advance(set())
+            self.advance({})
             return
         name, position = call.bound
-        element = self.states[name].element(position)
+        state = self.states[name]
+        element = state.element(position)
         if element.call is not call:
             return
         value = call.output if call.state == "done" else UNKNOWN
-        if not (element.value is not UNKNOWN and not has_gap(element.value) and freeze(element.value) == freeze(value)):
-            element.value = value
-        self.advance({name})
+        if value is UNKNOWN or has_gap(element.value) or not same(element.value, value):
+            state.tell(element, value)
+            self.advance({name: {position}})
+        else:
+            self.advance({})  # known since the early call ended
 
     def grown(self, call: Call) -> None:
         """More of a streamed output is known."""
         if call.bound is None or call.over:
             return
         name, position = call.bound
-        element = self.states[name].element(position)
+        state = self.states[name]
+        element = state.element(position)
         if element.call is call:
-            element.value = {"content": Partial(call.text)}
-            self.advance({name})
+            state.tell(element, {"content": Partial(call.text)})
+            self.advance({name: {position}})
 
     def left(self, framework_node: str, again: bool) -> None:
         """A framework node is over; unless it may run again, its calls are now exactly those it demanded."""
-        changed = set()
+        changed: Changed = {}
         for name, state in self.states.items():
             if state.node.within != framework_node or again or state.frozen:
                 continue
             state.frozen = True
             for element in state.elements:
                 if element.call is not None and not element.call.demanded:
-                    self._drop(element)
+                    self._drop(state, element)
             if state.node.many:
-                state.elements = [e for e in state.elements if e.call is not None and e.call.demanded]
-                for position, element in enumerate(state.elements):
+                state.keep_demanded()
+                for element in state.elements:
                     if element.call is not None:
-                        element.call.bound = (name, position)
-                state.complete = True
-            changed.add(name)
+                        element.call.bound = (name, element.position)
+            changed[name] = None
         self.advance(changed)
 
     # --- places
 
     def _matching(self, call: Call) -> tuple[str, int] | None:
-        for name, state in self.states.items():
-            for position, element in enumerate(state.elements):
-                if element.key == call.key and (element.call is None or not element.call.demanded):
-                    return name, position
+        """The first element that is predicted to be this call, and that no other demand has taken."""
+        found = self._by_key.get(call.key, [])
+        while found:
+            order, _, _, element = found[0]
+            if element.key == call.key and not element.demanded:
+                return self.graph.nodes[order].name, element.position
+            heappop(found)
+        self._by_key.pop(call.key, None)
         return None
 
     def _next_at_site(self, call: Call) -> tuple[str, int] | None:
@@ -166,18 +144,20 @@ class Forecast:
             if node.op.name != call.method.op:
                 continue
             state = self.states[node.name]
-            for position, element in enumerate(state.elements):
-                if element.call is None or not element.call.demanded:
-                    if element.key is None:
-                        return node.name, position
-                    spare = spare or (node.name, position)
+            position = state.first_unpredicted()
+            if position is not None:
+                return node.name, position
+            position = state.first_free()
+            if position is not None:
+                spare = spare or (node.name, position)
             if not state.elements or (node.many and not state.complete):
                 return node.name, len(state.elements)
         return spare
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""
-        element = self.states[name].element(position)
+        state = self.states[name]
+        element = state.element(position)
         old = element.call
         taken_back = False
         if old is not None and old is not call:
@@ -186,7 +166,7 @@ class Forecast:
                 if not old.fed:
                     self.run.note_miss(name)
             else:
-                element.value = UNKNOWN
+                state.tell(element, UNKNOWN)
                 taken_back = True
                 self.run.note_miss(name)
             old.bound = None
@@ -197,25 +177,24 @@ class Forecast:
         call.bound = (name, position)
         return taken_back
 
-    def _drop(self, element: Element) -> None:
+    def _drop(self, state: Outlook, element: Element) -> None:
         call = element.call
         element.call = None
-        element.value = UNKNOWN
+        state.tell(element, UNKNOWN)
         if call is not None:
             call.bound = None
             self.run.calls.drop(call)
 
     # --- evaluation
 
-    def advance(self, changed: set[str]) -> None:
+    def advance(self, changed: Changed) -> None:
         """Re-evaluate what depends on `changed`, in graph order, then issue what is ready and allowed."""
         if self.run.closed:
             return
         if changed:
             for node in self.graph.nodes:
-                touched = not changed.isdisjoint(self.graph.producers[node.name]) or self._bindable(node)
-                if touched and self._update(node):
-                    changed.add(node.name)
+                if not changed.keys().isdisjoint(self.graph.producers[node.name]) or self._bindable(node):
+                    self._update(node, changed)
         self._issue_ready()
 
     def _bindable(self, node: Node) -> bool:
@@ -226,135 +205,186 @@ class Forecast:
         """Evaluate everything once; later events only touch dependents."""
         for node in self.graph.nodes:
             if node.predictable:
-                self._update(node)
+                self._update(node, {})
         self._issue_ready()
 
-    def _update(self, node: Node) -> bool:
-        """Re-predict one node; True if anything a consumer can see changed."""
+    def _update(self, node: Node, changed: Changed) -> None:
+        """Re-predict one node where `changed` may touch it; what a consumer can see of that has changed, too."""
         state = self.states[node.name]
         if state.frozen:
-            return False
+            return
         bound = self.run.binding(node)
-        prediction = predict(node, self)
-        state.unbound = bound is None and any(not has_gap(tree) for tree in prediction.inputs)
-        changed = state.complete != prediction.complete
-        state.complete = prediction.complete
+        whose = (bound.method.family, bound.identity) if bound is not None else None
+        places = self._reach[node.name].touched(changed) if state.whose == whose else None
+        if places is None and self._may_wait(state, changed):
+            return
+        state.whose, state.put_off = whose, 0
+        before, was_complete = len(state.elements), state.complete
+        found, unbound = set(), False
+        for position, tree, binding in self._predicted(state, places, changed):
+            if self._expect(state, bound, position, tree, binding):
+                found.add(position)
+            unbound = unbound or not has_gap(tree)
+        found.update(range(before, len(state.elements)))
+        state.unbound = bound is None and (unbound or (places is not None and state.unbound))
+        fewer = state.complete and self._cut(state)
+        if found or fewer or state.complete != was_complete:
+            note(changed, node.name, found)
+
+    def _may_wait(self, state: Outlook, changed: Changed) -> bool:
+        """Whether looking at one input that joins whole lists can wait until there is more of them."""
+        node = state.node
+        if node.level is not None or node.when or state.whose is UNKNOWN or not state.elements:
+            return False
+        element = state.elements[0]
+        if element.key is not None or element.call is not None:
+            return False
+        lists = [self.states[name] for name in self._reach[node.name].waits_for(changed)]
+        if not any(other.open for other in lists):
+            return False
+        state.put_off += 1
+        return state.put_off * GREW_BY < max(other.known for other in lists)
+
+    def _predicted(self, state: Outlook, places: Places, changed: Changed) -> Iterable[tuple[int, Tree, Index]]:
+        """Position, input and binding of all elements, or of those at `places`; says how many there are."""
+        node, level = state.node, state.node.level
+        if places is None:
+            prediction = predict(node, self)
+            state.complete, state.decided, state.count = prediction.complete, prediction.decided, len(prediction.inputs)
+            return zip(range(state.count), prediction.inputs, prediction.bindings, strict=True)
+        if level is not None and level.domain is not None and level.domain.node in changed:
+            domain = self.value(level.domain.node)
+            state.count = len(domain) if level.cap is None else min(len(domain), level.cap)
+            state.complete = level.exact and (not isinstance(domain, Open) or state.count == level.cap)
+        at = sorted(position for position in places if position < state.count)
+        return ((position, evaluate(node.input, (position,), position, self), (position,)) for position in at)
+
+    def _expect(self, state: Outlook, bound: Bound | None, position: int, tree: Tree, binding: Index) -> bool:
+        """The element at this position is predicted to have this input; True if its output is another one now."""
+        node = state.node
+        element = state.element(position)
+        state.bind(element, binding)
+        if element.demanded:
+            return False
+        changed = False
+        element.input = tree
         judged = bound is not None and not bound.facts.local and self.run.settings.egress == "known"
-        for position, (tree, binding) in enumerate(zip(prediction.inputs, prediction.bindings, strict=True)):
-            grew = position >= len(state.elements)
-            element = state.element(position)
-            changed |= grew
-            element.binding = binding
-            if element.call is not None and element.call.demanded:
-                continue
-            element.input = tree
-            element.pasted = pasted(node.input, binding, position, self) if judged else []
-            if bound is None or has_gap(tree):
-                key: Hashable = None
-            else:
-                key = bound.key(tree)
-            if key == element.key and key is not None:
-                continue
+        element.pasted = pasted(node.input, binding, position, self) if judged else []
+        key = None if bound is None or has_gap(tree) else bound.key(tree)
+        if key is None or key != element.key:
             if element.call is not None:
-                self._drop(element)
+                self._drop(state, element)
                 changed = True
-            element.key = key
+            state.set_key(element, key)
             if key is not None:
+                heappush(self._by_key.setdefault(key, []), (state.order, position, id(element), element))
                 known = self.run.calls.unbound(key)
                 if known is not None:
                     element.call = known
                     known.bound = (node.name, position)
                     if known.state == "done":
-                        element.value = known.output
+                        state.tell(element, known.output)
                     changed = True
-        if prediction.complete:
-            surplus = state.elements[len(prediction.inputs) :]
-            for element in surplus:
-                if element.call is not None and not element.call.demanded:
-                    self._drop(element)
-            if surplus and not any(e.call is not None for e in surplus):
-                del state.elements[len(prediction.inputs) :]
-                changed = True
+        if element.call is None:
+            state.queue(element)
         return changed
 
-    def _ready(self) -> Iterator[tuple[int, Node, int, Element]]:
-        for order, node in enumerate(self.graph.nodes):
-            if not node.predictable or self.states[node.name].frozen:
-                continue
-            for position, element in enumerate(self.states[node.name].elements):
-                if element.call is None and element.input is not UNKNOWN:
-                    yield order - 10_000 * node.depth, node, position, element
+    def _cut(self, state: Outlook) -> bool:
+        """Give up elements beyond the last one that is predicted, unless the program has demanded one of them."""
+        surplus = state.elements[state.count :]
+        for element in surplus:
+            if element.call is not None and not element.call.demanded:
+                self._drop(state, element)
+        if not surplus or any(element.call is not None for element in surplus):
+            return False
+        state.cut(state.count)
+        return True
+
+    # --- issuing
 
     def _issue_ready(self) -> None:
-        for _, node, position, element in sorted(self._ready(), key=lambda ready: (ready[0], ready[2])):
-            if element.key is None:
-                if not has_gap(element.input):
-                    self.reasons[node.name] = self.run.refuses(node, element.pasted)
-                elif node.prefills:
-                    self._prefill(node, element)
+        for state in self._by_urgency:
+            if state.ready and not state.frozen:
+                self._issue_node(state)
+            if state.growing and not state.frozen:
+                self._prefill_node(state)
+
+    def _issue_node(self, state: Outlook) -> None:
+        """Issue the node's elements, the first ones first, until one is held by what would hold the others, too."""
+        node = state.node
+        for element in state.ready.turn():
+            if not state.awaits(element) or (element.key is None and has_gap(element.input)):
                 continue
-            if node.stage_of and self.run.calls.has(element.key):
-                continue  # the program, or another call, has begun with it already
-            reason = self._refusal(node, element) or _beyond_seen(node, position) or self._out_of_order(node, position)
-            if not reason:
-                call = self.run.issue(node, element.input, element.key)
-                if isinstance(call, str):
-                    reason = call
-                else:
-                    element.call = call
-                    call.bound = (node.name, position)
-                    if call.state == "done":
-                        element.value = call.output
+            if element.key is not None and node.stage_of and self.run.calls.has(element.key):
+                state.ready.refuse(element)  # the program, or another call, has begun with it already
+                continue
+            held = self._held(node)
+            if held or element.key is None:
+                self._said(node, held)
+                state.ready.add(element)
+                return
+            refused = self._refused(node, element.pasted) if element.pasted else ""
+            reason = self._said(node, refused or self._issue(state, element))
+            if reason in (BUSY, BEYOND):
+                state.ready.add(element)
+                return
+            if reason:
+                state.ready.refuse(element)
+
+    def _said(self, node: Node, reason: str) -> str:
+        """Keep the reason for reports; that it was too late says less than what held the node until then."""
+        if reason != LATE or not self.reasons.get(node.name):
             self.reasons[node.name] = reason
+        return reason
 
-    def _refusal(self, node: Node, element: Element) -> str:
-        """Why an element may not be issued now; empty if it may."""
+    def _held(self, node: Node) -> str:
+        """Why no element of the node may be issued now; empty if some may."""
         for name in node.after:
-            if has_gap(self.value(name)):
+            if self.states[name].open:
                 return f"waits for {name} to be written"
-        return self.run.refuses(node, element.pasted)
+        return self._refused(node, [])
 
-    def _out_of_order(self, node: Node, position: int) -> str:
-        before = self.states[node.name].elements[position - 1] if node.in_order and position else None
+    def _issue(self, state: Outlook, element: Element) -> str:
+        """Issue an element, or say why not."""
+        node, position = state.node, element.position
+        reason = _beyond_seen(node, position) or self._out_of_order(state, position)
+        if reason:
+            return reason
+        call = self.run.issue(node, element.input, element.key)
+        if isinstance(call, str):
+            return call
+        element.call = call
+        call.bound = (node.name, position)
+        return ""
+
+    def _refused(self, node: Node, values: list[str]) -> str:
+        return self.run.refuses(node, values, self.states[node.name].decided)
+
+    def _out_of_order(self, state: Outlook, position: int) -> str:
+        before = state.elements[position - 1] if state.node.in_order and position else None
         return "waits for the element before it" if before is not None and has_gap(before.value) else ""
 
-    def _prefill(self, node: Node, element: Element) -> None:
+    def _prefill_node(self, state: Outlook) -> None:
+        for element in state.growing.turn():
+            if state.awaits(element) and element.key is None and has_gap(element.input):
+                if not self._prefill(state.node, element):
+                    state.growing.refuse(element)
+
+    def _prefill(self, node: Node, element: Element) -> bool:
+        """False if it is to be tried again; what its call comes after does not matter: a prefix reads nothing."""
         if element.measured is not element.input:
             element.measured, element.known = element.input, known_prefix(element.input)
-        known = element.known
-        if known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN:
-            return
-        if self.run.refuses(node, element.pasted):  # what its call comes after doesn't matter: a prefix reads nothing
-            return
-        if self.run.prefill(node, element.input):
-            element.prefilled = known
+        if element.known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN:
+            return True
+        if self._refused(node, element.pasted) or not self.run.prefill(node, element.input):
+            return False
+        element.prefilled = element.known
+        return True
+
+
+BEYOND = "more elements than any run so far had"
 
 
 def _beyond_seen(node: Node, position: int) -> str:
     seen = node.level.seen if node.level is not None else None
-    return "more elements than any run so far had" if seen is not None and position >= seen else ""
-
-
-def known_prefix(tree: Tree) -> int:
-    """Characters known of an input whose last text is still growing; 0 if anything else is missing."""
-    gaps = [leaf for leaf in _texts(tree) if isinstance(leaf, Partial)]
-    texts = [leaf for leaf in _texts(tree) if isinstance(leaf, str)]
-    if len(gaps) != 1 or _has_unknown(tree):
-        return 0
-    return sum(len(text) for text in texts)
-
-
-def _texts(tree: Any) -> Iterator[str]:
-    if isinstance(tree, str):
-        yield tree
-    elif isinstance(tree, dict | list):
-        for value in tree.values() if isinstance(tree, dict) else tree:
-            yield from _texts(value)
-
-
-def _has_unknown(tree: Any) -> bool:
-    if tree is UNKNOWN or isinstance(tree, Open):
-        return True
-    if isinstance(tree, dict | list):
-        return any(map(_has_unknown, tree.values() if isinstance(tree, dict) else tree))
-    return False
+    return BEYOND if seen is not None and position >= seen else ""

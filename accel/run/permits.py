@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from .run import Run
 
 
+LIKELY = 0.5
+"""The least chance at which `speculate="likely"` issues a call: a call that is made saves about as long as one that is
+not keeps an engine busy."""
+
+
 def binding(run: Run, node: Node) -> Bound | None:
     """The live component a node's calls go to: used in this run, or known to the plan and referenced by the program
     (invariant 3: a component that may hold a credential is not called because an earlier run did)."""
@@ -77,8 +82,9 @@ def _inner(run: Run, outer: Bound) -> Bound | None:
     return Bound(component, method, run.facts(component))
 
 
-def refuses(run: Run, node: Node, values: list[str]) -> str:
-    """Why nothing may be issued for this node now; empty if it may. `values`: what its holes would send along."""
+def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> str:
+    """Why nothing may be issued for this node now; empty if it may. `values`: what its holes would send along;
+    `decided`: what decides whether its calls are made says that they are."""
     if run.quiet or run.closed:
         return "the run is over, or something in it raised"
     certain = run.settings.speculate == "certain"
@@ -88,10 +94,17 @@ def refuses(run: Run, node: Node, values: list[str]) -> str:
         return "none of its calls has ended yet"
     if certain and not node.always:
         return "not demanded in every run so far"
+    if certain and not decided:
+        return "not decided yet, or in a way that two runs have not shown: " + " and ".join(map(str, node.when))
     if run.plan.is_composite(node.site):
         return "a composite: its inner calls are issued instead"
+    sure = bool(node.when) and decided
+    if not certain and not sure and node.chance < LIKELY:
+        return f"less likely than not: its chance is {node.chance:.0%} by the runs so far"
     return (
-        run.host.control.refuses(node.within, certain) or _component_refuses(run, node, values) or run.budget_refuses()
+        run.host.control.refuses(node.within, certain and not sure)
+        or _component_refuses(run, node, values)
+        or run.budget_refuses()
     )
 
 

@@ -59,6 +59,8 @@ class Run:
         self.ledger = Ledger()
         self.graph: Graph = plan.graph
         """The e-graph the run follows; from its first moment on: the program's first call comes at once."""
+        self.learnt = plan.learnt
+        """The p-graph it was rewritten from; grows with loops that this run shows."""
         self.learnt_here = False
         self.forecast: Forecast | None = None
         self.announced: list[Announced] = []
@@ -296,7 +298,7 @@ class Run:
         self._follow_loops()
 
     def _follow_loops(self) -> None:
-        for loop in self.announced:
+        for loop in list(self.announced):
             issuer.post(loop.advance)
 
     def _close(self, call: Call, record: CallRecord) -> None:
@@ -366,9 +368,9 @@ class Run:
         """The live component a node's calls go to in this run."""
         return permits.binding(self, node)
 
-    def refuses(self, node: Node, values: list[str]) -> str:
+    def refuses(self, node: Node, values: list[str], decided: bool = True) -> str:
         """Why nothing may be issued for this node now; empty if it may."""
-        return permits.refuses(self, node, values)
+        return permits.refuses(self, node, values, decided)
 
     def budget_refuses(self) -> str:
         """Whether early work has used up what it may (invariants 7 and 9)."""
@@ -423,5 +425,5 @@ class Run:
 
     def stopped(self) -> None:
         """Something finished: whatever waited for a slot may go now."""
-        self._tell(lambda forecast: forecast.advance(set()))
+        self._tell(lambda forecast: forecast.advance({}))
         self._follow_loops()

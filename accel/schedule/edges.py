@@ -10,7 +10,7 @@ its time to think.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,9 +45,13 @@ class Event:
     """For every event it needs: the share of its prompt, from the beginning, that is known without that event."""
 
 
-def events_of(trace: Trace, topology: Topology | None = None) -> list[Event]:
+def events_of(
+    trace: Trace, topology: Topology | None = None, deciding: Mapping[CallRecord, Sequence[CallRecord]] | None = None
+) -> list[Event]:
     """All events of a completed run. `topology`: where control may go; calls inside a framework node wait until it is
-    sure to run (None: all are)."""
+    sure to run (None: all are). `deciding`: for calls that are not made in every run, the calls that decide it; they
+    wait for these instead (`accel.learn.check.deciding`).
+    """
     ordered: list[tuple[int, float, CallRecord | tuple[str, str]]] = [
         (call.start, call.started_s, call)
         for call in trace.calls
@@ -63,6 +67,7 @@ def events_of(trace: Trace, topology: Topology | None = None) -> list[Event]:
     events: list[Event] = []
     control = _ControlEdges(topology)
     data = _DataEdges(trace)
+    numbers: dict[CallRecord, int] = {}
     for at, time_s, what in ordered:
         event = _placed(events, trace, at, time_s)
         if isinstance(what, CallRecord):
@@ -72,9 +77,12 @@ def events_of(trace: Trace, topology: Topology | None = None) -> list[Event]:
                 data.add(event)
                 _add_hazards(event, events)
                 moment = control.edge(what.within)
-                if moment is not None:
+                if deciding is not None and what in deciding:
+                    event.needs |= {numbers[by]: WHOLE for by in deciding[what] if by in numbers}
+                elif moment is not None:
                     event.needs[moment] = WHOLE
             data.known(len(events), what)
+            numbers[what] = len(events)
         else:
             control.passed(*what, len(events))
         events.append(event)

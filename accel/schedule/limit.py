@@ -65,13 +65,14 @@ def limit(
     *,
     latency_s: Mapping[str, float] | None = None,
     topology: Topology | None = None,
+    deciding: Mapping[CallRecord, Sequence[CallRecord]] | None = None,
 ) -> Limit:
     """The limit of one completed run. `profiles`: by kind of engine; a language model's is needed if the run called one
     that counts tokens. `latency_s`: seconds by primitive ("searching") for what has no profile, see `latencies`; else
-    what the call itself took where the program waited for it, else the trace's median. `topology`: control edges, see
-    `events_of`.
+    what the call itself took where the program waited for it, else the trace's median. `topology`, `deciding`: control
+    edges, see `events_of`.
     """
-    runs = Runs(events_of(trace, topology), profiles, latency_s or {}, latencies([trace]))
+    runs = Runs(events_of(trace, topology, deciding), profiles, latency_s or {}, latencies([trace]))
     return best_of(runs)
 
 

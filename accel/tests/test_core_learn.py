@@ -115,6 +115,93 @@ def test_texts_that_are_shown_as_code(show: Any, said: str) -> None:
     assert shown(learnt(program))[-1] == f": {said}"
 
 
+def test_rows_of_several_values() -> None:
+    """Each value has a list of its own, one of them of other calls' outputs."""
+
+    def program(script: Script, topic: str) -> None:
+        items = listing(script, topic)
+        told = [script.call("each", f"Tell about {item}.", f"long ago {item} were seen") for item in items]
+        rows = "\n".join(f"{n}. {item} -> {text}!" for n, (item, text) in enumerate(zip(items, told, strict=True), 1))
+        script.call("sum", f"Sum up:\n{rows}\nBe brief.", "fine")
+
+    assert shown(learnt(program))[-1] == (
+        ": Sum up:\\n{join {main.decode.content|lines[*]} -> {main.decode.2[*].content} by '!\\n'}!\\nBe brief."
+    )
+
+
+def test_a_single_row_goes_with_several() -> None:
+    traces = []
+    for topic, count in zip(TOPICS, (1, 3), strict=True):
+        script = Script({"q": topic, "items": ITEMS[topic][:count]})
+        told = [
+            script.call("each", f"Tell about {item}.", f"long ago {item} were seen") for item in ITEMS[topic][:count]
+        ]
+        rows = [f"* {item}: {text}" for item, text in zip(ITEMS[topic], told, strict=False)]
+        script.call("sum", "Sum up:\n" + "\n".join(rows), "fine")
+        traces.append(script.done())
+    assert shown(learn(traces))[-1] == (": Sum up:\\n* {join {input.items[*]}: {main.decode[*].content} by '\\n* '}")
+
+
+ROUTES = ("billing", "technical", "Billing.", "technical", "billing")
+
+
+def routed(routes: Any = ROUTES, **noise: Any) -> Graph:
+    """A router, and a call that is made for one of its answers only."""
+    traces = []
+    for number, route in enumerate(routes):
+        script = Script({"q": f"question number {number} of somebody", **{k: v[number] for k, v in noise.items()}})
+        script.call("route", f"Route this: {script.trace.input['q']}", route)
+        if "billing" in route.lower():
+            script.call("bill", f"You do bills. Answer {script.trace.input['q']}", "a long answer")
+        traces.append(script.done())
+    return learn(traces)
+
+
+def test_a_short_answer_decides_which_call_is_made() -> None:
+    assert shown(routed())[2] == "main.decode.2 = decode  # verified; when {main.decode.content|verdict} is billing"
+
+
+def test_a_decision_needs_two_witnesses() -> None:
+    assert (
+        shown(routed(("billing", "refund, billing", "technical")))[2] == "main.decode.2 = decode  # verified, sometimes"
+    )
+
+
+def test_values_that_tell_equally_well_must_agree() -> None:
+    noise = ["red", "blue", "red", "blue", "red"]
+    told = "main.decode.2 = decode  # verified; when "
+    known = "{main.decode.content|verdict} is billing"
+    assert shown(routed(color=noise))[2] == told + "{input.color|verdict} is red and " + known
+    assert shown(routed((*ROUTES, "technical"), color=[*noise, "red"]))[2] == told + known
+
+
+def test_what_is_known_later_decides_nothing() -> None:
+    traces = []
+    for number, made in enumerate((True, False, True, False)):
+        script = Script({"q": f"question number {number} of somebody"})
+        if made:
+            script.call("may", f"Look at {script.trace.input['q']}", "a long answer")
+        script.call("end", f"End with {script.trace.input['q']}", "yes" if made else "no")
+        traces.append(script.done())
+    assert "main.decode = decode  # verified, sometimes" in shown(learn(traces))
+
+
+def test_a_grade_decides_which_elements_are_used() -> None:
+    traces = []
+    for topic, grades in zip(TOPICS, (("yes", "no", "yes"), ("no", "yes", "yes")), strict=True):
+        script = Script({"q": topic, "items": ITEMS[topic]})
+        for item, grade in zip(ITEMS[topic], grades, strict=True):
+            script.call("grade", f"Is {item} worth it?", grade)
+        for item, grade in zip(ITEMS[topic], grades, strict=True):
+            if grade == "yes":
+                script.call("each", f"Tell about {item}.", f"long ago {item} were seen")
+        traces.append(script.done())
+    assert shown(learn(traces))[2] == (
+        "main.decode.2[*] = decode  # verified; for {input.items[*]} up to 2; "
+        "when {main.decode[*].content|verdict} is yes"
+    )
+
+
 def test_one_trace_is_no_proof() -> None:
     graph = learnt(lambda script, topic: script.call("a", f"Describe {topic}", "x"), TOPICS[:1])
     assert shown(graph) == ["main.decode = decode  # opaque, sometimes", "? seen with one input only"]

@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
 from langchain_core.language_models.llms import LLM
 from langchain_core.messages import BaseMessage
+from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
@@ -23,7 +24,7 @@ from accel.intercept import Inner, Method, install
 from accel.pure import build_call, read_call
 from accel.run.call import Aside
 from accel.run.nested import tells
-from accel.values import Opaque, Tree, add_view, class_name, class_named, snapshot, thaw
+from accel.values import Opaque, Tree, add_lookalike, add_view, class_name, class_named, snapshot, thaw
 
 # --- messages -------------------------------------------------------------------------------------------------------
 
@@ -67,6 +68,7 @@ def build_document(tree: Tree) -> Document:
 
 add_view(BaseMessage, view_message, "message", build_message)
 add_view(Document, view_document, "document", build_document)
+add_lookalike(TextAccessor, str)  # what `message.text` gives
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""A learnt graph against a trace: what it explains, and what decides whether calls are made at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..evaluate import Index
+from ..ir import Graph, Node
+from ..record import CallRecord, Trace
+from .view import Fit, View, repeated_nodes, sites_of
+
+
+def explains(graph: Graph, trace: Trace) -> bool:
+    """Whether verified nodes of `graph` predict every issuable call of the trace, and no more: nothing to learn."""
+    view, fits = _followed(graph, trace)
+    for node, fit in fits:
+        if node.confidence != "verified" or not fit.decided or fit.partial:
+            return False
+    return not any(view.open.values())
+
+
+def deciding(graph: Graph, trace: Trace) -> dict[CallRecord, list[CallRecord]]:
+    """For every call that the program does not make in any case: the calls whose outputs decide it. Where `graph`
+    does not know which do, all that had ended before."""
+    view, fits = _followed(graph, trace)
+    made = {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits}
+    found: dict[CallRecord, list[CallRecord]] = {}
+    for node, fit in fits:
+        for binding, call in zip(fit.places, fit.calls, strict=True):
+            if node.when:
+                found[call] = [by for when in node.when for by in _calls_of(when.ref.node, binding, made)]
+            elif not node.always:
+                found[call] = [c for c in trace.calls if c.ok and c.end is not None and c.end < call.start]
+    return found
+
+
+def _followed(graph: Graph, trace: Trace) -> tuple[View, list[tuple[Node, Fit]]]:
+    """Every node with the calls it predicts; the view has those that none does."""
+    view = View(0, trace, True, indexed=False)
+    sites_of([view])
+    view.add_sources({name: many or _is_many(graph, name) for name, many in repeated_nodes([view]).items()})
+    fits = []
+    for node in graph.nodes:
+        if not node.site:
+            continue
+        if node.predictable:
+            fit = view.fit(node)
+            fits.append((node, fit))
+            view.take(node, fit.calls, fit.places)
+        else:
+            view.take(node, list(view.open.get(node.site, ())) if not node.op.issuable else [])
+    return view, fits
+
+
+def _is_many(graph: Graph, framework_node: str) -> bool:
+    source = graph.by_name.get(f"{framework_node}.in")
+    return source is not None and source.many
+
+
+def _calls_of(name: str, binding: Index, made: dict[str, dict[Index, CallRecord]]) -> Iterator[CallRecord]:
+    """The calls of a node that belong to an element, or all of them."""
+    for index, call in made.get(name, {}).items():
+        if index[: len(binding)] == binding[: len(index)]:
+            yield call

@@ -1,0 +1,121 @@
+"""Decisions by short values: which runs make a call, and which elements of a list it is made for.
+
+Routers, judges and graders answer with a word or a field, and the program goes on by it. A value that always went with
+the call, and another one that never did, make a table (`When`). Several values may tell equally well so far: then all
+of them must agree, until further traces part them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..evaluate import UNKNOWN, Env, Index
+from ..extract import extract
+from ..ir import STAR, VERDICTS, Extract, Node, Ref, Step, When
+from ..values import leaves
+
+MAX_DECISIONS = 3
+"""More values that tell equally well are too many: nothing is decided before there are further traces."""
+MAX_LEAVES = 200
+"""Of one output: longer ones are no decisions."""
+
+
+class Known(Env, Protocol):
+    """The outputs of a trace, and since when they were there."""
+
+    def since(self, node: str, path: tuple[str | int, ...]) -> int:
+        """The position in the trace from which on this value was known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one expected call: `made` or not, in a run that knew `env`, for the element `binding`."""
+
+    run: int
+    """Runs with equal inputs have equal numbers: they are one witness."""
+    env: Known
+    binding: Index
+    made: bool
+    before: int | None = None
+    """When the call was made, as a position in the trace."""
+
+
+@dataclass(slots=True)
+class Table:
+    """What one value said, for every outcome where it was there."""
+
+    ref: Ref
+    yes: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    no: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """By value, the runs in which it was seen."""
+
+    def holds(self) -> bool:
+        """Whether it tells anything: no value says both, and one that says yes was seen in two runs."""
+        return bool(self.no) and not self.yes.keys() & self.no.keys() and any(len(r) > 1 for r in self.yes.values())
+
+    def seen_in(self, runs: int) -> When:
+        """The values that at least so many runs with different inputs agree on. Those of one run alone may be
+        somebody's data (invariant 10)."""
+        yes, no = (frozenset(v for v, seen in said.items() if len(seen) >= runs) for said in (self.yes, self.no))
+        return When(self.ref, yes, no)
+
+
+def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Table, ...]:
+    """What tells the calls that were made from those that were not, by outputs of `earlier` nodes; empty if nothing
+    does, or too much."""
+    columns: dict[Ref, dict[int, str]] = {}
+    for source in sorted(earlier, key=_known_late):
+        for number, outcome in enumerate(outcomes):
+            for ref, said in _short_values(source, outcome):
+                columns.setdefault(ref, {}).setdefault(number, said)
+    made = {number for number, outcome in enumerate(outcomes) if outcome.made}
+    tables: dict[frozenset[tuple[int, str]], Table] = {}
+    for ref, column in columns.items():
+        table = Table(ref)
+        for number, said in column.items():
+            (table.yes if number in made else table.no)[said].add(outcomes[number].run)
+        if made <= column.keys() and table.holds():
+            tables.setdefault(frozenset(column.items()), table)  # the same values elsewhere say the same later
+    return tuple(tables.values()) if len(tables) <= MAX_DECISIONS else ()
+
+
+def _known_late(source: Node) -> bool:
+    return source.op.engine == "none" and source.name != "input"
+
+
+def _short_values(source: Node, outcome: Outcome) -> Iterator[tuple[Ref, str]]:
+    """Every value of a node that a decision may go by; what belongs to the outcome's element has stars."""
+    value = outcome.env.value(source.name)
+    if value is UNKNOWN:
+        return
+    for path, leaf in leaves(value)[:MAX_LEAVES]:
+        if source.many and len(outcome.binding) < source.dims:
+            return  # any position would be an accident
+        starred = _starred(path, outcome.binding)
+        if starred is None or (outcome.before is not None and outcome.env.since(source.name, path) >= outcome.before):
+            continue
+        for verdict in VERDICTS if source.op.streams else VERDICTS[:1]:
+            said = verdict.of(leaf)
+            if said is not None:
+                yield Ref(source.name, (*starred, verdict)), said
+        found = extract("json", leaf) if source.op.streams and isinstance(leaf, str) else None
+        for steps, item in leaves(found) if isinstance(found, dict) else ():
+            said = VERDICTS[0].of(item)
+            if said is not None:
+                yield Ref(source.name, (*starred, Extract("json"), *steps, VERDICTS[0])), said
+
+
+def _starred(path: tuple[str | int, ...], binding: Index) -> tuple[Step, ...] | None:
+    """The path with the positions of the element as stars; None if it leads to another element."""
+    places = iter(binding)
+    starred: list[Step] = []
+    for step in path:
+        place = next(places, None) if isinstance(step, int) else None
+        if place is not None and place != step:
+            return None
+        starred.append(step if place is None else STAR)
+    return tuple(starred)

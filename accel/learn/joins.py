@@ -1,0 +1,169 @@
+"""Joins in covered texts: runs of holes over consecutive elements of lists, row by row, with even text between them.
+
+A row may have one value or several (``1. step -> result``), each from a list of its own; the lists go side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from ..evaluate import enumerate_stars
+from ..ir import STAR, Counter
+from .provenance import ANY, Hole, Parts, Row, Skeleton, Values, filled, stands_alone
+
+MAX_COLUMNS = 6
+Separator = tuple[str | Counter, ...]
+
+
+def fold_joins(values: Values, parts: Parts, before: int) -> Parts:
+    """`parts` with the longest joins as joined holes, one for each value of a row; what was known `before`."""
+    done = 1
+    while done < len(parts) - 1:
+        best: _Found | None = None
+        for columns in range(1, min(MAX_COLUMNS, (len(parts) - done) // 4) + 1):
+            found = _Search(values, parts, done, columns, before).best()
+            if found is not None and (best is None or found.covered > best.covered):
+                best = found
+        if best is not None:
+            parts = [*parts[: done - 1], *best.parts, *parts[best.end + 2 :]]
+            done += 2 * (best.columns - 1)
+        done += 2
+    return parts
+
+
+@dataclass(slots=True)
+class _Found:
+    parts: Parts
+    """What stands instead, with the literals before and after it."""
+    end: int
+    """The last hole it covers."""
+    covered: int
+    """How many holes."""
+    columns: int
+    """Holes in `parts`."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One place where a column may come from: a skeleton with stars, by the row before them."""
+
+    skeleton: Skeleton
+    row: Row
+    rank: tuple[int, int]
+    count: int
+    """How many holes, from the first on, hold its elements one after the other."""
+    length: int
+
+
+@dataclass(slots=True)
+class _Search:
+    """Rows of so many holes from `start` on."""
+
+    values: Values
+    parts: Parts
+    start: int
+    columns: int
+    before: int
+    _holes: list[Hole] = field(default_factory=list)
+
+    def best(self) -> _Found | None:
+        self._holes = list(takewhile(lambda hole: not hole.joined, _holes_from(self.parts, self.start)))
+        readings = [list(self._readings(column)) for column in range(self.columns)]
+        rows = min(max((reading.count for reading in found), default=0) for found in readings)
+        sep, rows = self._even(rows)
+        return self._join(sep, rows, readings) if rows > 1 else None
+
+    def _readings(self, column: int) -> Iterator[_Reading]:
+        """Every list that the holes of a column may run over, from its first element on."""
+        holes = self._holes[column :: self.columns]
+        if len(holes) < 2:
+            return
+        for skeleton, row in ((skeleton, row) for skeleton, rows in holes[0].sources.items() for row in rows):
+            if STAR in skeleton[1] or not row or row[-1] > 0:
+                continue  # not the first of a list
+            for fixed in range(len(row)):
+                starred, elements = self._elements(skeleton, row[:fixed])
+                if elements and elements[0] == row:
+                    held = (e in hole.sources.get(skeleton, ()) for hole, e in zip(holes, elements, strict=False))
+                    count = _leading(held)
+                    yield _Reading(starred, row[:fixed], holes[0].rank[skeleton], count, len(elements))
+
+    def _elements(self, skeleton: Skeleton, prefix: Row) -> tuple[Skeleton, list[Row]]:
+        """The skeleton with stars from the position after `prefix` on, and the rows of all its elements."""
+        node, path = skeleton
+        places = [i for i, step in enumerate(path) if step is ANY]
+        starred = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
+        tuples, _ = enumerate_stars(self.values.outputs[node], filled(starred, prefix))
+        return (node, starred), [(*prefix, *found) for found in tuples]
+
+    def _even(self, rows: int) -> tuple[Separator, int]:
+        """How many of the rows have the same texts inside and between them, and what stands between."""
+        inner = [self._text(column) for column in range(self.columns - 1)]
+        between: list[str] = []
+        for row in range(1, rows):
+            first = row * self.columns
+            if [self._text(first + column) for column in range(self.columns - 1)] != inner:
+                break
+            between.append(self._text(first - 1))
+        if not between:
+            return (), 0
+        counted = _counted(between[0], 1)
+        seps = [counted, (between[0],)]
+        even = [_leading(_counted(text, row) == counted for row, text in enumerate(between, 1)),
+                _leading(text == between[0] for text in between)]  # fmt: skip
+        best = 0 if even[0] >= even[1] else 1
+        return seps[best], 1 + even[best]
+
+    def _join(self, sep: Separator, rows: int, readings: list[list[_Reading]]) -> _Found:
+        parts: Parts = [self.parts[self.start - 1]]
+        for column, found in enumerate(readings):
+            joined = Hole({}, {}, sep, joined=True, column=column, columns=self.columns)
+            for reading in found:
+                if reading.count >= rows:
+                    _add(joined, reading, rows)
+            parts += [joined, self._text(column)]
+        end = self.start + 2 * (rows * self.columns - 1)
+        parts[-1] = self.parts[end + 1]
+        return _Found(parts, end, rows * self.columns, self.columns)
+
+    def _text(self, hole: int) -> str:
+        """What stands after a hole."""
+        text = self.parts[self.start + 2 * hole + 1]
+        assert isinstance(text, str)
+        return text
+
+
+def _holes_from(parts: Parts, start: int) -> Iterator[Hole]:
+    for part in parts[start::2]:
+        assert isinstance(part, Hole)
+        yield part
+
+
+def _add(join: Hole, reading: _Reading, rows: int) -> None:
+    """Lists that are joined to their end are the better readings."""
+    skeleton, limit = reading.skeleton, rows if reading.length > rows else None
+    if skeleton in join.sources and (limit is None) != (join.limits[skeleton] is None):
+        if limit is not None:
+            return
+        join.sources[skeleton] = []
+    held = join.sources.setdefault(skeleton, [])
+    if reading.row not in held:
+        held.append(reading.row)
+    join.rank[skeleton], join.limits[skeleton] = reading.rank, limit
+
+
+def _leading(held: Iterable[bool]) -> int:
+    """How many of the first ones hold."""
+    return sum(takewhile(bool, held))
+
+
+def _counted(text: str, position: int) -> Separator:
+    """A separator before the element at `position`: a number that follows the count becomes a `Counter`."""
+    for offset in (1, 0):
+        number = str(position + offset)
+        at = text.find(number)
+        if at >= 0 and stands_alone(text, at, at + len(number)):
+            return tuple(p for p in (text[:at], Counter(offset), text[at + len(number) :]) if p != "")
+    return (text,)

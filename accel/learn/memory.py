@@ -1,0 +1,98 @@
+"""Which traces a plan keeps: few, but of every shape its program takes, and none from before the program changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ..ir import Graph, Node
+from ..record import Trace
+from ..values import freeze
+from .learner import Lesson
+
+MAX_TRACES = 12
+MAX_CALLS = 2_400
+"""Of all traces kept."""
+DRIFTED_AFTER = 2
+"""Runs in a row that make another call where older ones made one: the program has changed."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    trace: Trace
+    nodes: frozenset[str] = frozenset()
+    """The nodes that explained its calls: its shape."""
+    explained_later: bool = False
+    """What was known explained a later run."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Bounded: of the shape that most traces have, the oldest one makes room."""
+
+    _kept: list[_Kept] = field(default_factory=list)
+    _fickle: set[str] = field(default_factory=set)
+    """Call sites that went back to what they did before they seemed to have changed."""
+    _gone: dict[str, set[object]] = field(default_factory=dict)
+    """By call site, what its calls looked like before the program changed."""
+
+    @property
+    def traces(self) -> list[Trace]:
+        return [kept.trace for kept in self._kept]
+
+    def add(self, trace: Trace) -> None:
+        """Keep a trace; one with the same input proves no more, and makes room."""
+        same = [kept for kept in self._kept if freeze(kept.trace.input) == freeze(trace.input)]
+        if same and len(self._kept) > 1:
+            self._kept.remove(same[0])
+        self._kept.append(_Kept(trace))
+        while len(self._kept) > MAX_TRACES or (len(self._kept) > 2 and self._calls() > MAX_CALLS):
+            shapes = Counter(kept.nodes for kept in self._kept[:-1])
+            most, _ = shapes.most_common(1)[0]
+            self._kept.remove(next(kept for kept in self._kept if kept.nodes == most))
+
+    def explained(self) -> None:
+        """A run went by that what is known explains."""
+        if self._kept:
+            self._kept[-1].explained_later = True
+
+    def _calls(self) -> int:
+        return sum(len(kept.trace.calls) for kept in self._kept)
+
+    def changed(self, lesson: Lesson) -> bool:
+        """Note how the traces were explained; True if older ones were of a program that has changed since, and are
+        forgotten now."""
+        for kept, nodes in zip(self._kept, lesson.shapes, strict=True):
+            kept.nodes = nodes
+        stale = [node for node in lesson.graph.nodes if self._is_stale(node, lesson.graph)]
+        for node in stale:
+            self._gone.setdefault(node.site, set()).add(freeze_node(node))
+        names = {node.name for node in stale}
+        before = len(self._kept)
+        self._kept = [kept for kept in self._kept if not names & kept.nodes]
+        return len(self._kept) < before
+
+    def _is_stale(self, node: Node, graph: Graph) -> bool:
+        """Whether the newest traces, and they alone, have another node in its place."""
+        if not node.site or node.always or node.when or not node.predictable or node.site in self._fickle:
+            return False
+        here = [other for other in graph.by_site[node.site] if other.predictable]
+        if any(freeze_node(other) in self._gone.get(node.site, ()) for other in here):
+            self._fickle.add(node.site)  # it is back: the program goes one way or the other
+            return False
+        if any(kept.explained_later for kept in self._kept[-DRIFTED_AFTER:-1]):
+            return False
+        others = {other.name for other in here if other is not node}
+        held = [(node.name in kept.nodes, others & kept.nodes) for kept in self._kept]
+        newest, older = held[-DRIFTED_AFTER:], held[:-DRIFTED_AFTER]
+        instead = frozenset[str]().union(*(names for _, names in newest))
+        return (
+            any(had for had, _ in older)
+            and all(names and not had for had, names in newest)
+            and not any(names & instead for _, names in older)
+        )
+
+
+def freeze_node(node: Node) -> object:
+    """What a node asks for, whatever it is called."""
+    return str(node.input), str(node.level)

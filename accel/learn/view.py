@@ -1,0 +1,187 @@
+"""One trace while it is being explained: the values known so far, and the calls no node has explained yet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..evaluate import UNKNOWN, Index, enumerate_stars, has_gap, nested, predict
+from ..ir import STAR, Node
+from ..record import CallRecord, Trace
+from ..values import Opaque, Tree, freeze
+from .decisions import Outcome
+from .provenance import Values
+from .shape import Place, Shape, split_at, taken_apart
+
+
+@dataclass(slots=True)
+class Fit:
+    """How a candidate explains one trace."""
+
+    calls: list[CallRecord]
+    """By position."""
+    predicted: int
+    distinct: bool
+    places: list[Index] = field(default_factory=list)
+    """What each of the calls is bound to."""
+    decided: bool = True
+    """Whether the node's decisions say that the calls are made."""
+    skips: bool = False
+    """The program made some of the calls, and not those between them."""
+
+    @property
+    def partial(self) -> bool:
+        return self.predicted > len(self.calls)
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """See the module."""
+
+    number: int
+    trace: Trace
+    complete: bool
+    values: Values = field(default_factory=Values)
+    open: dict[str, list[CallRecord]] = field(default_factory=dict)
+    nodes: set[str] = field(default_factory=set)
+    """Those that explain its calls."""
+    indexed: bool = True
+    """Whether its values are looked for in inputs; a known graph needs only the outputs."""
+    witness: int = 0
+    """The number of the first trace with the same input."""
+    _split: dict[tuple[int, tuple[Place, ...]], tuple[Hashable, Hashable] | None] = field(default_factory=dict)
+
+    def ran(self, framework_node: str) -> bool:
+        return any(visit.node == framework_node for visit in self.trace.visits)
+
+    # --- values
+
+    def add_sources(self, many: Mapping[str, bool]) -> None:
+        """Run input and everything that entered or left framework nodes; `many`: those that are told by position."""
+        self.values.outputs["input"] = self.trace.input
+        if self.indexed:
+            self.values.add("input", (), self.trace.input, 0, early=True, texts=True)
+        for name, repeated in many.items():
+            visits = [visit for visit in self.trace.visits if visit.node == name]
+            for suffix, values in (
+                ("in", [(v.start, v.entered) for v in visits]),
+                ("out", [(v.end, v.left) for v in visits]),
+            ):
+                outputs = [value for _, value in values]
+                self.values.outputs[f"{name}.{suffix}"] = outputs if repeated else outputs[0] if outputs else UNKNOWN
+                for position, (known, value) in enumerate(values):
+                    if known is not None and self.indexed:
+                        path = (position,) if repeated else ()
+                        self.values.add(f"{name}.{suffix}", path, value, known, early=False, texts=False)
+
+    def take(self, node: Node, calls: list[CallRecord], bindings: Sequence[Index] = ()) -> None:
+        """These calls are explained; make their outputs sources for later sites."""
+        outputs = [call.output if call.end is not None else UNKNOWN for call in calls]
+        paths: list[Index] = [(position,) if node.many else () for position in range(len(calls))]
+        if node.dims > 1:
+            self.values.outputs[node.name] = nested(bindings, outputs, node.dims, True)
+            paths, _ = enumerate_stars(self.values.outputs[node.name], (STAR,) * node.dims)
+        else:
+            self.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN
+        if calls and node.predictable:
+            self.nodes.add(node.name)
+        taken = set(map(id, calls))
+        held = self.open.get(node.site)
+        if held is not None:
+            self.open[node.site] = [call for call in held if id(call) not in taken]
+        for path, call in zip(paths, calls, strict=True) if self.indexed else ():
+            if call.end is not None and not isinstance(call.output, Opaque):
+                self.values.add(node.name, path, call.output, call.end, early=True, texts=node.op.streams)
+
+    # --- nodes against calls
+
+    def fit(self, node: Node, shape: Shape | None = None) -> Fit:
+        """Which of the open calls the node predicts, in its order; empty unless they are a beginning of it. With a
+        `shape` the node's input is the list of its leaves."""
+        if shape is None:
+            node, shape = taken_apart(node)
+        prediction = predict(node, self.values)
+        known = [(freeze(t), b) for t, b in zip(prediction.inputs, prediction.bindings, strict=True) if not has_gap(t)]
+        inputs = [tree for tree, _ in known]
+        calls = self._like(node, shape)
+        plain = assign(inputs, calls)
+        unique = list(dict.fromkeys(inputs))
+        if len(unique) < len(inputs) and (plain is None or len(plain) < len(inputs)):
+            assigned = assign(unique, calls)
+            # Dropping duplicates explains more than stopping early, if then nothing is left over.
+            if assigned is not None and (plain is None or len(assigned) == len(unique)):
+                first = {tree: binding for tree, binding in reversed(known)}
+                return Fit(assigned, len(unique), True, [first[tree] for tree in unique[: len(assigned)]])
+        skips, plain = plain is None, plain or []
+        places = [binding for _, binding in known[: len(plain)]]
+        return Fit(plain, len(inputs), False, places, prediction.decided, skips)
+
+    def _like(self, node: Node, shape: Shape) -> list[tuple[CallRecord, Hashable]]:
+        """The open calls that differ from the node in its leaves alone, and what they have there."""
+        found = []
+        for call in self.open.get(node.site, ()):
+            if call.family == node.method:
+                key = (id(call), shape.places)
+                if key not in self._split:
+                    split = split_at(call.input, shape.places)
+                    self._split[key] = (split[0], freeze(split[1])) if split is not None else None
+                held = self._split[key]
+                if held is not None and held[0] == shape.rest:
+                    found.append((call, held[1]))
+        return found
+
+    def outcomes(self, node: Node, shape: Shape | None = None) -> Iterator[Outcome]:
+        """What became of every call that the node without its level's bounds would expect."""
+        if shape is None:
+            node, shape = taken_apart(node)
+        level = replace(node.level, cap=None) if node.level is not None else None
+        expected = predict(replace(node, level=level), self.values)
+        made: dict[Hashable, list[CallRecord]] = {}
+        for call, key in reversed(self._like(node, shape)):
+            made.setdefault(key, []).append(call)
+        for tree, binding in zip(expected.inputs, expected.bindings, strict=True):
+            if has_gap(tree):
+                continue
+            calls = made.get(freeze(tree))
+            yield Outcome(self.witness, self.values, binding, bool(calls), calls.pop().start if calls else None)
+
+
+def repeated_nodes(views: Sequence[View]) -> dict[str, bool]:
+    """The framework nodes that ran, and whether any trace ran them more than once."""
+    many: dict[str, bool] = {}
+    for view in views:
+        for name, count in Counter(visit.node for visit in view.trace.visits).items():
+            many[name] = many.get(name, False) or count > 1
+    return many
+
+
+def sites_of(views: list[View]) -> list[str]:
+    """All call sites in the order of their first demand; calls that are composites stay, as sources."""
+    order: dict[str, None] = {}
+    for view in views:
+        for call in view.trace.calls:
+            if call.parent is not None and not call.parent.composite:
+                continue  # embedding the query is part of the search
+            if call.ok or (call.end is None and not view.complete):
+                view.open.setdefault(call.site, []).append(call)
+                order.setdefault(call.site)
+    return list(order)
+
+
+def assign(inputs: list[Tree], calls: list[tuple[CallRecord, Hashable]]) -> list[CallRecord] | None:
+    """A call for each of the first predicted inputs; None unless the calls made are a beginning of the prediction."""
+    by_input: dict[Hashable, list[CallRecord]] = {}
+    for call, key in reversed(calls):
+        by_input.setdefault(key, []).append(call)
+    assigned: list[CallRecord] = []
+    missing = False
+    for key in inputs:
+        found = by_input.get(key)
+        if found:
+            if missing:
+                return None  # a gap in the middle: the program skips elements by a rule we don't know
+            assigned.append(found.pop())
+        else:
+            missing = True
+    return assigned

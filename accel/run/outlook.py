@@ -1,0 +1,249 @@
+"""The expected demands of one node, kept so that a run of any length costs the same for every event.
+
+Nothing here looks at all elements of a node: places are found by pointers and heaps whose stale entries are dropped
+when they come up, and each is dropped once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from ..evaluate import UNKNOWN, Index, has_gap, nested
+from ..extract import Open, Partial
+from ..ir import Node
+from ..values import Tree
+
+if TYPE_CHECKING:
+    from .call import Call
+
+ASKED_AGAIN = 64
+"""Elements of a node that were refused for reasons of their own, and are asked about again with one event."""
+
+
+class Element:
+    """One expected demand of a node."""
+
+    __slots__ = ("binding", "call", "input", "key", "known", "measured", "pasted", "position", "prefilled", "value")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.binding: Index = ()
+        """What the element is bound to; empty for a demand that nothing predicted."""
+        self.input: Tree = UNKNOWN
+        self.pasted: list[str] = []
+        """The values that holes put into `input`, where not all may go to its endpoint; judged together with it."""
+        self.key: Hashable = None
+        """The key of the complete predicted input; None while something is missing."""
+        self.call: Call | None = None
+        self.value: Tree = UNKNOWN
+        self.prefilled = 0
+        self.measured: Tree = UNKNOWN
+        self.known = 0
+        """Characters known of `measured`, see `known_prefix`."""
+
+    @property
+    def demanded(self) -> bool:
+        """Once it is, it stays so."""
+        return self.call is not None and self.call.demanded
+
+
+class Line:
+    """Elements of one node that wait for something to be started, the first positions first."""
+
+    def __init__(self) -> None:
+        self._next: list[tuple[int, int, Element]] = []
+        self._refused: deque[Element] = deque()
+        self._inside: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._inside)
+
+    def add(self, element: Element) -> None:
+        if id(element) not in self._inside:
+            self._inside.add(id(element))
+            heappush(self._next, (element.position, id(element), element))
+
+    def turn(self) -> Iterator[Element]:
+        """Each once, and of those refused before only so many; what comes out has left the line."""
+        for _ in range(min(ASKED_AGAIN, len(self._refused))):
+            element = self._refused.popleft()
+            heappush(self._next, (element.position, id(element), element))
+        while self._next:
+            element = heappop(self._next)[2]
+            self._inside.discard(id(element))
+            yield element
+
+    def refuse(self, element: Element) -> None:
+        """Back to the end: it is this one that may not go now, others of the node may."""
+        self._inside.add(id(element))
+        self._refused.append(element)
+
+
+class Outlook:
+    """The elements of one node."""
+
+    def __init__(self, node: Node, order: int) -> None:
+        self.node = node
+        self.order = order
+        """In the graph."""
+        self.elements: list[Element] = []
+        self.complete = not node.many
+        self.decided = not node.when
+        """What decides whether its calls are made says that they are."""
+        self.frozen = False
+        """The framework node is over: no more demands will come."""
+        self.unbound = False
+        """An input is complete, but not yet whose it is: the run has to use that component first."""
+        self.whose: Hashable = UNKNOWN
+        """The component that the elements' keys were made for; unknown before they are first predicted."""
+        self.count = 0
+        """How many elements are predicted."""
+        self.put_off = 0
+        """Changes since it was last predicted that were not looked at."""
+        self.ready, self.growing = Line(), Line()
+        """Elements to be issued, and those of which the beginning may be prefilled."""
+        self._outputs: list[Tree] = Open()
+        self._gaps = 0
+        self._nested: tuple[bool, Tree] | None = None
+        self._first_free = 0
+        self._keyless: list[int] = []
+
+    def element(self, position: int) -> Element:
+        while len(self.elements) <= position:
+            heappush(self._keyless, len(self.elements))
+            self.elements.append(Element(len(self.elements)))
+            self._outputs.append(UNKNOWN)
+            self._gaps += 1
+            self._nested = None
+        return self.elements[position]
+
+    # --- what it puts out
+
+    def tell(self, element: Element, value: Tree) -> None:
+        """This is the value of the element from now on."""
+        self._gaps += has_gap(value) - has_gap(element.value)
+        element.value = self._outputs[element.position] = value
+        self._nested = None
+
+    def output(self) -> Tree:
+        """Of many, a list that is kept up to date: no reference takes it as a whole (`ir.verify`)."""
+        if not self.node.many:
+            return self.elements[0].value if self.elements else UNKNOWN
+        if self.node.dims > 1:
+            return self._nested_output()
+        if self.complete == isinstance(self._outputs, Open):
+            self._outputs = list(self._outputs) if self.complete else Open(self._outputs)
+        return self._outputs
+
+    def _nested_output(self) -> Tree:
+        if self._nested is None or self._nested[0] != self.complete:
+            predicted = [element for element in self.elements if element.binding]
+            values = [element.value for element in predicted]
+            bindings = [element.binding for element in predicted]
+            self._nested = (self.complete, nested(bindings, values, self.node.dims, self.complete))
+        return self._nested[1]
+
+    @property
+    def open(self) -> bool:
+        """Whether anything that it will put out is still missing."""
+        if self.node.dims != 1:
+            return has_gap(self.output())
+        return not self.complete or self._gaps > 0
+
+    @property
+    def known(self) -> int:
+        """How many elements have their value."""
+        return len(self.elements) - self._gaps
+
+    # --- places
+
+    def bind(self, element: Element, binding: Index) -> None:
+        if element.binding != binding:
+            element.binding = binding
+            self._nested = None
+
+    def set_key(self, element: Element, key: Hashable) -> None:
+        element.key = key
+        if key is None:
+            heappush(self._keyless, element.position)
+
+    def first_free(self) -> int | None:
+        """The first position that the program has not demanded."""
+        while self._first_free < len(self.elements) and self.elements[self._first_free].demanded:
+            self._first_free += 1
+        return self._first_free if self._first_free < len(self.elements) else None
+
+    def first_unpredicted(self) -> int | None:
+        """The first such position of which the input isn't known."""
+        while self._keyless:
+            position = self._keyless[0]
+            if position < len(self.elements) and self.elements[position].key is None:
+                if not self.elements[position].demanded:
+                    return position
+            heappop(self._keyless)
+        return None
+
+    def queue(self, element: Element) -> None:
+        """Something may be started for this element, now or later."""
+        if element.key is not None or not has_gap(element.input):
+            self.ready.add(element)
+        elif self.node.prefills and element.input is not UNKNOWN:
+            self.growing.add(element)
+
+    def awaits(self, element: Element) -> bool:
+        """Whether the element, which stood in line, still is one of these and has nothing that answers it."""
+        here = element.position < len(self.elements) and self.elements[element.position] is element
+        return here and element.call is None and element.input is not UNKNOWN
+
+    # --- fewer elements
+
+    def cut(self, count: int) -> None:
+        """There are no more than so many."""
+        self._keep(self.elements[:count])
+
+    def keep_demanded(self) -> None:
+        """The program has demanded all it will."""
+        self._keep([element for element in self.elements if element.demanded])
+        self.complete = True
+
+    def _keep(self, kept: list[Element]) -> None:
+        gone = set(map(id, self.elements)) - set(map(id, kept))
+        for element in self.elements:
+            if id(element) in gone:
+                element.key = None  # no demand matches it any more
+        self.elements, self._first_free, self._nested = kept, 0, None
+        self._outputs = Open(element.value for element in kept)
+        self._gaps = sum(map(has_gap, self._outputs))
+        for position, element in enumerate(kept):
+            if element.position != position:
+                element.position = position
+                if element.key is None:
+                    heappush(self._keyless, position)
+
+
+def known_prefix(tree: Tree) -> int:
+    """Characters known of an input whose last text is still growing; 0 if anything else is missing."""
+    gaps = [leaf for leaf in _texts(tree) if isinstance(leaf, Partial)]
+    texts = [leaf for leaf in _texts(tree) if isinstance(leaf, str)]
+    if len(gaps) != 1 or _has_unknown(tree):
+        return 0
+    return sum(len(text) for text in texts)
+
+
+def _texts(tree: Any) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, dict | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from _texts(value)
+
+
+def _has_unknown(tree: Any) -> bool:
+    if tree is UNKNOWN or isinstance(tree, Open):
+        return True
+    if isinstance(tree, dict | list):
+        return any(map(_has_unknown, tree.values() if isinstance(tree, dict) else tree))
+    return False

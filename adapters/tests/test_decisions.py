@@ -1,0 +1,186 @@
+"""Decisions by short answers: once two runs have shown what an answer leads to, that is called early, and no more."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from langgraph.graph import END, START, StateGraph
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import Chat, RemoteChat, State, World
+
+TOPICS = ("volcanoes, hot", "glaciers, cold", "geysers, hot", "fjords, cold", "deserts, hot", "icebergs, cold")
+
+
+def said(text: str) -> str:
+    """The router's word is part of the question."""
+    return text.rsplit(", ", 1)[1] if text.startswith("Route") else f"answer to <{text}>"
+
+
+def router(world: World, model: Any, **options: Any) -> Any:
+    """A routing call, another one, then one of two nodes."""
+
+    def route(state: State) -> State:
+        world.node("route")
+        return {"a": model.invoke(f"Route: {state['q']}").content}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": model.invoke(f"Look at {state['q']}").content}
+
+    def hot(state: State) -> State:
+        world.node("hot")
+        return {"c": model.invoke(f"Fire and {state['q']}").content}
+
+    def cold(state: State) -> State:
+        world.node("cold")
+        return {"c": model.invoke(f"Ice and {state['q']}").content}
+
+    builder = StateGraph(State)
+    for node in (route, look, hot, cold):
+        builder.add_node(node.__name__, node)
+    builder.add_edge(START, "route")
+    builder.add_edge("route", "look")
+    builder.add_conditional_edges("look", lambda state: state["a"], ["hot", "cold"])
+    builder.add_edge("hot", END)
+    builder.add_edge("cold", END)
+    return builder.compile(**options)
+
+
+def trained(world: World, graph: Any, topics: tuple[str, ...] = TOPICS, **options: Any) -> Any:
+    fast = accelerate(graph, **options)
+    for topic in topics:
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    world.forget()
+    return fast
+
+
+@pytest.mark.parametrize(("topic", "taken"), [("beaches, hot", "Fire"), ("tundra, cold", "Ice")])
+def test_the_branch_that_was_decided_is_called_before_its_node_is_reached(topic: str, taken: str) -> None:
+    world = World(answer=said)
+    fast = trained(world, router(world, Chat(world)))
+    world.hooks["look"] = lambda: world.wait_early(f"{taken} and")
+    assert fast.invoke({"q": topic})["c"] == f"answer to <{taken} and {topic}>"
+    assert sorted(world.texts()) == sorted([f"Route: {topic}", f"Look at {topic}", f"{taken} and {topic}"])
+
+
+def test_an_answer_that_nobody_gave_before_decides_nothing() -> None:
+    world = World(answer=lambda text: "Hot!" if text.startswith("Route: odd") else said(text))
+    graph = router(world, Chat(world))
+    fast = trained(world, graph, TOPICS[:3])  # cold was seen once
+    assert fast.invoke({"q": "tundra, cold"})["c"] == "answer to <Ice and tundra, cold>"
+    assert world.texts("Ice", early=True) == [] and world.texts("Fire") == []
+
+
+def test_nothing_that_was_decided_is_called_past_a_declared_guard_or_a_pause() -> None:
+    world = World(answer=said)
+    fast = trained(world, router(world, Chat(world)))
+    for _ in fast.stream({"q": "beaches, hot"}, interrupt_before=["hot"]):
+        pass
+    assert accel.settle() and world.texts("Fire") == []
+
+
+def test_a_remote_endpoint_gets_no_more_than_before() -> None:
+    world = World(answer=said)
+    here, remote = Chat(world, label="here"), RemoteChat(world, label="remote")
+
+    def route(state: State) -> State:
+        world.node("route")
+        return {"a": here.invoke(f"Route: {state['q']}").content}
+
+    def think(state: State) -> State:
+        world.node("think")
+        return {}
+
+    def ask(state: State) -> State:
+        world.node("ask")
+        return {"b": remote.invoke(f"Fire and {state['q']}").content if state["a"] == "hot" else "nothing"}
+
+    builder = StateGraph(State)
+    builder.add_sequence([route, think, ask])
+    builder.add_edge(START, "route")
+    builder.add_edge("ask", END)
+    fast = trained(world, builder.compile())
+    assert fast.invoke({"q": "beaches, hot"})["b"] == "answer to <Fire and beaches, hot>"
+    assert world.texts("Fire", early=True) == []
+    assert accel.settle() and 'egress="inputs"' in str(fast.report())
+
+
+MOSTLY_HOT = tuple(f"{thing}, {kind}" for thing, kind in zip("abcdefg", ["hot"] * 5 + ["cold"] * 2, strict=True))
+
+
+def test_what_is_likely_is_called_before_it_is_decided_and_dropped_when_it_loses() -> None:
+    world = World(answer=said)
+    fast = trained(world, router(world, Chat(world)), MOSTLY_HOT, speculate="likely")
+    world.hooks["route"] = lambda: world.wait_early("Fire and")
+    assert fast.invoke({"q": "beaches, hot"})["c"] == "answer to <Fire and beaches, hot>"
+    world.forget()
+    before = fast.report().wasted
+    assert fast.invoke({"q": "tundra, cold"}) == {
+        "q": "tundra, cold", "a": "cold", "b": "answer to <Look at tundra, cold>",
+        "c": "answer to <Ice and tundra, cold>",
+    }  # fmt: skip
+    assert accel.settle() and fast.report().wasted == before + 1
+
+
+def test_what_is_less_likely_waits_for_its_decision() -> None:
+    world = World(answer=said)
+    fast = trained(world, router(world, Chat(world)), MOSTLY_HOT, speculate="likely")
+    world.gates["Route"] = gate = threading.Event()
+    world.hooks["route"] = lambda: (world.wait_early("Fire and"), gate.set())[-1]
+    world.hooks["look"] = lambda: world.wait_early("Ice and")
+    assert fast.invoke({"q": "tundra, cold"})["c"] == "answer to <Ice and tundra, cold>"
+    at = [call.text[:4] for call in world.calls]
+    assert at.index("Ice ") > at.index("Rout")
+
+
+def test_a_changed_prompt_is_learnt_again_within_two_runs() -> None:
+    world = World()
+    model, words = Chat(world), {"ask": "Beta asks"}
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": model.invoke(f"{words['ask']}: {state['q']}").content}
+
+    builder = StateGraph(State)
+    builder.add_sequence([a, b])
+    builder.add_edge(START, "a")
+    builder.add_edge("b", END)
+    fast = trained(world, builder.compile(), tuple(f"topic number {n}" for n in range(4)))
+    words["ask"] = "Somebody else wants to know"
+    for topic in ("seas of sand", "seas of ice"):
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    world.forget()
+    world.hooks["a"] = lambda: world.wait_early("Somebody else")
+    assert fast.invoke({"q": "seas of grass"})["b"] == "answer to <Somebody else wants to know: seas of grass>"
+    assert world.texts("Beta") == []
+
+
+def test_a_program_that_goes_one_way_or_the_other_stays_known_both_ways() -> None:
+    """No value tells which: after a few runs nothing is called in vain."""
+    world = World()
+    model, ways = Chat(world), iter("AABBABBABABBBAAB")
+
+    def ask(state: State) -> State:
+        world.node("ask")
+        return {"b": model.invoke(f"Way {next(ways)} to ask: {state['q']}").content}
+
+    def think(state: State) -> State:
+        world.node("think")
+        return {}
+
+    builder = StateGraph(State)
+    builder.add_sequence([think, ask])
+    builder.add_edge(START, "think")
+    builder.add_edge("ask", END)
+    fast = trained(world, builder.compile(), tuple(f"topic number {n}" for n in range(16)))
+    assert fast.report().wasted <= 2
