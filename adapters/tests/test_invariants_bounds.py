@@ -233,9 +233,18 @@ def test_an_unknown_instance_is_entered_by_one_call_at_a_time() -> None:
         world.node("a")
         return {"a": [model.invoke(f"Alpha {i} asks: {state['q']}").content for i in range(4)]}
 
-    fast = accelerate(chain(("a", a), ("b", lambda state: {"b": model.invoke(f"Beta asks: {state['q']}").content})))
-    train(fast, ("volcanoes of Iceland", "glaciers of Norway", "rivers of Finland", TOPIC))
-    assert fast.report().issued > 0
+    def think(state: State) -> State:
+        world.node("think")
+        return {"c": "thought"}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": model.invoke(f"Beta asks: {state['q']}").content}
+
+    fast = accelerate(chain(("a", a), ("think", think), ("b", b)))
+    train(fast, ("volcanoes of Iceland", "glaciers of Norway", "rivers of Finland"))
+    world.hooks["think"] = lambda: world.wait_early("Beta asks")  # nobody is inside
+    assert fast.invoke({"q": TOPIC})["b"] == B
     assert world.most["chat"] == 1
 
 
