@@ -175,8 +175,6 @@ class Node:
     confidence: Confidence = "opaque"
     always: bool = False
     """Demanded in every trace in which its framework node ran, or in which `when` says so."""
-    chance: float = 1.0
-    """How likely it is demanded, by the share of traces that knew its input and did."""
     when: tuple[When, ...] = ()
     """What decides whether it is demanded, or which elements of its level are; all of these must agree."""
     reason: str = ""

@@ -75,7 +75,7 @@ class Escape:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What decisions are told by: a short text without its case and the punctuation around it, or a longer one's first
-    word; True, False and numbers as text."""
+    word; True, False and whole numbers as text."""
 
     word: bool = False
 
@@ -84,7 +84,7 @@ class Verdict:
 
     def of(self, value: Any, done: bool = True) -> str | None:
         """None if the value is none of that, or not yet (`done`: nothing more will follow)."""
-        if isinstance(value, bool | int | float):
+        if isinstance(value, bool | int):
             return None if self.word else str(value)
         if not isinstance(value, str) or not (done or self.word):
             return None

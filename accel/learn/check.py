@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ..evaluate import Index
 from ..ir import Graph, Node
@@ -10,13 +11,21 @@ from ..record import CallRecord, Trace
 from .view import Fit, View, repeated_nodes, sites_of
 
 
-def explains(graph: Graph, trace: Trace) -> bool:
-    """Whether verified nodes of `graph` predict every issuable call of the trace, and no more: nothing to learn."""
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a graph explains a trace."""
+
+    complete: bool
+    """Verified nodes predict every issuable call, and no more: nothing to learn."""
+    made: dict[str, bool]
+    """For every predictable node whether its calls were made."""
+
+
+def judge(graph: Graph, trace: Trace) -> Judgement:
+    """How verified nodes of `graph` explain a trace."""
     view, fits = _followed(graph, trace)
-    for node, fit in fits:
-        if node.confidence != "verified" or not fit.decided or fit.partial:
-            return False
-    return not any(view.open.values())
+    sure = all(node.confidence == "verified" and fit.decided and not fit.partial for node, fit in fits)
+    return Judgement(sure and not any(view.open.values()), {node.name: bool(fit.calls) for node, fit in fits})
 
 
 def deciding(graph: Graph, trace: Trace) -> dict[CallRecord, list[CallRecord]]:

@@ -17,8 +17,12 @@ from ..extract import extract
 from ..ir import STAR, VERDICTS, Extract, Node, Ref, Step, When
 from ..values import leaves
 
+DECIDE = ("none", "llm", "tool")
+"""Engines whose outputs decide: what was given, said or done, not what a search happened to find."""
 MAX_DECISIONS = 3
 """More values that tell equally well are too many: nothing is decided before there are further traces."""
+MAX_VALUES = 2 / 3
+"""Different values by the number of runs that had one."""
 MAX_LEAVES = 200
 """Of one output: longer ones are no decisions."""
 
@@ -54,8 +58,12 @@ class Table:
     """By value, the runs in which it was seen."""
 
     def holds(self) -> bool:
-        """Whether it tells anything: no value says both, and one that says yes was seen in two runs."""
-        return bool(self.no) and not self.yes.keys() & self.no.keys() and any(len(r) > 1 for r in self.yes.values())
+        """Whether it tells anything: no value says both, one that says yes was seen in two runs, and the values are
+        few: names and numbers that come once or twice go with anything."""
+        seen = [*self.yes.values(), *self.no.values()]
+        few = len(seen) <= max(2, sum(map(len, seen)) * MAX_VALUES)
+        either = bool(self.no) and not self.yes.keys() & self.no.keys()
+        return either and few and any(len(runs) > 1 for runs in self.yes.values())
 
     def seen_in(self, runs: int) -> When:
         """The values that at least so many runs with different inputs agree on. Those of one run alone may be
@@ -68,7 +76,7 @@ def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Tab
     """What tells the calls that were made from those that were not, by outputs of `earlier` nodes; empty if nothing
     does, or too much."""
     columns: dict[Ref, dict[int, str]] = {}
-    for source in sorted(earlier, key=_known_late):
+    for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=_known_late):
         for number, outcome in enumerate(outcomes):
             for ref, said in _short_values(source, outcome):
                 columns.setdefault(ref, {}).setdefault(number, said)

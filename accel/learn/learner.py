@@ -249,12 +249,8 @@ class _Builder:
             for fit, view in zip(fits, self.views, strict=True)
             if view.complete and (node.when or not node.within or view.ran(node.within))
         ]
-        expected = [
-            bool(fit.calls) for fit, view in zip(fits, self.views, strict=True) if view.complete and fit.predicted
-        ]
-        chance = (sum(expected) + 1) / (len(expected) + 2)  # after few runs nothing is as good as sure
         reason = "" if confidence == "verified" else "seen in one input only"
-        return replace(node, level=level, confidence=confidence, always=all(ran), chance=chance, reason=reason)
+        return replace(node, level=level, confidence=confidence, always=all(ran), reason=reason)
 
     def explained(self) -> float:
         """The share of all calls that may be issued that verified nodes explain."""

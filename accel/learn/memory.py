@@ -66,7 +66,7 @@ class Memory:
             kept.nodes = nodes
         stale = [node for node in lesson.graph.nodes if self._is_stale(node, lesson.graph)]
         for node in stale:
-            self._gone.setdefault(node.site, set()).add(freeze_node(node))
+            self._gone.setdefault(node.site, set()).add(asked_for(node))
         names = {node.name for node in stale}
         before = len(self._kept)
         self._kept = [kept for kept in self._kept if not names & kept.nodes]
@@ -77,7 +77,7 @@ class Memory:
         if not node.site or node.always or node.when or not node.predictable or node.site in self._fickle:
             return False
         here = [other for other in graph.by_site[node.site] if other.predictable]
-        if any(freeze_node(other) in self._gone.get(node.site, ()) for other in here):
+        if any(asked_for(other) in self._gone.get(node.site, ()) for other in here):
             self._fickle.add(node.site)  # it is back: the program goes one way or the other
             return False
         if any(kept.explained_later for kept in self._kept[-DRIFTED_AFTER:-1]):
@@ -93,6 +93,6 @@ class Memory:
         )
 
 
-def freeze_node(node: Node) -> object:
+def asked_for(node: Node) -> object:
     """What a node asks for, whatever it is called."""
-    return str(node.input), str(node.level)
+    return node.site, freeze(node.input)

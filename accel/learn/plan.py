@@ -21,9 +21,9 @@ from ..run.settings import Counts
 from ..run.threads import learner
 from ..run.topology import Topology
 from ..values import Tree
-from .check import explains
-from .learner import extend, lesson
-from .memory import Memory
+from .check import judge
+from .learner import Lesson, extend, lesson
+from .memory import Memory, asked_for
 
 if TYPE_CHECKING:
     from ..run.run import Run
@@ -81,6 +81,9 @@ class Plan:
         self._revisited: set[str] = set()
         self._misses: Counter[str] = Counter()
         self._widest: Counter[tuple[str, str]] = Counter()
+        self._made: Counter[object] = Counter()
+        self._runs: Counter[object] = Counter()
+        """By what nodes ask for: the runs that made their calls, and all."""
         self._resting: dict[str, _Rest] = {}
         """Nodes that kept missing, by name."""
         self._hopeless: Counter[str] = Counter()
@@ -124,6 +127,13 @@ class Plan:
         with self._lock:
             return {name for name, count in self._misses.items() if count >= QUIET_AFTER}
 
+    def chance(self, node: Node) -> float:
+        """How likely a node is demanded, as long as nothing decides it: by all runs since it was learnt. After few runs
+        nothing is as good as sure."""
+        asked = asked_for(node)
+        with self._lock:
+            return (self._made[asked] + 1) / (self._runs[asked] + 2)
+
     def profiles(self) -> dict[str, Profile]:
         """By kind of engine, what the components that were used know about theirs; the first one of a kind."""
         found: dict[str, Profile] = {}
@@ -164,7 +174,9 @@ class Plan:
             self.reasons |= run.forecast.reasons
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
-        if self.learnt.nodes and explains(self.learnt, trace):
+        judged = judge(self.learnt, trace)
+        self._note_made(judged.made)
+        if self.learnt.nodes and judged.complete:
             self._memory.explained()
             if self._kept_missing():
                 self._adopt(self.learnt)
@@ -181,11 +193,30 @@ class Plan:
         changed = self._memory.changed(learnt)
         if changed:
             learnt = lesson(self._memory.traces)
+        self._note_learnt(learnt)
         self._adopt(learnt.graph)
         self._unexplained = 0
-        better = learnt.explained > self._explained or explains(self.learnt, trace)
+        better = learnt.explained > self._explained or judge(self.learnt, trace).complete
         self._in_vain = 0 if better else self._in_vain + 1
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
+
+    def _note_made(self, made: dict[str, bool]) -> None:
+        with self._lock:
+            for name, demanded in made.items():
+                asked = asked_for(self.learnt.by_name[name])
+                self._made[asked] += demanded
+                self._runs[asked] += 1
+
+    def _note_learnt(self, learnt: Lesson) -> None:
+        """Nodes that are new were made in the runs that they were learnt from, and in no others."""
+        with self._lock:
+            made, runs = self._made, self._runs
+            self._made, self._runs = Counter(), Counter()
+            for node in learnt.graph.nodes:
+                if node.predictable:
+                    asked = asked_for(node)
+                    self._made[asked] = made.get(asked, sum(node.name in shape for shape in learnt.shapes))
+                    self._runs[asked] = runs.get(asked, self.runs)
 
     def _note_facts(self, run: Run) -> None:
         from ..intercept import METHODS

@@ -99,7 +99,6 @@ def _encode_node(node: Node) -> dict[str, Any]:
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
         "reason": "" if keep else node.reason or "not verified when the plan was saved",
-        "chance": node.chance,
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
     }
@@ -118,7 +117,6 @@ def _decode_node(data: dict[str, Any]) -> Node:
         data["many"],
         "verified" if data["verified"] else "opaque",
         data["always"],
-        float(data["chance"]),
         tuple(map(_decode_when, data["when"])),
         data["reason"],
         First(first[0], first[1], tuple(first[2:])) if first else None,

@@ -99,8 +99,8 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> st
     if run.plan.is_composite(node.site):
         return "a composite: its inner calls are issued instead"
     sure = bool(node.when) and decided
-    if not certain and not sure and node.chance < LIKELY:
-        return f"less likely than not: its chance is {node.chance:.0%} by the runs so far"
+    if not certain and not sure and run.plan.chance(node) < LIKELY:
+        return f"less likely than not: its chance is {run.plan.chance(node):.0%} by the runs so far"
     return (
         run.host.control.refuses(node.within, certain and not sure)
         or _component_refuses(run, node, values)

@@ -116,9 +116,12 @@ MOSTLY_HOT = tuple(f"{thing}, {kind}" for thing, kind in zip("abcdefg", ["hot"] 
 def test_what_is_likely_is_called_before_it_is_decided_and_dropped_when_it_loses() -> None:
     world = World(answer=said)
     fast = trained(world, router(world, Chat(world)), MOSTLY_HOT, speculate="likely")
-    world.hooks["route"] = lambda: world.wait_early("Fire and")
+    world.gates["Route"] = gate = threading.Event()  # nothing is decided before
+    world.hooks["route"] = lambda: (world.wait_early("Fire and"), gate.set())[-1]
     assert fast.invoke({"q": "beaches, hot"})["c"] == "answer to <Fire and beaches, hot>"
+    assert accel.settle()
     world.forget()
+    gate.clear()
     before = fast.report().wasted
     assert fast.invoke({"q": "tundra, cold"}) == {
         "q": "tundra, cold", "a": "cold", "b": "answer to <Look at tundra, cold>",
