@@ -36,8 +36,9 @@ def accelerate(
     `obj`: a compiled LangGraph graph, an `@entrypoint`, a chain of LangChain's runnables, or a query engine, retriever,
     ingestion pipeline or vector store index of LlamaIndex; it is not changed. Of a vector store index also the class,
     whose instances are then built faster.
-    `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, "likely" also
-    what usually happens, "off" only records. `egress`: "known" sends a value early to a remote endpoint only if that
+    `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, or a value of
+    this run has decided (a router's answer, as two runs have shown); "likely" also what at least half of the runs did;
+    "off" only records. `egress`: "known" sends a value early to a remote endpoint only if that
     endpoint has it already, "inputs" lifts that.
     `plan`: a plan of an earlier object, or the path of a saved one. `plan_scope`: objects of one scope share what they
     learn (for tenants: one scope each).

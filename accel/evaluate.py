@@ -318,6 +318,8 @@ def predict(node: Node, env: Env) -> Prediction:
     for index in tuples:
         if cap is not None and len(inputs) >= cap:
             break
+        if index[0] < level.first:
+            continue
         if node.when:
             made = decide(node.when, index, env)
             if made is None:

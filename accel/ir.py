@@ -130,11 +130,14 @@ class Level:
     seen: int | None = None
     """The most elements any run had: no more are issued early."""
     distinct: bool = False
+    first: int = 0
+    """Of the outermost list, the first position that counts: those before are another node's (a loop's first round)."""
 
     def __str__(self) -> str:
         what = str(self.domain) if self.domain is not None else f"{self.repeat} times"
         return (
             what
+            + (f" from {self.first} on" if self.first else "")
             + (f" first {self.cap}" if self.cap is not None else "")
             + ("" if self.exact else " at most")
             + (f" up to {self.seen}" if self.seen is not None else "")

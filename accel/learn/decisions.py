@@ -106,15 +106,17 @@ def _short_values(source: Node, outcome: Outcome) -> Iterator[tuple[Ref, str]]:
         starred = _starred(path, outcome.binding)
         if starred is None or (outcome.before is not None and outcome.env.since(source.name, path) >= outcome.before):
             continue
+        found = extract("json", leaf) if source.op.streams and isinstance(leaf, str) else None
+        if isinstance(found, dict):
+            for steps, item in leaves(found):
+                said = VERDICTS[0].of(item)
+                if said is not None:
+                    yield Ref(source.name, (*starred, Extract("json"), *steps, VERDICTS[0])), said
+            continue
         for verdict in VERDICTS if source.op.streams else VERDICTS[:1]:
             said = verdict.of(leaf)
             if said is not None:
                 yield Ref(source.name, (*starred, verdict)), said
-        found = extract("json", leaf) if source.op.streams and isinstance(leaf, str) else None
-        for steps, item in leaves(found) if isinstance(found, dict) else ():
-            said = VERDICTS[0].of(item)
-            if said is not None:
-                yield Ref(source.name, (*starred, Extract("json"), *steps, VERDICTS[0])), said
 
 
 def _starred(path: tuple[str | int, ...], binding: Index) -> tuple[Step, ...] | None:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ..intercept import METHODS
-from ..ir import OPS, Confidence, First, Graph, Level, Node, leads, verify
+from ..ir import OPS, Confidence, First, Graph, Level, Node, Ref, leads, verify
 from ..record import CallRecord, Trace
 from ..values import Tree, freeze, lists_of
 from .decisions import decisions
@@ -154,6 +154,8 @@ class _Builder:
                     continue
                 best = self._best(site, view, call)
                 if best.node is not None and best.node.confidence != "seen":
+                    best = self._first_round(site, best.node) or best
+                    assert best.node is not None
                     self._accept(*self._decided(best.node, best.fits))
                     return True
                 tries += 1
@@ -174,7 +176,7 @@ class _Builder:
                     self._name(call), OPS[call.op], candidate.leaves, site, call.within, call.family, candidate.level,
                     many=candidate.level is not None,
                 )  # fmt: skip
-                fits = [v.fit(node, shape) for v in self.views]
+                node, fits = self._from_second(node, shape, [v.fit(node, shape) for v in self.views])
                 if any(fit.skips for fit in fits):
                     node, fits = self._decided(node, fits, shape)
                 if not any(call in fit.calls for fit in fits):
@@ -190,6 +192,43 @@ class _Builder:
             if best_score[0] == most[0]:
                 break  # it explains every trace; the rest of the site is another node
         return best
+
+    # --- loops of the framework: their first round is known earlier than the others
+
+    def _first_round(self, site: str, node: Node) -> _Best | None:
+        """Where all rounds of a loop are explained by what enters or leaves framework nodes, the first one alone, by
+        what is known before; None if nothing explains it."""
+        if not any(self._is_late(ref) for ref in node.refs()):
+            return None
+        calls = {view.number: view.first_round(site) for view in self.views if view.open.get(site)}
+        if not all(calls.values()) or all(len(c) == len(self.views[n].open[site]) for n, c in calls.items()):
+            return None
+        covers = [self._cover(self.views[number], call, SHORTEST[0]) for number, of in calls.items() for call in of]
+        group = mates(covers[0], covers[1:], [view.values for view in self.views])
+        for candidate in candidates(sorted(group, key=lambda covered: (covered.trace, covered.call.start))):
+            first = replace(node, input=candidate.leaves, level=candidate.level, many=candidate.level is not None)
+            if any(self._is_late(ref) for ref in first.refs()):
+                continue
+            fits = [view.fit(first, candidate.shape) for view in self.views]
+            if all(fits[number].calls and not fits[number].skips for number in calls):
+                judged = replace(self._judge(first, fits), input=candidate.input())
+                if judged.confidence == "verified" and judged.always:
+                    return _Best(judged, fits)
+        return None
+
+    def _is_late(self, ref: Ref) -> bool:
+        return ref.node != "input" and any(node.name == ref.node and node.op.engine == "none" for node in self.nodes)
+
+    def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
+        """The same from a loop's second round on, if that explains what all rounds don't."""
+        level = node.level
+        if level is None or level.domain is None or not self._is_late(level.domain):
+            return node, fits
+        if not any(fit.skips for fit in fits):
+            return node, fits
+        later = replace(node, level=replace(level, first=1))
+        tried = [view.fit(later, shape) for view in self.views]
+        return (node, fits) if any(fit.skips for fit in tried) else (later, tried)
 
     def _group(self, site: str, view: View, call: CallRecord, shortest: int) -> list[Covered]:
         first = self._cover(view, call, shortest)

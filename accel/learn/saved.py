@@ -140,12 +140,13 @@ def _encode_level(level: Level) -> dict[str, Any]:
         "exact": level.exact,
         "seen": level.seen,
         "distinct": level.distinct,
+        "first": level.first,
     }
 
 
 def _decode_level(data: dict[str, Any]) -> Level:
     domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
-    return Level(domain, data["repeat"], data["cap"], data["exact"], data["seen"], data["distinct"])
+    return Level(domain, data["repeat"], data["cap"], data["exact"], data["seen"], data["distinct"], data["first"])
 
 
 def _encode(tree: Tree) -> Any:
@@ -179,7 +180,8 @@ def _decode(data: Any) -> Tree:
 def _encode_part(part: Any) -> Any:
     if isinstance(part, Join):
         sep = [p if isinstance(p, str) else p.offset for p in part.sep]
-        return {"join": _encode_ref(part.ref), "sep": sep, "limit": part.limit, "bound": part.bound}
+        row = [_encode_part(inner) for inner in part.row]
+        return {"join": row, "sep": sep, "limit": part.limit, "bound": part.bound}
     if isinstance(part, Counter):
         return {"counter": part.offset}
     return part if isinstance(part, str) else {"ref": _encode_ref(part)}
@@ -190,7 +192,8 @@ def _decode_part(data: Any) -> Any:
         return data
     if "join" in data:
         sep = tuple(p if isinstance(p, str) else Counter(p) for p in data["sep"])
-        return Join(_decode_ref(data["join"]), sep, data["limit"], data["bound"])
+        first, *rest = map(_decode_part, data["join"])
+        return Join(first, sep, data["limit"], data["bound"], tuple(rest))
     return Counter(data["counter"]) if "counter" in data else _decode_ref(data["ref"])
 
 

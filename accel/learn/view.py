@@ -55,6 +55,12 @@ class View:
     def ran(self, framework_node: str) -> bool:
         return any(visit.node == framework_node for visit in self.trace.visits)
 
+    def first_round(self, site: str) -> list[CallRecord]:
+        """The open calls of a site that the first visit of their framework node made."""
+        calls = self.open.get(site, [])
+        visit = next((visit for visit in self.trace.visits if calls and visit.node == calls[0].within), None)
+        return [c for c in calls if visit is not None and visit.end is not None and visit.start < c.start < visit.end]
+
     # --- values
 
     def add_sources(self, many: Mapping[str, bool]) -> None:

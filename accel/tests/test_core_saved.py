@@ -24,6 +24,8 @@ from accel.ir import (
     Node,
     Ref,
     Template,
+    Verdict,
+    When,
     Whole,
 )  # fmt: skip
 from accel.learn.plan import Plan
@@ -47,6 +49,16 @@ SUM = Node(
 )  # fmt: skip
 VOTE = Node("vote", OPS["decode"], {"k": True}, level=Level(None, repeat=3), many=True, confidence="verified")
 
+ROWS = Node(
+    "rows", OPS["decode"],
+    Template((Join(LINES, ("\n",), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site", confidence="verified",
+    when=(When(Ref("list", ("content", Verdict(word=True))), frozenset({"yes", "sure"}), frozenset({"no"})),),
+)  # fmt: skip
+LATER = Node(
+    "later", OPS["decode"], Template((Ref("each", (STAR, "content")),)), "site", confidence="verified", many=True,
+    level=Level(Ref("each", (STAR, "content")), first=1),
+)  # fmt: skip
+
 
 def saved(tmp_path: Path, *nodes: Node) -> Path:
     plan = Plan()
@@ -57,9 +69,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER)
     again = tmp_path / "again.json"
     save(plan, str(again))
     assert again.read_text() == path.read_text()

@@ -13,6 +13,7 @@ from langchain_core.language_models.fake_chat_models import (
     GenericFakeChatModel,
     ParrotFakeChatModel,
 )
+from langchain_core.messages import AIMessage
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
@@ -21,6 +22,7 @@ from accel import accelerate
 from accel.components import facts_of
 from accel.errors import AccelError, ConfigurationError
 from accel.intercept import is_installed
+from accel.values import snapshot
 from adapters.tests.core_fakes import Chat, State, UnknownChat, World, chain, three, train
 
 TOPIC = "beaches of Portugal"
@@ -180,3 +182,9 @@ def test_the_first_request_gains_inside_a_loop() -> None:
     fast = accelerate(chain(("a", a), ("b", b)))
     assert fast.invoke({"q": TOPIC})["b"] == [f"Explain part {i} of the list" for i in range(6)]
     assert seen.is_set() and len(world.texts("Explain")) == 6
+
+
+def test_what_a_message_gives_as_its_text_is_a_text() -> None:
+    """LangChain has a class of its own for it, also for what `StrOutputParser` returns."""
+    tree = snapshot(AIMessage("volcanoes").text, exact=True)
+    assert tree == "volcanoes" and type(tree) is str

@@ -187,3 +187,27 @@ def test_a_program_that_goes_one_way_or_the_other_stays_known_both_ways() -> Non
     builder.add_edge("ask", END)
     fast = trained(world, builder.compile(), tuple(f"topic number {n}" for n in range(16)))
     assert fast.report().wasted <= 2
+
+
+def test_the_first_round_of_a_loop_is_called_before_the_loop_is_reached() -> None:
+    """Every round asks about the state's text, which is the input at first and an answer later."""
+    world = World()
+    model = Chat(world)
+
+    def think(state: State) -> State:
+        world.node("think")
+        return {"a": 0}
+
+    def ask(state: State) -> State:
+        world.node("ask")
+        return {"q": model.invoke(f"Beta asks: {state['q']}").content, "a": state["a"] + 1}
+
+    builder = StateGraph(State)
+    builder.add_sequence([think, ask])
+    builder.add_edge(START, "think")
+    builder.add_conditional_edges("ask", lambda state: "ask" if state["a"] < 2 else END, ["ask", END])
+    fast = trained(world, builder.compile(), ("volcanoes of Iceland", "glaciers of Norway"))
+    world.hooks["think"] = lambda: world.wait_early("Beta asks: seas of sand")
+    said = "answer to <Beta asks: seas of sand>"
+    assert fast.invoke({"q": "seas of sand"}) == {"q": f"answer to <Beta asks: {said}>", "a": 2}
+    assert world.texts("Beta") == ["Beta asks: seas of sand", f"Beta asks: {said}"]
