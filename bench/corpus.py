@@ -1,10 +1,10 @@
 """`python -m bench corpus`: many small programs, unmodified and accelerated, and what Accel sees through in each.
 
 The programs are modules of `accel/tests/programs`: `build(parts)` gives a compiled graph, `INPUTS` what it is asked,
-one after the other; `DOCUMENTS` (optional) go into the store first. Programs of coroutines (`ASYNC = True`) run on
-simulated engines in virtual time, others in real time on engines that are `FASTER` times as fast. All inputs differ.
-The first `WARM` requests are reported one by one. A second process repeats a request with the plans that the first one
-saved.
+one after the other; `DOCUMENTS` (optional) go into the store first; `SOURCE` says which public application it rebuilds.
+Programs of coroutines (`ASYNC = True`) run on simulated engines in virtual time, others in real time on engines that
+are `FASTER` times as fast. All inputs differ. The first `WARM` requests are reported one by one. A second process
+repeats a request with the plans that the first one saved.
 
 A call is *predictable* if its input is complete well before the program makes the call, on engines without bounds
 (`accel.schedule.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few between
@@ -201,7 +201,8 @@ class Program:
 def _why(plan: Plan, site: str) -> str:
     nodes = plan.graph.by_site.get(site, ())
     said = {plan.reasons.get(node.name) or node.reason or "issued, but not what was asked for" for node in nodes}
-    return f"{where(site)}: {', '.join(sorted(said)) or 'not seen before'}"
+    within = site.split("|", 1)[0] or "no node"
+    return f"`{within}` ({where(site)}): {', '.join(sorted(said)) or 'not seen before'}"
 
 
 def run(
@@ -261,7 +262,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping[str, ModuleType]) -> str:
-    rows, met = [], 0
+    """The programs, then those that are public applications (`SOURCE`), then what falls short and why."""
+    rows: list[list[str]] = []
+    applications: list[list[str]] = []
+    short: list[str] = []
+    met = 0
     for name, raw in record["programs"].items():
         requests = [Request(**one) for one in raw]
         again = [Request(**one) for one in saved["programs"].get(name, [])]
@@ -279,7 +284,10 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
             if (figures[what] > goal if what == "waste" else round(figures[what], 2) < goal)
         ]
         met += not misses
-        rows.append(
+        source = getattr(modules.get(name), "SOURCE", "")
+        if misses:
+            short.append(f"- `{name}`: {', '.join(misses)}. {_why_not(late)}")
+        (applications if source else rows).append(
             [
                 name,
                 (modules[name].__doc__ or "").splitlines()[0] if name in modules else "",
@@ -298,4 +306,17 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
         "program", "what it is", "request 1", "2", "3", "steady", "limit", "share of limit", "retired early",
         "waste", "saved plan, new process", "equal", "goals missed",
     ]  # fmt: skip
-    return f"{met} of {len(rows)} programs meet all goals; {record['machine']}.\n\n{table(head, rows)}"
+    told = [f"{met} of {len(record['programs'])} programs meet all goals; {record['machine']}.", table(head, rows)]
+    if applications:
+        sources = [f"- `{name}`: {m.SOURCE}" for name, m in modules.items() if hasattr(m, "SOURCE")]
+        told += ["## Public applications", table(head, applications), "\n".join(sources)]
+    if short:
+        told += ["## What falls short", "\n".join(short)]
+    return "\n\n".join(told)
+
+
+def _why_not(requests: Sequence[Request]) -> str:
+    """Where predictable calls of the steady requests were not early, and what the plan said of them."""
+    missed = Counter(why for request in requests for why in request.missed)
+    told = "; ".join(f"{count} calls of {why}" for why, count in missed.most_common(3))
+    return f"Not early: {told}." if told else "Every predictable call was early."

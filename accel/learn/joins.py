@@ -70,8 +70,12 @@ class _Search:
 
     def best(self) -> _Found | None:
         self._holes = list(takewhile(lambda hole: not hole.joined, _holes_from(self.parts, self.start)))
-        readings = [list(self._readings(column)) for column in range(self.columns)]
-        rows = min(max((reading.count for reading in found), default=0) for found in readings)
+        readings: list[list[_Reading]] = []
+        for column in range(self.columns):
+            readings.append(list(self._readings(column)))
+            if not readings[-1]:
+                return None
+        rows = min(max(reading.count for reading in found) for found in readings)
         sep, rows = self._even(rows)
         return self._join(sep, rows, readings) if rows > 1 else None
 
@@ -81,8 +85,8 @@ class _Search:
         if len(holes) < 2:
             return
         for skeleton, row in ((skeleton, row) for skeleton, rows in holes[0].sources.items() for row in rows):
-            if STAR in skeleton[1] or not row or row[-1] > 0:
-                continue  # not the first of a list
+            if STAR in skeleton[1] or not row or row[-1] > 0 or skeleton not in holes[1].sources:
+                continue  # not the first of a list, or nothing of the list follows
             for fixed in range(len(row)):
                 starred, elements = self._elements(skeleton, row[:fixed])
                 if elements and elements[0] == row:
