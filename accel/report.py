@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -101,7 +102,7 @@ class Report:
 def where(site: str) -> str:
     """The innermost user frame of a site: file:function:line."""
     frames = site.rsplit("|", 1)[-1]
-    return frames.split("<", 1)[0] or "no user frame"
+    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or "no user frame"  # names hold "<locals>"
 
 
 def explain(plan: Plan) -> str:

@@ -14,8 +14,9 @@ from ..intercept import METHODS
 from ..ir import OPS, Confidence, First, Graph, Level, Node, Ref, leads, verify
 from ..record import CallRecord, Trace
 from ..values import Tree, freeze, lists_of
+from .candidates import candidates
 from .decisions import decisions
-from .fold import Covered, candidates, cover, mates
+from .fold import Covered, cover, mates
 from .provenance import SHORTEST, Values
 from .shape import Shape
 from .view import Fit, View, repeated_nodes, sites_of

@@ -10,7 +10,7 @@ from accel.ir import OPS, STAR, Extract, First, Graph, Join, Level, Node, Ref, T
 from accel.learn.plan import Plan
 from accel.passes import only, without
 from accel.profile import Profile
-from accel.report import explain
+from accel.report import explain, where
 
 LINES = Ref("expand", ("content", Extract("lines"), STAR))
 INPUT = Node("input", OPS["input"])
@@ -177,3 +177,9 @@ def test_an_e_graph_of_less_knowledge_is_called_so() -> None:
     plan = planned(PROGRAM, Plan(), profiles=False)
     plan.bindings["add"] = (Measured(), None)  # type: ignore[assignment]
     assert "\n\ne-graph (of when less was known of the engines; the next one is as the passes say):\n" in explain(plan)
+
+
+def test_a_site_is_shown_by_its_innermost_user_frame_with_its_line() -> None:
+    frames = "app.py:build.<locals>.write.<locals>.<lambda>:12<app.py:build.<locals>.write2:30<main.py:main:7"
+    assert where(f"node|chat|Model|{frames}") == "app.py:build.<locals>.write.<locals>.<lambda>:12"
+    assert where("node|chat|Model|") == "no user frame"

@@ -1,0 +1,267 @@
+"""What may explain a group of calls: one reading for every hole, and the level that the readings run over."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..ir import STAR, Clip, Collect, Join, Leaf, Level, Part, Ref, Step, Template, Whole
+from ..values import Tree, rebuild
+from .fold import Covered, Slot, skeletons
+from .provenance import AnyPosition, Hole, Parts, Row, Skeleton
+from .shape import Shape, shape_of
+
+MAX_COMBINATIONS = 24
+MAX_GUIDES = 4
+MAX_GUESSES = 4
+
+
+@dataclass(slots=True)
+class _Option:
+    """One reading of a hole over the whole group."""
+
+    skeleton: Skeleton
+    clip: int | None
+    stars: tuple[int, ...]
+    """Which open positions vary inside a trace."""
+    rows: list[Row]
+    """For every call of the group."""
+    ambiguous: int
+    """How many calls had a choice of rows."""
+    join: Hole | None
+    """Where the hole is joined: one that tells how."""
+    limit: int | None
+    rank: tuple[int, int]
+    collect: bool = False
+    distinct: tuple[str, ...] | None = None
+
+    def starred(self) -> list[Row]:
+        """For every call of the group its star positions."""
+        return [tuple(row[position] for position in self.stars) for row in self.rows]
+
+    def ref(self) -> Ref:
+        node, path = self.skeleton
+        steps: list[Step] = []
+        open_at = -1
+        for step in path:
+            if isinstance(step, AnyPosition):
+                open_at += 1
+                steps.append(STAR if open_at in self.stars else self.rows[0][open_at])
+            else:
+                steps.append(step)
+        if self.clip is not None:
+            steps.append(Clip(self.clip))
+        return Ref(node, tuple(steps))
+
+    def leaf(self) -> Leaf:
+        """For a whole list."""
+        if not self.collect:
+            return Whole(self.ref())
+        return Collect(self.ref(), len(self.stars), self.distinct, self.limit)
+
+
+def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list[_Option]:
+    """All readings of one hole that fit every call of the group, earliest value first."""
+    holes = [covered.holes()[number] for covered in group]
+    joined = [hole for hole in holes if hole.joined]
+    if len({(hole.sep, hole.column, hole.columns) for hole in joined}) > 1:
+        return []
+    found: list[_Option] = []
+    for skeleton in set.intersection(*map(skeletons, holes)):
+        collected = all(skeleton in hole.collects for hole in holes)
+        if collected or (STAR in skeleton[1]) == bool(joined):
+            option = _option(group, holes, skeleton, joined[0] if joined else None, guide)
+            if option is not None:
+                found.append(option)
+    return sorted(found, key=lambda option: (option.rank, len(option.skeleton[1]), str(option.skeleton)))
+
+
+def _option(
+    group: list[Covered],
+    holes: list[Hole],
+    skeleton: Skeleton,
+    join: Hole | None,
+    guide: list[Row] | None,
+) -> _Option | None:
+    clips: set[int] = set()
+    choices: list[list[Row]] = []
+    for hole in holes:
+        rows = list(hole.sources.get(skeleton, ()))
+        if not rows:
+            for (node, path), clipped in hole.sources.items():
+                if node == skeleton[0] and path and isinstance(path[-1], Clip) and path[:-1] == skeleton[1]:
+                    rows += clipped
+                    clips.add(path[-1].n)
+        choices.append(rows)
+    collect = skeleton in holes[0].collects
+    modes = [mode for mode in holes[0].collects.get(skeleton, ()) if all(mode in h.collects[skeleton] for h in holes)]
+    limits = {hole.limits.get(skeleton) for hole in holes if hole.joined or collect} - {None}
+    if len(clips) > 1 or len(limits) > 1 or (collect and not modes):
+        return None
+    rows = _chosen_rows(group, choices, guide)
+    stars = []
+    for position in range(len(rows[0])):
+        by_trace: dict[int, set[int]] = {}
+        for covered, row in zip(group, rows, strict=True):
+            by_trace.setdefault(covered.trace, set()).add(row[position])
+        if any(len(places) > 1 for places in by_trace.values()):
+            stars.append(position)
+        elif len({row[position] for row in rows}) > 1:
+            return None
+    rank = min(hole.rank[s] for hole in holes for s in hole.rank if s[0] == skeleton[0])
+    ambiguous = sum(len(rows) > 1 for rows in choices)
+    clip = clips.pop() if clips else None
+    limit = next(iter(limits)) if limits else None
+    distinct = modes[0] if collect else None
+    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, join, limit, rank, collect, distinct)
+
+
+def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row] | None) -> list[Row]:
+    """One row per call: the one that goes with the guide, else one no other call of the trace has taken (equal values
+    may stand at several places)."""
+    used: set[tuple[int, Row]] = set()
+    chosen = []
+    for i, (covered, rows) in enumerate(zip(group, choices, strict=True)):
+        guided = [row for row in rows if guide is not None and row == guide[i][: len(row)]]
+        free = [row for row in rows if (covered.trace, row) not in used]
+        row = (guided or free or rows)[0]
+        used.add((covered.trace, row))
+        chosen.append(row)
+    return chosen
+
+
+@dataclass(slots=True)
+class Candidate:
+    """An input with templates and a level that may explain a group of calls."""
+
+    covered: Covered
+    shape: Shape
+    leaves: list[Leaf | str]
+    """What stands at the places of the shape."""
+    level: Level | None
+
+    def input(self) -> Tree:
+        """The whole tree."""
+        return rebuild(self.covered.tree, lambda _, leaf: self.leaves[leaf.number] if isinstance(leaf, Slot) else leaf)
+
+
+def candidates(group: list[Covered]) -> Iterator[Candidate]:
+    """What may explain the group, best guess first; of a call alone, which proves little, only the best guesses."""
+    yield from itertools.islice(_candidates(group), None if len(group) > 1 else MAX_GUESSES)
+
+
+def _candidates(group: list[Covered]) -> Iterator[Candidate]:
+    first = group[0].literals()
+    shape = shape_of(first.tree, Slot)
+    count = len(first.holes())
+    free = [_options(group, number, None) for number in range(count)]
+    if any(not options for options in free):
+        return
+    per_trace = [sum(1 for c in group if c.trace == trace) for trace in {c.trace for c in group}]
+    for guide in _guides(free):
+        options = free if guide is None else [_options(group, number, guide) for number in range(count)]
+        for chosen in _by_total_index(options):
+            domain = max(
+                chosen, key=lambda option: (len(option.stars), option.join is None and not option.collect), default=None
+            )
+            level: Level | None = None
+            if domain is not None and domain.stars:
+                if not all(_goes_with(domain, option) for option in chosen):
+                    continue
+                level = Level(_domain(domain))
+            elif max(per_trace) > 1:
+                level = Level(None, repeat=min(per_trace))
+            if _rows_agree(chosen):
+                yield Candidate(first, shape, _leaves(first, iter(chosen)), level)
+
+
+def _guides(options: list[list[_Option]]) -> list[list[Row] | None]:
+    """Rows of the least ambiguous readings that run over something: the other holes follow them."""
+    starred = [option for hole in options for option in hole if option.stars]
+    starred.sort(key=lambda option: (option.ambiguous, -len(option.stars), option.rank))
+    found: list[list[Row] | None] = []
+    for option in starred:
+        if option.rows not in found:
+            found.append(option.rows)
+    return found[:MAX_GUIDES] or [None]
+
+
+def _goes_with(domain: _Option, option: _Option) -> bool:
+    """Whether the option's star positions are the leading ones of the domain's, for every call."""
+    n = len(option.stars)
+    return all(row[:n] == own for row, own in zip(domain.starred(), option.starred(), strict=True))
+
+
+def _rows_agree(chosen: Sequence[_Option]) -> bool:
+    """Whether the columns of every join run over lists side by side."""
+    return all(
+        option.join is None or option.join.column == 0 or len(option.stars) == len(before.stars)
+        for before, option in itertools.pairwise(chosen)
+    )
+
+
+def _domain(option: _Option) -> Ref:
+    """The list the group runs over: the path up to its last star, what follows belongs to the element."""
+    ref = option.ref()
+    if option.join is None and not option.collect:
+        return ref
+    # A join inside an element: only the leading stars are the element's.
+    bound, steps = len(option.stars), []
+    for step in ref.path:
+        if step is STAR and bound == 0:
+            break
+        bound -= step is STAR
+        steps.append(step)
+    return Ref(ref.node, tuple(steps))
+
+
+def _by_total_index(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
+    """Combinations of one option per hole, those nearest to every first choice first; bounded."""
+    narrow = [option[:4] for option in options]
+    ranges = [range(len(option)) for option in narrow]
+    combinations = itertools.islice(itertools.product(*ranges), 4096)
+    for indices in sorted(combinations, key=sum)[:MAX_COMBINATIONS]:
+        yield tuple(narrow[i][index] for i, index in enumerate(indices))
+
+
+def _leaves(covered: Covered, chosen: Iterator[_Option]) -> list[Leaf | str]:
+    filled: list[Leaf | str] = []
+    for parts in covered.slots:
+        if isinstance(parts, Hole):
+            filled.append(next(chosen).leaf())
+            continue
+        merged: list[Part] = []
+        for part in _parts(parts, chosen):
+            if isinstance(part, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            elif part != "":
+                merged.append(part)
+        literal = merged[0] if len(merged) == 1 and isinstance(merged[0], str) else None
+        filled.append(literal if literal is not None else Template(tuple(merged)))
+    return filled
+
+
+def _parts(parts: Parts, chosen: Iterator[_Option]) -> Iterator[Part]:
+    """The parts of a text with their holes filled; what stands in the row of a join, as one join."""
+    row: list[str | Ref] = []
+    limits: list[int | None] = []
+    for part in parts:
+        if isinstance(part, str):
+            if row:
+                row.append(part)
+            else:
+                yield part
+            continue
+        option = next(chosen)
+        if option.join is None:
+            yield option.ref()
+            continue
+        row.append(option.ref())
+        limits.append(option.limit)
+        if option.join.column == option.join.columns - 1:
+            first, *rest = row
+            assert isinstance(first, Ref) and option.join.sep is not None
+            limit = None if None in limits else max(n for n in limits if n is not None)
+            yield Join(first, option.join.sep, limit, len(option.stars), tuple(rest))
+            row, limits = [], []
