@@ -34,6 +34,7 @@ from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED, by_size, exponent
 from bench.sections import scale
 
+DOCUMENT = Path(__file__).parent / "SCALE.md"
 RUNNING, LONG = (1_000, 3_000, 10_000), (1_000, 3_000, 10_000, 30_000, 100_000)
 LEARNING = (100, 300, 1_000, 3_000, 10_000)
 LEARNT_FROM = 20
@@ -227,7 +228,7 @@ def main(arguments: Sequence[str]) -> int:
         "--limit-s", type=float, default=300.0, help="sizes that are likely to take longer are left out"
     )
     parser.add_argument("--out", type=Path, default=Path("bench-out/scale"), help="folder for the raw records")
-    parser.add_argument("--write", action="store_true", help="also draw bench/pictures/scale.png")
+    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name} and its picture")
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 140)
     found = []
@@ -237,8 +238,12 @@ def main(arguments: Sequence[str]) -> int:
             with console.status(f"{program}, {arm}"):
                 found += measured(what, program, sizes, arm, options.limit_s)
     record = {"machine": machine_name(), "most_learnt": MAX_CALLS, "call_s": CALL_S, "figures": found}
-    console.print(scale(record), markup=False, highlight=False, soft_wrap=True)
+    shown = scale(record)
+    console.print(shown, markup=False, highlight=False, soft_wrap=True)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "scale.json").write_text(json.dumps(record), encoding="utf-8")
     by_size(found, (Path("bench") if options.write else options.out) / "pictures" / "scale.png")
+    if options.write:
+        picture = "![Work per call by size](pictures/scale.png)"
+        DOCUMENT.write_text(f"{shown.replace('## ', '# ', 1)}\n\n{picture}\n", encoding="utf-8")
     return 0

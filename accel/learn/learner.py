@@ -207,7 +207,8 @@ class _Builder:
         covers = [self._cover(self.views[number], call, SHORTEST[0]) for number, of in calls.items() for call in of]
         group = mates(covers[0], covers[1:], [view.values for view in self.views])
         for candidate in candidates(sorted(group, key=lambda covered: (covered.trace, covered.call.start))):
-            first = replace(node, input=candidate.leaves, level=candidate.level, many=candidate.level is not None)
+            level = candidate.level
+            first = replace(node, input=candidate.leaves, level=level, many=level is not None, when=())
             if any(self._is_late(ref) for ref in first.refs()):
                 continue
             fits = [view.fit(first, candidate.shape) for view in self.views]

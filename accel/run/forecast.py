@@ -254,10 +254,12 @@ class Forecast:
             return zip(range(state.count), prediction.inputs, prediction.bindings, strict=True)
         if level is not None and level.domain is not None and level.domain.node in changed:
             domain = self.value(level.domain.node)
-            state.count = len(domain) if level.cap is None else min(len(domain), level.cap)
+            coming = max(0, len(domain) - level.first)
+            state.count = coming if level.cap is None else min(coming, level.cap)
             state.complete = level.exact and (not isinstance(domain, Open) or state.count == level.cap)
-        at = sorted(position for position in places if position < state.count)
-        return ((position, evaluate(node.input, (position,), position, self), (position,)) for position in at)
+        first = level.first if level is not None else 0
+        at = ((position, (position + first,)) for position in sorted(places) if position < state.count)
+        return ((position, evaluate(node.input, binding, position, self), binding) for position, binding in at)
 
     def _expect(self, state: Outlook, bound: Bound | None, position: int, tree: Tree, binding: Index) -> bool:
         """The element at this position is predicted to have this input; True if its output is another one now."""

@@ -25,6 +25,7 @@ class Reach:
     def __init__(self, graph: Graph, node: Node) -> None:
         self._refs = [(ref, graph.by_name[ref.node].dims) for ref in dict.fromkeys(node.refs())]
         self._own = frozenset(_own(node))
+        self._first = node.level.first if node.level is not None else 0
         self.joins = {ref for hole in _joins(node) if not hole.bound and hole.limit is None for ref in _alone(hole)}
         """What it takes all elements of, so that nothing is known before the last one is."""
 
@@ -39,7 +40,7 @@ class Reach:
                 return None
             first = ref.path[0]
             if ref in self._own:
-                found |= places
+                found |= {place - self._first for place in places if place >= self._first}
             elif not isinstance(first, int) or first < 0 or first in places:
                 return None
         return found
@@ -53,11 +54,11 @@ class Reach:
 
 def _own(node: Node) -> set[Ref]:
     """References of which an element sees its own position alone: those whose first star its level binds, where an
-    element's position is that star's."""
+    element's position is that star's, less the level's first."""
     level = node.level
     if level is None or level.domain is None or level.domain.stars != 1 or node.when:
         return set()
-    if level != Level(level.domain, cap=level.cap, exact=level.exact, seen=level.seen):
+    if level != Level(level.domain, cap=level.cap, exact=level.exact, seen=level.seen, first=level.first):
         return set()  # elements may drop out, and positions move
     found: set[Ref] = {level.domain}
     free: set[Ref] = set()
