@@ -142,7 +142,7 @@ def scale(raw: Raw) -> str:
         "size: *time* on the clock per call; *early*, those calls that Accel made before the program asked; *memory*, "
         "by how much the process's peak grew, per call. Accel learns from runs of up to "
         f"{raw['most_learnt']} calls; longer traces are given to the learner for this table alone. "
-        f"{raw['machine']}.\n\n```\npython -m bench scale --long\n```\n\n{table(head, rows)}"
+        f"{raw['machine']}.\n\n```\npython -m bench scale  # --long: up to 100,000 calls\n```\n\n{table(head, rows)}"
     )
 
 
