@@ -215,6 +215,11 @@ class Node:
         return max(1, domain.stars if domain is not None else 0)
 
     @property
+    def at_boundary(self) -> bool:
+        """What enters or leaves a framework node: known when the program gets there, and no sooner."""
+        return self.op.name in ("enter", "exit")
+
+    @property
     def predictable(self) -> bool:
         return self.confidence != "opaque"
 

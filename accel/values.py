@@ -244,6 +244,15 @@ def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...]
     return found
 
 
+def texts_of(tree: Tree) -> Iterator[str]:
+    """All texts of a tree, in order."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, dict | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from texts_of(value)
+
+
 def lists_of(tree: Tree) -> Iterator[list[Tree]]:
     """All lists of at least two texts in a tree, and nothing else in them."""
     if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):

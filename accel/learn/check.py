@@ -53,9 +53,7 @@ def _followed(graph: Graph, trace: Trace) -> tuple[View, list[tuple[Node, Fit]]]
         if not node.site:
             continue
         if node.predictable:
-            fit = view.fit(node)
-            fits.append((node, fit))
-            view.take(node, fit.calls, fit.places)
+            fits.append((node, view.follow(node)))
         else:
             view.take(node, list(view.open.get(node.site, ())) if not node.op.issuable else [])
     return view, fits

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from ..evaluate import UNKNOWN, Env, Index
 from ..extract import extract
-from ..ir import STAR, VERDICTS, Extract, Node, Ref, Step, When
-from ..values import leaves
+from ..ir import STAR, VERDICTS, Extract, Node, Ref, Step, Verdict, When
+from ..values import Tree, leaves
 
 DECIDE = ("none", "llm", "tool")
 """Engines whose outputs decide: what was given, said or done, not what a search happened to find."""
@@ -76,7 +76,7 @@ def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Tab
     """What tells the calls that were made from those that were not, by outputs of `earlier` nodes; empty if nothing
     does, or too much."""
     columns: dict[Ref, dict[int, str]] = {}
-    for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=_known_late):
+    for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=lambda node: node.at_boundary):
         for number, outcome in enumerate(outcomes):
             for ref, said in _short_values(source, outcome):
                 columns.setdefault(ref, {}).setdefault(number, said)
@@ -91,32 +91,32 @@ def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Tab
     return tuple(tables.values()) if len(tables) <= MAX_DECISIONS else ()
 
 
-def _known_late(source: Node) -> bool:
-    return source.op.engine == "none" and source.name != "input"
-
-
 def _short_values(source: Node, outcome: Outcome) -> Iterator[tuple[Ref, str]]:
     """Every value of a node that a decision may go by; what belongs to the outcome's element has stars."""
     value = outcome.env.value(source.name)
-    if value is UNKNOWN:
-        return
+    if value is UNKNOWN or (source.many and len(outcome.binding) < source.dims):
+        return  # of many outputs any position would be an accident
     for path, leaf in leaves(value)[:MAX_LEAVES]:
-        if source.many and len(outcome.binding) < source.dims:
-            return  # any position would be an accident
         starred = _starred(path, outcome.binding)
         if starred is None or (outcome.before is not None and outcome.env.since(source.name, path) >= outcome.before):
             continue
-        found = extract("json", leaf) if source.op.streams and isinstance(leaf, str) else None
-        if isinstance(found, dict):
-            for steps, item in leaves(found):
-                said = VERDICTS[0].of(item)
-                if said is not None:
-                    yield Ref(source.name, (*starred, Extract("json"), *steps, VERDICTS[0])), said
-            continue
-        for verdict in VERDICTS if source.op.streams else VERDICTS[:1]:
-            said = verdict.of(leaf)
-            if said is not None:
-                yield Ref(source.name, (*starred, verdict)), said
+        for steps, said in _readings(leaf, source.op.streams):
+            yield Ref(source.name, (*starred, *steps)), said
+
+
+def _readings(leaf: Tree, streams: bool) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """What a leaf says, and how to read that: its fields if it is JSON that a model wrote, else itself."""
+    whole, word = VERDICTS
+    found = extract("json", leaf) if streams and isinstance(leaf, str) else None
+    readings: list[tuple[tuple[Step, ...], Verdict, Tree]]
+    if isinstance(found, dict):
+        readings = [((Extract("json"), *steps), whole, item) for steps, item in leaves(found)]
+    else:
+        readings = [((), verdict, leaf) for verdict in ((whole, word) if streams else (whole,))]
+    for steps, verdict, item in readings:
+        said = verdict.of(item)
+        if said is not None:
+            yield (*steps, verdict), said
 
 
 def _starred(path: tuple[str | int, ...], binding: Index) -> tuple[Step, ...] | None:

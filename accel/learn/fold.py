@@ -94,7 +94,7 @@ def cover(
         if isinstance(tree, Vector):
             return slot(values.vector(tree, call.start))
         if isinstance(tree, str) and tree:
-            return slot(fold_joins(values, values.cover(tree, call.start, shortest), call.start))
+            return slot(fold_joins(values, values.cover(tree, call.start, shortest)))
         return tree
 
     tree = call.input

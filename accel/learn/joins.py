@@ -17,13 +17,13 @@ MAX_COLUMNS = 6
 Separator = tuple[str | Counter, ...]
 
 
-def fold_joins(values: Values, parts: Parts, before: int) -> Parts:
-    """`parts` with the longest joins as joined holes, one for each value of a row; what was known `before`."""
+def fold_joins(values: Values, parts: Parts) -> Parts:
+    """`parts` with the longest joins as joined holes, one for each value of a row."""
     done = 1
     while done < len(parts) - 1:
         best: _Found | None = None
         for columns in range(1, min(MAX_COLUMNS, (len(parts) - done) // 4) + 1):
-            found = _Search(values, parts, done, columns, before).best()
+            found = _Search(values, parts, done, columns).best()
             if found is not None and (best is None or found.covered > best.covered):
                 best = found
         if best is not None:
@@ -65,7 +65,6 @@ class _Search:
     parts: Parts
     start: int
     columns: int
-    before: int
     _holes: list[Hole] = field(default_factory=list)
 
     def best(self) -> _Found | None:

@@ -64,8 +64,7 @@ def extend(known: Graph, running: Trace, site: str) -> Graph:
     builder = _Builder([view], known)
     for node in known.nodes:
         if node.site and node.predictable:
-            fit = view.fit(node)
-            view.take(node, fit.calls, fit.places)
+            fit = view.follow(node)
             if node.confidence == "looped" and len(fit.calls) < 2:
                 builder.doubt(node)
         elif node.site and node.site != site:
@@ -205,8 +204,7 @@ class _Builder:
         if not all(calls.values()) or all(len(c) == len(self.views[n].open[site]) for n, c in calls.items()):
             return None
         covers = [self._cover(self.views[number], call, SHORTEST[0]) for number, of in calls.items() for call in of]
-        group = mates(covers[0], covers[1:], [view.values for view in self.views])
-        for candidate in candidates(sorted(group, key=lambda covered: (covered.trace, covered.call.start))):
+        for candidate in candidates(self._mates(covers[0], covers[1:])):
             level = candidate.level
             first = replace(node, input=candidate.leaves, level=level, many=level is not None, when=())
             if any(self._is_late(ref) for ref in first.refs()):
@@ -219,14 +217,13 @@ class _Builder:
         return None
 
     def _is_late(self, ref: Ref) -> bool:
-        return ref.node != "input" and any(node.name == ref.node and node.op.engine == "none" for node in self.nodes)
+        return any(node.name == ref.node and node.at_boundary for node in self.nodes)
 
     def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
         """The same from a loop's second round on, if that explains what all rounds don't."""
         level = node.level
-        if level is None or level.domain is None or not self._is_late(level.domain):
-            return node, fits
-        if not any(fit.skips for fit in fits):
+        loops = level is not None and level.domain is not None and self._is_late(level.domain)
+        if level is None or not loops or not any(fit.skips for fit in fits):
             return node, fits
         later = replace(node, level=replace(level, first=1))
         tried = [view.fit(later, shape) for view in self.views]
@@ -240,7 +237,11 @@ class _Builder:
             for other in v.open.get(site, ())[:64]
             if other is not call and other.family == call.family and other.identity == call.identity
         ]
-        group = mates(first, others, [v.values for v in self.views])
+        return self._mates(first, others)
+
+    def _mates(self, first: Covered, others: list[Covered]) -> list[Covered]:
+        """Those that can share a template with `first`, in program order."""
+        group = mates(first, others, [view.values for view in self.views])
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
 
     def _cover(self, view: View, call: CallRecord, shortest: int) -> Covered:

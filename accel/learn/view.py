@@ -123,6 +123,12 @@ class View:
         places = [binding for _, binding in known[: len(plain)]]
         return Fit(plain, len(inputs), False, places, prediction.decided, skips)
 
+    def follow(self, node: Node) -> Fit:
+        """`fit`, and what it predicts is explained."""
+        fit = self.fit(node)
+        self.take(node, fit.calls, fit.places)
+        return fit
+
     def _like(self, node: Node, shape: Shape) -> list[tuple[CallRecord, Hashable]]:
         """The open calls that differ from the node in its leaves alone, and what they have there."""
         found = []
@@ -143,9 +149,7 @@ class View:
             node, shape = taken_apart(node)
         level = replace(node.level, cap=None) if node.level is not None else None
         expected = predict(replace(node, level=level), self.values)
-        made: dict[Hashable, list[CallRecord]] = {}
-        for call, key in reversed(self._like(node, shape)):
-            made.setdefault(key, []).append(call)
+        made = _last_first(self._like(node, shape))
         for tree, binding in zip(expected.inputs, expected.bindings, strict=True):
             if has_gap(tree):
                 continue
@@ -175,11 +179,17 @@ def sites_of(views: list[View]) -> list[str]:
     return list(order)
 
 
+def _last_first(calls: list[tuple[CallRecord, Hashable]]) -> dict[Hashable, list[CallRecord]]:
+    """Calls by what they ask; `pop` gives the earliest one that is left."""
+    found: dict[Hashable, list[CallRecord]] = {}
+    for call, key in reversed(calls):
+        found.setdefault(key, []).append(call)
+    return found
+
+
 def assign(inputs: list[Tree], calls: list[tuple[CallRecord, Hashable]]) -> list[CallRecord] | None:
     """A call for each of the first predicted inputs; None unless the calls made are a beginning of the prediction."""
-    by_input: dict[Hashable, list[CallRecord]] = {}
-    for call, key in reversed(calls):
-        by_input.setdefault(key, []).append(call)
+    by_input = _last_first(calls)
     assigned: list[CallRecord] = []
     missing = False
     for key in inputs:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..evaluate import UNKNOWN, Index, has_gap, nested
 from ..extract import Open, Partial
 from ..ir import Node
-from ..values import Tree
+from ..values import Tree, texts_of
 
 if TYPE_CHECKING:
     from .call import Call
@@ -226,19 +226,10 @@ class Outlook:
 
 def known_prefix(tree: Tree) -> int:
     """Characters known of an input whose last text is still growing; 0 if anything else is missing."""
-    gaps = [leaf for leaf in _texts(tree) if isinstance(leaf, Partial)]
-    texts = [leaf for leaf in _texts(tree) if isinstance(leaf, str)]
-    if len(gaps) != 1 or _has_unknown(tree):
+    texts = list(texts_of(tree))
+    if sum(isinstance(text, Partial) for text in texts) != 1 or _has_unknown(tree):
         return 0
-    return sum(len(text) for text in texts)
-
-
-def _texts(tree: Any) -> Iterator[str]:
-    if isinstance(tree, str):
-        yield tree
-    elif isinstance(tree, dict | list):
-        for value in tree.values() if isinstance(tree, dict) else tree:
-            yield from _texts(value)
+    return sum(map(len, texts))
 
 
 def _has_unknown(tree: Any) -> bool:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..extract import extract
 from ..ir import OPS
 from ..record import CallRecord, Trace
 from ..run.topology import START, Topology
-from ..values import Tree, Vector, leaves
+from ..values import Tree, Vector, leaves, texts_of
 
 WHOLE = 1.0
 SHORTEST = 4
@@ -272,12 +271,3 @@ def _share_of(piece: str, text: str) -> float:
 def vectors_of(tree: Tree) -> Iterator[Vector]:
     """All vectors of a tree."""
     yield from (leaf for _, leaf in leaves(tree) if isinstance(leaf, Vector))
-
-
-def texts_of(tree: Any) -> Iterator[str]:
-    """All texts of a tree, in order."""
-    if isinstance(tree, str):
-        yield tree
-    elif isinstance(tree, dict | list):
-        for value in tree.values() if isinstance(tree, dict) else tree:
-            yield from texts_of(value)

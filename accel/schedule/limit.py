@@ -27,8 +27,9 @@ from ..ir import OPS
 from ..profile import Profile
 from ..record import CallRecord, Trace
 from ..run.topology import Topology
+from ..values import texts_of
 from .costs import Costs
-from .edges import WHOLE, Event, events_of, texts_of
+from .edges import WHOLE, Event, events_of
 from .simulation import Placed, Rank, Simulation
 
 NO_MODEL = Profile("llm", prefill=((1, 0.0), (2, 0.0)), decode=((1, 0.0),))

@@ -76,7 +76,7 @@ def test_an_answer_that_nobody_gave_before_decides_nothing() -> None:
     assert world.texts("Ice", early=True) == [] and world.texts("Fire") == []
 
 
-def test_nothing_that_was_decided_is_called_past_a_declared_guard_or_a_pause() -> None:
+def test_nothing_that_was_decided_is_called_past_a_pause() -> None:
     world = World(answer=said)
     fast = trained(world, router(world, Chat(world)))
     for _ in fast.stream({"q": "beaches, hot"}, interrupt_before=["hot"]):
