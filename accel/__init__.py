@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .api import uninstall as uninstall
     from .components import register as register
     from .errors import AccelError as AccelError
-    from .pure import pure as pure
+    from .functions import pure as pure
     from .run.settings import Budget as Budget
 
 _HOMES = {
@@ -23,7 +23,7 @@ _HOMES = {
     "uninstall": "api",
     "register": "components",
     "AccelError": "errors",
-    "pure": "pure",
+    "pure": "functions",
     "Budget": "run.settings",
 }
 __all__ = sorted(_HOMES)

@@ -11,78 +11,20 @@ import threading
 import types
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from . import intercept
 from .errors import AccelError
-from .intercept import METHODS
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What Accel may do with a component. `None` means that nobody said."""
-
-    pure: bool | None = None
-    """Answers don't depend on earlier calls and a call changes nothing (a sample counts as an answer)."""
-    concurrency: int | None = None
-    """How many threads or tasks may be inside one instance."""
-    local: bool | None = None
-    """Input stays on this machine or network."""
-    readonly: bool | None = None
-    """A read: nobody changes what it reads during a run, so an early read may stand for the program's own."""
-    owned: bool | None = None
-    """All writes to it pass through Accel's own classes."""
-    elementwise: bool | None = None
-    """A batch gives what its elements give alone."""
-    streams_equal: bool | None = None
-    """Merged chunks equal the unstreamed message."""
-    reason: str = ""
-
-    def over(self, other: Facts) -> Facts:
-        """These facts, completed by `other`."""
-        gaps = {name: getattr(other, name) for name in self.__slots__ if getattr(self, name) is None}
-        reason = other.reason if self.pure is None and other.pure is not None else self.reason or other.reason
-        return replace(self, **gaps, reason=reason)
-
+from .intercept import METHODS, has_leaf
+from .listed import Facts as Facts
+from .listed import listed
 
 FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
 _UNKNOWN = Facts()
-
-_HTTP = Facts(pure=True, concurrency=64, reason="listed: stateless HTTP client")
-_IN_PROCESS = Facts(pure=True, concurrency=1, local=True, reason="listed: model in this process")
-_DICT = Facts(pure=True, concurrency=8, local=True, reason="listed: a dict in this process")
-LISTED: dict[str, Facts] = {
-    "ChatOpenAI": _HTTP,
-    "AzureChatOpenAI": _HTTP,
-    "OpenAIEmbeddings": _HTTP,
-    "AzureOpenAIEmbeddings": _HTTP,
-    "ChatAnthropic": _HTTP,
-    "ChatMistralAI": _HTTP,
-    "ChatGroq": _HTTP,
-    "ChatOllama": _HTTP,
-    "OllamaEmbeddings": _HTTP,
-    "HuggingFaceEmbeddings": _IN_PROCESS,
-    "FakeEmbeddings": Facts(pure=True, concurrency=1, local=True, reason="listed: random numbers"),
-    "DeterministicFakeEmbedding": Facts(pure=True, concurrency=8, local=True, reason="listed: function of the text"),
-    "InMemoryVectorStore": _DICT,
-    # LlamaIndex
-    "OpenAI": _HTTP,
-    "AzureOpenAI": _HTTP,
-    "OpenAIResponses": _HTTP,
-    "OpenAILike": _HTTP,
-    "OpenAIEmbedding": _HTTP,
-    "AzureOpenAIEmbedding": _HTTP,
-    "Anthropic": _HTTP,
-    "MistralAI": _HTTP,
-    "Groq": _HTTP,
-    "Ollama": _HTTP,
-    "OllamaEmbedding": _HTTP,
-    "HuggingFaceEmbedding": _IN_PROCESS,
-    "SimpleVectorStore": _DICT,
-}
-"""Listed classes by name, each with its reason. A listed class must come from a package of its framework."""
+TOOL = "tool"
+"""The family of leaves that do what a tool is for."""
 
 _by_class: dict[type, Facts] = {}
 _by_object: dict[int, tuple[Any, Facts]] = {}
@@ -132,30 +74,55 @@ def is_declared(component: Any) -> bool:
     return held is not None and held[0] is component
 
 
-def facts_of(component: Any) -> Facts:
-    """Everything known about a live component, most specific first."""
-    cls = type(component)
+def said_of(component: Any) -> Facts:
+    """What users and the table said of a live component, most specific first; what nobody said is None."""
     facts = _by_object.get(id(component), (None, _UNKNOWN))[1]
+    return facts.over(said_of_class(type(component)))
+
+
+def said_of_class(cls: type) -> Facts:
+    """The same of a class."""
+    facts = _UNKNOWN
     for base in cls.__mro__:
-        if base in _by_class:
-            facts = facts.over(_by_class[base])
+        facts = facts.over(_by_class.get(base, _UNKNOWN))
         own = base.__dict__.get("__accel__")
         if isinstance(own, dict):
             facts = facts.over(Facts(**own, reason="an Accel class"))
-        if base.__module__.startswith(("langchain", "llama_index.")) and base.__name__ in LISTED and base is cls:
-            facts = facts.over(LISTED[base.__name__])
+        if base is cls:
+            facts = facts.over(listed(cls) or _UNKNOWN)
+    return facts
+
+
+def facts_of(component: Any) -> Facts:
+    """Everything known about a live component, most specific first."""
+    facts = said_of(component)
     if facts.pure is None:
-        facts = facts.over(_scan(cls))
+        facts = facts.over(_read(component, facts))
     if facts.local is None:
         facts = replace(facts, local=has_private_endpoint(component))
     return facts.over(Facts(concurrency=1, readonly=False, owned=False, elementwise=False, streams_equal=False))
+
+
+def _read(component: Any, said: Facts) -> Facts:
+    """What its code shows. A tool may do anything, also where its code keeps no state: somebody must have said that it
+    only reads."""
+    is_tool = any(method.family == TOOL and has_leaf(component, method.name) for method in list(METHODS.values()))
+    if is_tool and not said.readonly:
+        return Facts(pure=False, reason=f"nobody declared what {type(component).__name__} does")
+    return _scan(type(component))
 
 
 # --- endpoints ------------------------------------------------------------------------------------------------------
 
 _ENDPOINT_FIELDS = (
     "base_url",
+    "api_base",
     "openai_api_base",
+    "anthropic_api_url",
+    "fireworks_api_base",
+    "groq_api_base",
+    "together_api_base",
+    "xai_api_base",
     "endpoint",
     "endpoint_url",
     "azure_endpoint",
@@ -167,18 +134,24 @@ _ENDPOINT_FIELDS = (
 
 def endpoint_of(component: Any) -> str | None:
     """The address a component talks to, where a field tells."""
+    return next(_addresses(component), None)
+
+
+def _addresses(component: Any) -> Iterator[str]:
     for name in _ENDPOINT_FIELDS:
         value = getattr(component, name, None)
         if value and not callable(value):
-            return str(value)  # also address objects
-    return None
+            yield str(value)  # also address objects
 
 
 def has_private_endpoint(component: Any) -> bool:
-    """Whether the component's address is loopback or private. Names that would need a look-up count as public."""
-    address = endpoint_of(component)
-    if address is None:
-        return False
+    """Whether the component's address is loopback or private; all of them, where several fields have one. Names that
+    would need a look-up count as public."""
+    addresses = list(_addresses(component))
+    return bool(addresses) and all(map(_is_private, addresses))
+
+
+def _is_private(address: str) -> bool:
     try:
         host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_private

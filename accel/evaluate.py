@@ -12,9 +12,14 @@ from .extract import Open, Partial, extract
 from .ir import (
     Clip,
     Collect,
+    Count,
     Counter,
+    Dump,
+    Edit,
     Escape,
     Extract,
+    Field,
+    Head,
     Items,
     Join,
     Leaf,
@@ -24,6 +29,7 @@ from .ir import (
     Step,
     Strip,
     Template,
+    Unique,
     Verdict,
     When,
     Whole,
@@ -44,6 +50,17 @@ UNKNOWN = _Unknown()
 """Not known yet, or never (a path that the value doesn't have)."""
 
 
+class _Dropped:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "dropped"
+
+
+DROPPED = _Dropped()
+"""In a list of outputs: the call isn't made for this element."""
+
+
 class Env(Protocol):
     """What is known: for every node its output; for a node with many outputs a list of them, `Open` while more may
     come, with `UNKNOWN` in the gaps."""
@@ -58,9 +75,17 @@ def step_into(value: Tree, step: Step) -> Tree:
     if isinstance(step, int):
         if not isinstance(value, list) or (step < 0 and isinstance(value, Open)):
             return UNKNOWN  # what is last in an open list may not stay last
-        return value[step] if -len(value) <= step < len(value) else UNKNOWN
+        return value[step] if -len(value) <= step < len(value) and value[step] is not DROPPED else UNKNOWN
+    if isinstance(step, Unique):
+        return value
     if isinstance(step, Items):
         return step.shown(value) if isinstance(value, dict) else UNKNOWN
+    if isinstance(step, Count):
+        counts = isinstance(value, list) and not isinstance(value, Open)
+        return step.shown([item for item in value if item is not DROPPED]) if counts else UNKNOWN
+    if isinstance(step, Dump):
+        shown = step.shown(value) if isinstance(value, list | dict) and not has_gap(value) else None
+        return shown if shown is not None else UNKNOWN
     done = not isinstance(value, Partial)
     if isinstance(step, Verdict):
         said = step.of(value, done)
@@ -74,7 +99,12 @@ def step_into(value: Tree, step: Step) -> Tree:
     if isinstance(step, Escape):
         if done:
             return step.shown(value)
-        return UNKNOWN if step.name == "repr" else Partial(step.shown(value))  # which quotes it takes shows at the end
+        # Which quotes it takes shows at the end.
+        return Partial(step.shown(value)) if step.name.startswith("json") else UNKNOWN
+    if isinstance(step, Edit):
+        return step.shown(value) if done else UNKNOWN  # the end of a text may change what stands before
+    if isinstance(step, Head):
+        return step.shown(value) if done or step.end in value else value
     if isinstance(step, Clip):
         return str(value[: step.n]) if done or len(value) >= step.n else value
     raise TypeError(f"a star must be bound before it is followed: {step}")
@@ -88,6 +118,12 @@ def follow(value: Tree, path: tuple[Step, ...], binding: Index = ()) -> Tree:
             return UNKNOWN
         value = step_into(value, next(bound) if isinstance(step, Star) else step)
     return value
+
+
+def replaces(state: Tree, field: Field, given: Tree) -> bool:
+    """Whether a state of the program has something else in this field than the run was given."""
+    held = follow(state, field)
+    return held is not UNKNOWN and held != given
 
 
 def enumerate_stars(value: Tree, path: tuple[Step, ...], binding: Index = ()) -> tuple[list[Index], bool]:
@@ -112,6 +148,8 @@ def enumerate_stars(value: Tree, path: tuple[Step, ...], binding: Index = ()) ->
             for i, item in enumerate(value):
                 if not complete:
                     return  # keep the order: nothing after a gap is enumerated
+                if item is DROPPED:
+                    continue
                 visit(item, at + 1, (*index, i))
             if isinstance(value, Open):
                 complete = False
@@ -119,7 +157,22 @@ def enumerate_stars(value: Tree, path: tuple[Step, ...], binding: Index = ()) ->
             complete = False
 
     visit(value, 0, ())
+    if path and isinstance(path[-1], Unique):
+        return _first_of_equals(value, path, found, complete)
     return found, complete
+
+
+def _first_of_equals(
+    value: Tree, path: tuple[Step, ...], found: list[Index], complete: bool
+) -> tuple[list[Index], bool]:
+    """The first of equal elements, up to one that isn't known yet: it may be equal to any."""
+    first: dict[Any, Index] = {}
+    for index in found:
+        item = follow(value, path, index)
+        if has_gap(item):
+            return list(first.values()), False
+        first.setdefault(freeze(item), index)
+    return list(first.values()), complete
 
 
 def as_text(value: Tree) -> str | None:
@@ -261,11 +314,13 @@ def evaluate(tree: Tree, binding: Index, position: int, env: Env) -> Tree:
     return tree
 
 
-def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complete: bool) -> Tree:
+def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complete: bool, sparse: bool = False) -> Tree:
     """The outputs of a node with many, as lists in lists: one level for each star its elements run over. What follows
-    the last known one is open. The innermost position counts the elements there are, the others are the bindings'."""
+    the last known one is open. The innermost position counts the elements there are, or is the binding's, too, where
+    they are `sparse`; the others are the bindings'."""
     if dims <= 1:
-        return list(values) if complete else Open(values)
+        placed = _placed([binding[0] for binding in bindings], values) if sparse else values
+        return list(placed) if complete else Open(placed)
     groups: list[tuple[list[Index], list[Tree]]] = []
     for binding, value in zip(bindings, values, strict=True):
         while len(groups) <= binding[0]:
@@ -273,8 +328,15 @@ def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complet
         groups[binding[0]][0].append(binding[1:])
         groups[binding[0]][1].append(value)
     last = len(groups) - 1
-    lists = [nested(inner, held, dims - 1, complete or i < last) for i, (inner, held) in enumerate(groups)]
+    lists = [nested(inner, held, dims - 1, complete or i < last, sparse) for i, (inner, held) in enumerate(groups)]
     return lists if complete else Open(lists)
+
+
+def _placed(places: Sequence[int], values: Sequence[Tree]) -> list[Tree]:
+    placed: list[Tree] = [DROPPED] * (max(places, default=-1) + 1)
+    for place, value in zip(places, values, strict=True):
+        placed[place] = value
+    return placed
 
 
 class Prediction:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from .errors import ConfigurationError
 from .learn.plan import Plan
 from .report import Report, explain
+from .run.settings import Settings
 from .run.threads import learner
 from .timeline import timeline
 
@@ -19,6 +20,8 @@ class HasPlan(Protocol):
 
     @property
     def plan(self) -> Plan: ...
+    @property
+    def settings(self) -> Settings: ...
 
 
 class Insight:
@@ -37,7 +40,7 @@ class Insight:
 
     def report(self) -> Report:
         """What was demanded, issued, retired and wasted so far, and what a declaration would gain."""
-        return Report(self._accel.plan)
+        return Report(self._accel.plan, self._accel.settings)
 
     def explain(self) -> str:
         """The learnt graph, what every pass made of it or why nothing, and the graph that runs follow."""

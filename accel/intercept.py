@@ -14,6 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from .ir import First, leads
+from .record import Visit
 from .values import Tree
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Inner:
 
     op: str
     family: str
-    """Of that component's methods; it takes the argument alone, by position (`accel.pure.read_call`)."""
+    """Of that component's methods; it takes the argument alone, by position (`accel.functions.read_call`)."""
     paths: tuple[tuple[str | int, ...], ...]
     """Where the argument may stand in the input of the leaf."""
     component: Callable[[Any], Any]
@@ -87,10 +88,17 @@ class Scope:
     """Where the current code runs: in which run, inside which call, early or as the program's own."""
 
     run: Run
-    within: str = ""
-    """The framework node that is running."""
+    visit: Visit | None = None
+    """The framework node that is running, this time."""
     call: Call | None = None
     early: bool = False
+    called: str = ""
+    """Where the program called what its framework does here, in a task or thread of its own."""
+
+    @property
+    def within(self) -> str:
+        """The name of the framework node; empty outside of any."""
+        return self.visit.node if self.visit is not None else ""
 
 
 scope: ContextVar[Scope | None] = ContextVar("accel_scope", default=None)

@@ -12,19 +12,29 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from .dumps import Dump
 from .errors import AccelError
 from .ops import OPS, Effect, EngineKind, Op
 from .templates import (
+    COUNT,
+    EDITS,
     ESCAPES,
+    HEADS,
     ITEMS,
+    QUOTED,
     STAR,
     STRIP,
+    UNIQUE,
     VERDICTS,
     Clip,
     Collect,
+    Count,
     Counter,
+    Edit,
     Escape,
     Extract,
+    Field,
+    Head,
     Items,
     Join,
     Leaf,
@@ -34,6 +44,7 @@ from .templates import (
     Step,
     Strip,
     Template,
+    Unique,
     Verdict,
     Whole,
     path_text,
@@ -41,23 +52,33 @@ from .templates import (
 from .values import Opaque, Tree
 
 __all__ = [
+    "COUNT",
+    "EDITS",
     "ESCAPES",
+    "HEADS",
     "ITEMS",
     "OPS",
+    "QUOTED",
     "STAR",
     "STRIP",
+    "UNIQUE",
     "VERDICTS",
     "Clip",
     "Collect",
     "Confidence",
+    "Count",
     "Counter",
+    "Dump",
     "Effect",
     "EngineKind",
+    "Edit",
     "Escape",
     "Extract",
+    "Field",
     "First",
     "Graph",
     "GraphError",
+    "Head",
     "Items",
     "Join",
     "Leaf",
@@ -70,6 +91,7 @@ __all__ = [
     "Step",
     "Strip",
     "Template",
+    "Unique",
     "Verdict",
     "When",
     "Whole",
@@ -132,6 +154,8 @@ class Level:
     distinct: bool = False
     first: int = 0
     """Of the outermost list, the first position that counts: those before are another node's (a loop's first round)."""
+    sparse: bool = False
+    """Elements of the domain may have none: outputs stand where those of the domain do."""
 
     def __str__(self) -> str:
         what = str(self.domain) if self.domain is not None else f"{self.repeat} times"
@@ -180,6 +204,11 @@ class Node:
     """Demanded in every trace in which its framework node ran, or in which `when` says so."""
     when: tuple[When, ...] = ()
     """What decides whether it is demanded, or which elements of its level are; all of these must agree."""
+    at_once: bool = False
+    """Its input is complete no sooner than the program makes the call: nothing is gained by making it early."""
+    unreplaced: tuple[Field, ...] = ()
+    """Fields of the run's input in its templates that the program's state had held unchanged whenever the calls were
+    made: whether they go by the input or by the state, nobody has seen."""
     reason: str = ""
     first: First | None = None
     """What its component does first, and could do on its own."""
@@ -215,6 +244,16 @@ class Node:
         return max(1, domain.stars if domain is not None else 0)
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether it may have no output for some elements of its level."""
+        return self.level is not None and self.level.sparse
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its outputs stand where its elements' bindings say, not one after the other."""
+        return self.dims > 1 or self.is_sparse
+
+    @property
     def at_boundary(self) -> bool:
         """What enters or leaves a framework node: known when the program gets there, and no sooner."""
         return self.op.name in ("enter", "exit")
@@ -222,6 +261,10 @@ class Node:
     @property
     def predictable(self) -> bool:
         return self.confidence != "opaque"
+
+    def given(self) -> set[Field]:
+        """The fields of the run's input that its templates refer to."""
+        return {field for ref in self.refs() if ref.node == "input" and (field := ref.field)}
 
     def leaves(self) -> Iterator[Leaf]:
         stack = [self.input]
@@ -265,6 +308,8 @@ class Node:
             notes.append(f"for {self.level}")
         if self.when:
             notes.append("when " + " and ".join(map(str, self.when)))
+        if self.at_once:
+            notes.append("at once")
         if self.in_order:
             notes.append("in order")
         if self.after:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import sysconfig
 from collections.abc import Hashable
@@ -13,6 +14,22 @@ from typing import Any
 
 from .clock import now_s
 from .values import Tree
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """One run of a framework node."""
+
+    node: str
+    start: int
+    entered: Tree
+    started_s: float
+    end: int | None = None
+    left: Tree = None
+    ended_s: float | None = None
+    failed: bool = False
+    position: int = 0
+    """How many times the node had run before."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +49,8 @@ class CallRecord:
     start: int
     started_s: float
     parent: CallRecord | None = None
+    visit: Visit | None = None
+    """The run of the framework node that it was made in; others may be under way beside it."""
     end: int | None = None
     ended_s: float | None = None
     output: Tree = None
@@ -52,22 +71,6 @@ class CallRecord:
 
 
 @dataclass(slots=True, eq=False)
-class Visit:
-    """One run of a framework node."""
-
-    node: str
-    start: int
-    entered: Tree
-    started_s: float
-    end: int | None = None
-    left: Tree = None
-    ended_s: float | None = None
-    failed: bool = False
-    position: int = 0
-    """How many times the node had run before."""
-
-
-@dataclass(slots=True, eq=False)
 class Trace:
     """What happened in one run, in program order."""
 
@@ -78,6 +81,8 @@ class Trace:
     ended_s: float | None = None
     completed: bool = False
     """Ran to its end: not raised, interrupted or abandoned."""
+    ambient: str = ""
+    """The fingerprint of the context it ran in."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
 
     def tick(self) -> int:
@@ -148,3 +153,9 @@ def call_site(frame: FrameType | None = None) -> str:
             break  # beyond the node, task or thread: who runs the program is not part of the site
         here = here.f_back
     return "<".join(found)
+
+
+def where(site: str) -> str:
+    """The innermost user frame of a site: file:function:line."""
+    frames = site.rsplit("|", 1)[-1]
+    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or "no user frame"  # names hold "<locals>"

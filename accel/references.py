@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import types
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from .components import is_declared
@@ -15,8 +16,33 @@ MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
 
 _LIBRARIES = ("builtins", "langgraph", "langchain_core", "llama_index", "pydantic", "threading", "logging")
+_RECORDS = ("accel.api", "accel.learn.", "accel.record", "accel.run.", "accel.values")
+"""Modules whose objects know what earlier runs have used."""
+
+CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 
 Kinds = Callable[[Any], bool]
+
+
+@dataclass(slots=True)
+class Found:
+    """A component that a program refers to."""
+
+    component: Any
+    named: bool = False
+    """By a variable, an attribute or an object of the framework's, which uses all of its parts."""
+    one_of_several: bool = False
+    """In a container with others of its class: a store for every tenant."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the program alone knows if this is the one to use. That some list holds it alone (the last one used)
+        doesn't tell."""
+        return self.one_of_several and not self.named
+
+    def reached(self, at: _Coming) -> None:
+        self.named |= not at.held
+        self.one_of_several |= at.one_of_several
 
 
 class References:
@@ -29,43 +55,72 @@ class References:
         is_opened: Kinds = lambda value: False,
     ) -> None:
         self._look = functools.partial(referenced, roots, is_component, is_opened)
-        self._found: dict[int, Any] | None = None
+        self._found: dict[int, Found] | None = None
 
     def __call__(self, component: Any) -> bool:
-        """Whether it refers to this one."""
-        return self._all().get(id(component)) is component
+        """Whether it refers to this one, and not to one of several that it chooses from."""
+        found = self._all().get(id(component))
+        return found is not None and found.component is component and not found.chosen
 
     def only(self, name: str, by_object: bool) -> Any:
         """The component of the class of this (qualified) name; None if there is none, or several that differ."""
-        found = [component for component in self._all().values() if type(component).__qualname__ == name]
+        found = [one.component for one in self._all().values() if type(one.component).__qualname__ == name]
         if len(found) > 1 and len({identity_of(component, by_object) for component in found}) > 1:
             return None
         return found[0] if found else None
 
-    def _all(self) -> dict[int, Any]:
+    def _all(self) -> dict[int, Found]:
         if self._found is None:
             self._found = self._look()
         return self._found
 
 
-def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> dict[int, Any]:
+def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> dict[int, Found]:
     """Live components by id, found through closures, globals, defaults and attributes. `is_opened`: objects of a
     framework that are looked into; objects of users' classes always are."""
-    found: dict[int, Any] = {}
+    found: dict[int, Found] = {}
     seen: dict[int, Any] = {}
     # Nearest first: what a program refers to is near, and a large object on the way must not use up the look.
-    coming: deque[tuple[Any, int]] = deque((root, 0) for root in roots)
+    coming: deque[_Coming] = deque(_Coming(root, 0) for root in roots)
     while coming and len(seen) < MAX_OBJECTS:
-        value, depth = coming.popleft()
-        if id(value) in seen or depth > MAX_DEPTH:
+        at = coming.popleft()
+        value = at.value
+        if id(value) in found:
+            found[id(value)].reached(at)
+        if id(value) in seen or at.depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
         component = is_component(value)
         if component or is_declared(value):
-            found[id(value)] = value
-        opened = component or is_opened(value)
-        coming.extend((inner, depth + 1) for inner in _inner(value, opened, is_component))
+            found[id(value)] = Found(value)
+            found[id(value)].reached(at)
+        framework = is_opened(value)
+        several = set() if at.frameworks else _several(value, is_component)
+        container = isinstance(value, CONTAINERS)
+        parts = framework or (at.frameworks and container)
+        for inner in _inner(value, component or framework, is_component):
+            coming.append(_Coming(inner, at.depth + 1, type(inner) in several, parts, container and not parts))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """What is still to be looked at."""
+
+    value: Any
+    depth: int
+    one_of_several: bool = False
+    frameworks: bool = False
+    """It is part of an object of a framework, which uses all of its parts."""
+    held: bool = False
+    """By a container of the program's."""
+
+
+def _several(value: Any, is_component: Kinds) -> set[type]:
+    """The classes of which a container holds more than one component."""
+    held = list(_inner(value, False, is_component)) if isinstance(value, CONTAINERS) else ()
+    counts = Counter(type(inner) for inner in {id(one): one for one in held}.values() if is_component(inner))
+    return {cls for cls, count in counts.items() if count > 1}
 
 
 def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
@@ -79,7 +134,7 @@ def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
         yield from _of_function(value, is_component)
     elif isinstance(value, dict):
         yield from list(value.values())
-    elif isinstance(value, list | tuple | set | frozenset):
+    elif isinstance(value, CONTAINERS):
         yield from list(value)
     elif opened or _is_plain(value):
         own = getattr(value, "__dict__", None)
@@ -131,4 +186,5 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _is_plain(value: Any) -> bool:
     """An object of a user's class. Library objects are looked into only where `is_opened` says so."""
-    return type(value).__module__.split(".")[0] not in _LIBRARIES
+    module = type(value).__module__
+    return module.split(".")[0] not in _LIBRARIES and not module.startswith(_RECORDS)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .ir import Graph
-from .learn.check import deciding
+from .declarations import Declaration, declarations
+from .ir import Graph, Node
+from .learn.check import ties
 from .passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
+from .record import where
+from .run.settings import Settings
 from .run.threads import learner
 from .schedule.limit import Limit, limit
 
@@ -21,15 +23,19 @@ LEARNING_S = 60.0
 """How long `explain` waits for what is being learnt."""
 MAX_LIMIT_CALLS = 400
 """The limit is not worked out for longer runs: that takes time with the square of the number of calls."""
+MAX_DECLARATIONS = 5
+"""In the text."""
 
 
 class Report:
     """Counts over all runs of an accelerated object so far; ``str(report)`` is for people."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, settings: Settings | None = None) -> None:
+        """`settings`: what the user asked of `accelerate`."""
         self.runs = plan.runs
         self.counts = plan.total
         self._plan = plan
+        self._settings = settings or Settings()
 
     @property
     def demanded(self) -> int:
@@ -60,7 +66,8 @@ class Report:
         trace, profiles = self._plan.last, self._plan.profiles()
         if trace is None or not trace.completed or "llm" not in profiles or len(trace.calls) > MAX_LIMIT_CALLS:
             return None
-        return limit(trace, profiles, topology=self._plan.topology, deciding=deciding(self._plan.learnt, trace))
+        known = ties(self._plan.learnt, trace)
+        return limit(trace, profiles, topology=self._plan.topology, deciding=known.deciding, using=known.using)
 
     @property
     def share_of_limit(self) -> float | None:
@@ -70,6 +77,11 @@ class Report:
             return None
         return self.limit.makespan_s / (trace.ended_s - trace.started_s)
 
+    @cached_property
+    def declarations(self) -> list[Declaration]:
+        """What would have made the last run faster if the user declared it, the most useful first."""
+        return declarations(self._plan, self._settings)
+
     def __str__(self) -> str:
         c = self.counts
         lines = [
@@ -77,36 +89,38 @@ class Report:
             f"{c.wasted} wasted ({c.wasted_tokens} tokens), {c.fed} only fed predictions, {c.missed} mispredicted, "
             f"{c.prefills} prompts prefilled in parts"
         ]
-        if c.fed:
-            lines.append(
-                f"  {c.fed} early searches could not stand for the program's own; if nobody else writes to the store "
-                "during a run: accel.register(store, readonly=True)"
-            )
         share = self.share_of_limit
         if self.limit is not None and share is not None:
             lines.append(
                 f"  last run: {share:.0%} of the limit ({self.limit.makespan_s:.2f} s on these engines; "
                 f"{self.limit.in_order_s:.2f} s one call after the other)"
             )
-        for node in self._plan.graph.nodes:
-            if not node.site:
-                continue
-            held = self._plan.reasons.get(node.name)
-            state = held or node.reason or "predicted"
-            if node.confidence == "verified" and not held:
-                state = "predicted" if node.always else "predicted, not in every run"
-            lines.append(f"  {node.name}: {state}  ({where(node.site)})")
+        lines += _sites(self._plan)
+        if self.declarations:
+            lines.append("  what declarations would gain, if they are true:")
+            lines += [f"    {declaration}" for declaration in self.declarations[:MAX_DECLARATIONS]]
         return "\n".join(lines)
 
 
-def where(site: str) -> str:
-    """The innermost user frame of a site: file:function:line."""
-    frames = site.rsplit("|", 1)[-1]
-    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or "no user frame"  # names hold "<locals>"
+def _sites(plan: Plan) -> Iterator[str]:
+    """A line for every call site: whether it is predicted, since when and how surely, or why not; the user's line."""
+    for node in plan.graph.nodes:
+        if node.site:
+            yield f"  {node.name}: {_state(plan, node)}  ({where(node.site)})"
+
+
+def _state(plan: Plan, node: Node) -> str:
+    held = plan.reasons.get(node.name)
+    if node.confidence != "verified":
+        return held or node.reason or f"{node.confidence} {plan.standing(node)}"
+    if node.at_once:
+        held = "it follows at once on what it needs"
+    known = f"predicted {plan.standing(node)}"
+    return f"{known}; not early: {held}" if held else known
 
 
 def explain(plan: Plan) -> str:
-    """The graph as learnt, what every pass made of it, and the graph that runs follow. Says nothing of any one run."""
+    """The graph as learnt, what every pass made of it, the graph that runs follow, what became of every call site."""
     learner.settle(LEARNING_S)
     learnt, profiles = plan.learnt, plan.profiles()
     done = list(steps(learnt, plan.passes, profiles))
@@ -118,7 +132,9 @@ def explain(plan: Plan) -> str:
     if off:
         parts.append(f"off: {', '.join(off)}")
     stale = "" if plan.graph == after else " (of when less was known of the engines; the next one is as the passes say)"
-    return "\n\n".join([*parts, f"e-graph{stale}:\n{plan.graph}"])
+    parts.append(f"e-graph{stale}:\n{plan.graph}")
+    sites = "\n".join(_sites(plan))
+    return "\n\n".join([*parts, *([f"call sites:\n{sites}"] if sites else [])])
 
 
 def _pass_text(step: Pass, before: Graph, after: Graph, profiles: Profiles) -> str:

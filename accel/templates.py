@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from .dumps import Dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,32 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """``.split(end)[0]``: a text up to the first `end`, its first sentence or line."""
+
+    end: str
+
+    def __str__(self) -> str:
+        return f"|up to {json.dumps(self.end)}"
+
+    def shown(self, text: str) -> str:
+        return text.split(self.end, 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Strip:
     """Text without surrounding white space."""
 
     def __str__(self) -> str:
         return "|strip"
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """At the end of a path: of the elements that its stars run over, the first ones of equal value."""
+
+    def __str__(self) -> str:
+        return "|unique"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,7 @@ class Items:
 @dataclass(frozen=True, slots=True)
 class Escape:
     """Text as it stands inside the quotes of `json.dumps` ("json"; "json text" with ``ensure_ascii=False``) or `repr`
-    ("repr"), which also prints lists and dicts."""
+    ("repr"; "quoted" with the quotes, which depend on the text); see `Dump` for lists and dicts."""
 
     name: str
 
@@ -69,7 +93,34 @@ class Escape:
         return f"|as {self.name}"
 
     def shown(self, text: str) -> str:
+        if self.name == "quoted":
+            return repr(text)
         return (repr(text) if self.name == "repr" else json.dumps(text, ensure_ascii=self.name == "json"))[1:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many elements a list has, as text."""
+
+    def shown(self, items: Sequence[Any]) -> str:
+        return str(len(items))
+
+    def __str__(self) -> str:
+        return "|count"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A text after what programs do to items: ``lower``, ``upper``, ``title``, ``capitalize``, or ``bare``, without
+    the punctuation around it."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"|{self.name}"
+
+    def shown(self, text: str) -> str:
+        return text.strip(_AROUND) if self.name == "bare" else str(getattr(text, self.name)())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +150,19 @@ LONGEST_VERDICT = 32
 _AROUND = " .,:;!?*_`'\"()[]"
 STAR = Star()
 STRIP = Strip()
+UNIQUE = Unique()
 ITEMS = Items()
+COUNT = Count()
+QUOTED = Escape("quoted")
+HEADS = tuple(map(Head, (". ", ".", "\n\n", "\n", ": ", ":", ", ", ",", "; ", " - ", "? ", "! ", " (")))
 ESCAPES = tuple(Escape(name) for name in ("json", "json text", "repr"))
+EDITS = tuple(Edit(name) for name in ("lower", "upper", "title", "capitalize", "bare"))
 VERDICTS = (Verdict(), Verdict(word=True))
-Step = str | int | Star | Extract | Clip | Strip | Items | Escape | Verdict
+Step = str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict
 """One step of a path: a field, a position, all positions, or a total function of the value."""
+
+
+Field = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +176,17 @@ class Ref:
     def stars(self) -> int:
         return sum(1 for step in self.path if step is STAR or isinstance(step, Star))
 
+    @property
+    def field(self) -> Field:
+        """The beginning of the path that leads through fields and positions alone."""
+        return tuple(step for step in itertools.takewhile(_is_plain, self.path) if isinstance(step, str | int))
+
     def __str__(self) -> str:
         return "{" + self.node + path_text(self.path) + "}"
+
+
+def _is_plain(step: Step) -> bool:
+    return isinstance(step, str | int)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import math
 import sys
 import types
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -75,14 +75,24 @@ _TAGS = {_PLAIN, _TUPLE}
 """Keys by which `thaw` tells what a dict stands for; a dict of the program that has one is wrapped in `_PLAIN`."""
 
 
-def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> None:
+_handed_on: set[str] = set()
+
+
+def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any], handed_on: Iterable[str] = ()) -> None:
     """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn.
 
-    The dict has the key `tag`, by which `thaw` knows what to `build` again.
+    The dict has the key `tag`, by which `thaw` knows what to `build` again. `handed_on`: fields that go on with the
+    object as they stand (what a message says of its making); nobody pastes parts of them into texts.
     """
     _views[cls] = view
     _builders[tag] = build
     _TAGS.add(tag)
+    _handed_on.update(handed_on)
+
+
+def is_handed_on(key: object) -> bool:
+    """Whether this is the name of a field that `add_view` was told of."""
+    return key in _handed_on
 
 
 _lookalikes: dict[type, Callable[[Any], Tree]] = {}
@@ -244,6 +254,21 @@ def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...]
     return found
 
 
+def containers(tree: Tree, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tree]]:
+    """All lists and dicts that hold anything, with their paths."""
+    if isinstance(tree, dict | list) and tree:
+        yield path, tree
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from containers(value, (*path, key))
+
+
+def holds_number(tree: Tree) -> bool:
+    """Whether a number is anywhere in it."""
+    if isinstance(tree, dict | list):
+        return any(map(holds_number, tree.values() if isinstance(tree, dict) else tree))
+    return isinstance(tree, int | float) and not isinstance(tree, bool)
+
+
 def texts_of(tree: Tree) -> Iterator[str]:
     """All texts of a tree, in order."""
     if isinstance(tree, str):
@@ -253,13 +278,15 @@ def texts_of(tree: Tree) -> Iterator[str]:
             yield from texts_of(value)
 
 
-def lists_of(tree: Tree) -> Iterator[list[Tree]]:
-    """All lists of at least two texts in a tree, and nothing else in them."""
+def wholes_of(tree: Tree) -> Iterator[Tree]:
+    """What may come from somewhere as it stands: lists of at least two texts and nothing else, dicts with numbers."""
     if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):
         yield tree
     elif isinstance(tree, dict | list):
+        if isinstance(tree, dict) and holds_number(tree):
+            yield tree
         for item in tree.values() if isinstance(tree, dict) else tree:
-            yield from lists_of(item)
+            yield from wholes_of(item)
 
 
 def rebuild(tree: Tree, leaf: Callable[[tuple[Any, ...], Tree], Tree], path: tuple[Any, ...] = ()) -> Tree:

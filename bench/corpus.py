@@ -2,11 +2,12 @@
 
 The programs are modules of `accel/tests/programs`: `build(parts)` gives a compiled graph, `INPUTS` what it is asked,
 one after the other; `DOCUMENTS` (optional) go into the store first; `SOURCE` says which public application it rebuilds.
-Programs of coroutines (`ASYNC = True`) run on simulated engines in virtual time, others in real time on engines that
-are `FASTER` times as fast. All inputs differ. The first `WARM` requests are reported one by one. A second process
-repeats a request with the plans that the first one saved.
+Programs of coroutines (`ASYNC = True`) run on simulated engines in virtual time, others in real time of which the
+waiting for engines is skipped (`accel_sim.skipping`): there what the program and Accel do themselves counts. All inputs
+differ. The first `WARM` requests are reported one by one, then the last `STEADY`: what a program shows rarely (the
+branches of a router) is known by then. A second process repeats a request with the plans that the first one saved.
 
-A call is *predictable* if its input is complete well before the program makes the call, on engines without bounds
+A call is *predictable* if its input is complete well before the program makes the call, in the best schedule we know
 (`accel.schedule.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few between
 any two nodes. Raw records go to a file; `--write` makes `bench/CORPUS.md` of them.
 """
@@ -18,12 +19,10 @@ import asyncio
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -36,16 +35,13 @@ from rich.console import Console
 import accel
 import accel_local
 from accel import clock
-from accel.learn.check import deciding
+from accel.learn.check import ties
 from accel.learn.plan import Plan
-from accel.profile import Profile, ProfileFile
-from accel.record import Trace
-from accel.report import where
+from accel.record import Trace, where
 from accel.schedule.edges import events_of
 from accel.schedule.limit import Limit, Runs, best_of, latencies
 from accel.values import freeze
-from accel_sim import profile_of
-from bench.engines import KINDS, Engines, simulated
+from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED, CallsSeen, plain
 from bench.sections import table
@@ -53,9 +49,9 @@ from bench.sections import table
 FOLDER = Path(accel.__file__).parent / "tests" / "programs"
 DOCUMENT = Path(__file__).parent / "CORPUS.md"
 WARM = 3
+REQUESTS = 11
 STEADY = 4
-FASTER = 8.0
-SOONER_S = {"virtual": 0.001, "real": 0.01}
+SOONER_S = {"virtual": 0.001, "skipped": 0.01}
 GOALS = {"retired": 0.9, "share": 0.9, "ratio": 0.98, "waste": 0.02}
 
 
@@ -98,25 +94,8 @@ def _loaded(name: str, path: Path) -> ModuleType:
     return module
 
 
-def faster(profile: Profile) -> Profile:
-    """The same engine, `FASTER` times as fast."""
-    scaled: dict[str, Any] = {
-        name: tuple((*point[:-1], point[-1] / FASTER) for point in value)
-        for name, value in asdict(profile).items()
-        if isinstance(value, tuple) and value and isinstance(value[0], tuple | list)
-    }
-    return replace(profile, **scaled)
-
-
-@contextmanager
-def engines_for(module: ModuleType) -> Iterator[Engines]:
-    if getattr(module, "ASYNC", False):
-        yield simulated("7b", "virtual")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "profile.json"
-        ProfileFile({kind: faster(profile_of("7b", kind)) for kind in KINDS}).save(file)
-        yield simulated(str(file), "real")
+def engines_for(module: ModuleType) -> Engines:
+    return simulated("7b", "virtual" if getattr(module, "ASYNC", False) else "skipped")
 
 
 class Program:
@@ -124,6 +103,8 @@ class Program:
 
     def __init__(self, name: str, module: ModuleType, engines: Engines) -> None:
         self.name, self.module, self.engines = name, module, engines
+        self._fewest: Mapping[str, int] | None = None
+        """By call site, how many calls every run has made."""
 
     async def graph(self, arm: str) -> Any:
         parts = self.engines.parts(f"{self.name} {arm}")
@@ -171,8 +152,12 @@ class Program:
 
     def judge(self, request: Request, recorded: Trace, fast: Any) -> None:
         """What could have been early, what was, and the limit."""
+        counts = Counter(call.site for call in recorded.calls)
+        before = self._fewest if self._fewest is not None else counts
+        self._fewest = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
+        known = ties(fast.plan.learnt, recorded, self._fewest)
         runs = Runs(
-            events_of(recorded, fast.plan.topology, deciding(fast.plan.learnt, recorded)),
+            events_of(recorded, fast.plan.topology, known.deciding, known.using),
             self.engines.profiles,
             {},
             latencies([recorded]),
@@ -180,22 +165,23 @@ class Program:
         found: Limit = best_of(runs)
         request.limit_s = found.makespan_s
         least_s = SOONER_S[self.engines.clock]
-        could = Counter((call.site, freeze(call.input)) for call, sooner_s in runs.early_s() if sooner_s > least_s)
+        sooner = [placed.call for placed in found.schedule if placed.sooner_s > least_s]
+        could = Counter((call.site, freeze(call.input)) for call in sooner)
         did = Counter((call.site, freeze(call.input)) for call in fast.plan.last.calls if call.retired)
         request.predictable = could.total()
         request.retired = (could & did).total()
         request.missed = [_why(fast.plan, site) for site, _ in (could - did).elements()]
 
-    async def measured(self, plan: Path) -> list[Request]:
-        """All requests of both arms; the plan that was learnt is saved."""
+    async def measured(self, plan: Path, count: int = REQUESTS) -> list[Request]:
+        """So many requests of both arms; the plan that was learnt is saved."""
         fast = accel.accelerate(await self.graph(ACCELERATED))
-        found = await self.requests(fast, range(WARM + STEADY))
+        found = await self.requests(fast, range(count))
         fast.save_plan(plan)
         return found
 
     async def from_plan(self, plan: Path) -> list[Request]:
         """One request with a plan that another process has learnt."""
-        return await self.requests(accel.accelerate(await self.graph(ACCELERATED), plan=str(plan)), [WARM + STEADY])
+        return await self.requests(accel.accelerate(await self.graph(ACCELERATED), plan=str(plan)), [REQUESTS])
 
 
 def _why(plan: Plan, site: str) -> str:
@@ -210,13 +196,13 @@ def run(
 ) -> dict[str, list[dict[str, Any]]]:
     found = {}
     for name, module in modules.items():
-        with engines_for(module) as engines:
-            program = Program(name, module, engines)
-            plan = plans / f"{name}.json"
-            measure = program.from_plan if saved else program.measured
-            began = time.perf_counter()
-            requests = engines.run(partial(measure, plan))
-            accel_local.shutdown()
+        engines = engines_for(module)
+        program = Program(name, module, engines)
+        plan = plans / f"{name}.json"
+        measure = program.from_plan if saved else program.measured
+        began = time.perf_counter()
+        requests = engines.run(partial(measure, plan))
+        accel_local.shutdown()
         found[name] = [asdict(request) for request in requests]
         last = requests[-1]
         verdict = "equal" if all(one.equal for one in requests) else "DIFFERENT"
@@ -224,7 +210,7 @@ def run(
             f"{name:28} {last.ratio:5.2f}x  limit {last.seconds[UNMODIFIED] / last.limit_s:5.2f}x  retired "
             f"{last.retired} of {last.predictable}  {verdict}  ({time.perf_counter() - began:.0f} s)", highlight=False,
         )  # fmt: skip
-        for why, count in Counter(why for request in requests[WARM:] for why in request.missed).most_common():
+        for why, count in Counter(why for request in requests[-STEADY:] for why in request.missed).most_common():
             console.print(f"    not early: {count} of {why}", highlight=False, markup=False)
     return found
 
@@ -270,7 +256,7 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
     for name, raw in record["programs"].items():
         requests = [Request(**one) for one in raw]
         again = [Request(**one) for one in saved["programs"].get(name, [])]
-        late = requests[WARM:]
+        late = requests[-STEADY:]
         retired, predictable = sum(r.retired for r in late), sum(r.predictable for r in late)
         figures = {
             "retired": retired / predictable if predictable else 1.0,

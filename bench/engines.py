@@ -5,7 +5,9 @@ Every arm has components and a store of its own; the engines behind them are the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,6 +15,7 @@ import accel_local
 from accel.profile import Profile
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
+from accel_sim.skipping import skipping
 from bench.apps import SMALL, Parts, Sizes
 
 T = TypeVar("T")
@@ -22,7 +25,8 @@ SIM_DIMENSION = 64
 
 @dataclass
 class Engines:
-    """`clock`: "virtual" or "real" seconds. `profiles`: what the limit is computed with."""
+    """`clock`: "virtual", "skipped" (`accel_sim.skipping`) or "real" seconds. `profiles`: what the limit is computed
+    with."""
 
     name: str
     clock: str
@@ -43,9 +47,8 @@ class Engines:
         if self.clock == "virtual":
             self._models.clear()
             return virtual.run(main)
-        import asyncio
-
-        return asyncio.run(main())
+        with skipping() if self.clock == "skipped" else nullcontext():
+            return asyncio.run(main())
 
     async def forget_prefixes(self) -> None:
         """So that no arm finds what another has computed."""

@@ -40,6 +40,7 @@ LEARNING = (100, 300, 1_000, 3_000, 10_000)
 LEARNT_FROM = 20
 """Items of the runs before the one that is measured."""
 LEARNT = "learning"
+LONG_RUNS = "## `--long`"
 CALL_S = 0.001
 """What a call takes: with calls of no length, threads of one interpreter would do little but wait for each other."""
 
@@ -242,8 +243,19 @@ def main(arguments: Sequence[str]) -> int:
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "scale.json").write_text(json.dumps(record), encoding="utf-8")
-    by_size(found, (Path("bench") if options.write else options.out) / "pictures" / "scale.png")
+    in_document = options.write and not options.long
+    by_size(found, (Path("bench") if in_document else options.out) / "pictures" / "scale.png")
     if options.write:
-        picture = "![Work per call by size](pictures/scale.png)"
-        DOCUMENT.write_text(f"{shown.replace('## ', '# ', 1)}\n\n{picture}\n", encoding="utf-8")
+        DOCUMENT.write_text(document(DOCUMENT.read_text(encoding="utf-8"), shown, options.long), encoding="utf-8")
     return 0
+
+
+def document(before: str, shown: str, long: bool) -> str:
+    """The document with this as its part on long runs, or as the one before that."""
+    usual, _, of_long_runs = before.partition(LONG_RUNS)
+    if long:
+        of_long_runs = f"\n\n{shown.rsplit('```', 1)[-1].strip()}\n"
+    else:
+        picture = "![Work per call by size](pictures/scale.png)"
+        usual = f"{shown.replace('## ', '# ', 1)}\n\n{picture}\n\n"
+    return f"{usual.rstrip()}\n\n{LONG_RUNS}{of_long_runs}"

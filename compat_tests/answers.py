@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 
 WORDS = (
     "amber basin cedar delta ember fjord grove heron island jetty kelp lagoon meadow nectar orchid prairie quartz "
     "river summit tundra valley willow zephyr harbor canyon"
 ).split()
+
+
+MARK = re.compile(r"(zq[a-z]\d+)[a-z]", re.IGNORECASE)
+"""In all data of generated programs: says whose it is. The group is the request, the letter after it a part of it."""
 
 
 class ModelError(Exception):
@@ -26,6 +31,9 @@ def follow(prompt: str, *salt: object) -> str:
     draw = random.Random(number)
     words = draw.sample(WORDS, 6)
     asked = prompt.lower()
+    marks = [found.group() for found in MARK.finditer(prompt)]
+    if marks and number % 2:  # as models do: the answer speaks of what was asked, and is data of the same request
+        words = [f"{words[0]} {marks[-1].lower()}x{number % 1000}", *words[1:]]
     if "fragile" in asked and number % 3 == 0:
         raise ModelError(f"the provider rejects {number % 1000}")
     count = 2 + (number % 16 == 0) + (number % 3 == 0)

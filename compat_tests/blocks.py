@@ -7,8 +7,10 @@ what a call gave the program; `effect(key, value)` is a side effect.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from compat_tests.surroundings import Setting
 
 Lines = list[str]
 
@@ -32,6 +34,9 @@ class Writer:
     is_async: bool
     solo: bool  # nothing of the same run is active beside this node
     sampling: bool
+    setting: Setting = Setting()
+    gated: bool = False  # a declared guard comes before
+    menu: Mapping[Callable[[Writer], Lines], int] = field(default_factory=lambda: BLOCKS)
     texts: list[str] = field(default_factory=lambda: ["question", "text"])
     lists: list[str] = field(default_factory=lambda: ["items"])
     count: int = 0
@@ -49,7 +54,11 @@ class Writer:
         return self.rng.choice(self.lists[-3:])
 
     def model(self, *, concurrent: bool = False) -> str:
-        names, weights = ["local", "remote", "follower", "tenant"], [10, 4, 2, 2]
+        names, weights = ["local", "remote", "abroad", "follower", "tenant"], [10, 4, 1, 2, 2]
+        if self.gated:
+            names, weights = [*names, "gated"], [*weights, 12]
+        if self.setting.tenancy != "one" and not concurrent:
+            names, weights = [*names, self.own()], [*weights, 5]
         if self.sampling and not concurrent:
             names, weights = [*names, "sampled"], [*weights, 6]
         if self.solo and not concurrent:
@@ -57,6 +66,15 @@ class Writer:
         name = self.rng.choices(names, weights)[0]
         self.uses.add(name)
         return name
+
+    def own(self, component: str = "own") -> str:
+        """An expression for a component of the tenant whose request it is."""
+        if self.setting.scoped:
+            return component
+        whose = self.rng.choice(["OWNER.get()", 'config["configurable"]["tenant"]'])
+        if component == "vault":
+            return f"vaults[{whose}]"
+        return self.rng.choice([f"models[{whose}]", f"models[{whose}]", f"model_of({whose})"])
 
     def prompt(self, *variables: str, want: str = "text", fragile: bool = False) -> str:
         """A Python expression for a prompt that pastes the variables, the way people write them."""
@@ -66,6 +84,10 @@ class Writer:
             lead = f"You are careful. Use only what you are given, and cite it. {lead}"
         first = variables[0]
         cut = rng.choice([first, first, first, f"{first}[:30]", f"{first}.strip()", f"{first}.upper()"])
+        if rng.random() < 0.1:
+            cut = rng.choice(
+                [f"{first}.split('. ')[0]", f"{first}.partition(chr(10))[0]", f"{first}.partition(' the ')[0]"]
+            )
         rest = "".join(f" and {{{name}}}" for name in variables[1:])
         forms = [
             f'f"{lead} {{{cut}}}{rest}."',
@@ -81,6 +103,9 @@ class Writer:
                 f'"{lead} " + {first} + ":\\n" + "\\n".join({several})',
                 f'f"{lead} {{{first}}}: " + "\\n".join(f"- {{x}}" for x in {several})',
                 f'f"{lead} {{{first}}} in {{len({several})}} parts"',
+                f'f"{lead} {{{several}}}"',
+                f'"{lead} " + json.dumps({several})',
+                f'f"{lead} {{json.dumps(dict(topic={first}, parts={several}), indent=2)}}"',
             ]
         return rng.choice(forms)
 
@@ -91,7 +116,7 @@ class Writer:
         return f"seen({key}, {model}.invoke({prompt}{options}))"
 
     def block(self) -> Lines:
-        return self.rng.choices(list(BLOCKS), list(BLOCKS.values()))[0](self)
+        return self.rng.choices(list(self.menu), list(self.menu.values()))[0](self)
 
     def nested(self) -> Lines:
         """A block inside another statement: what it defines isn't used after it."""
@@ -306,42 +331,6 @@ def caught(w: Writer) -> Lines:
     ]
 
 
-def raises(w: Writer) -> Lines:
-    """A guard before a remote call, a failure nobody catches, or one that a retry policy mends."""
-    if w.rng.random() < 0.5:
-        return [*ask(w), "stumble_once(key)"]
-    if not w.solo:
-        return caught(w)
-    if w.rng.random() < 0.3:
-        name = w.fresh("risky")
-        w.texts.append(name)
-        return [f"{name} = {w.ask(w.model(), w.prompt(w.text(), fragile=True))}.content"]
-    w.uses.add("remote")
-    name = w.fresh("guarded")
-    w.texts.append(name)
-    return [
-        'if "STOP" in question:',
-        '    raise ValueError(f"blocked {question}")',
-        f"{name} = {w.ask('remote', w.prompt('question'))}.content",
-    ]
-
-
-def sanitize(w: Writer) -> Lines:
-    w.uses.add("remote")
-    name = w.fresh("clean")
-    asked = w.ask("remote", w.prompt(name))
-    w.texts.append(f"said_{name}")
-    return [f"{name} = re.sub(r'\\S+@\\S+', '[redacted]', question)", f"said_{name} = {asked}.content"]
-
-
-def tenant(w: Writer) -> Lines:
-    name = w.fresh("private")
-    chosen = w.rng.choice(['"b"', 'config["configurable"]["user"]', '"a" if len(text) % 2 else "b"'])
-    asked = w.ask("tenant", w.prompt(w.text()))
-    w.texts.append(name)
-    return [f"TENANT.set({chosen})", f"{name} = {asked}.content"]
-
-
 def stream(w: Writer) -> Lines:
     name, model = w.fresh("streamed"), w.rng.choice(["local", "local", "remote", "follower"])
     pieces = f"{name}_pieces"
@@ -382,18 +371,6 @@ def reconfigure(w: Writer) -> Lines:
     return [f"{model}.style = {w.rng.choice([w.text() + '[:3]', repr('dry')])}", *ask(w)]
 
 
-def hidden_input(w: Writer) -> Lines:
-    """A prompt with something that is in no state: the config, or a counter."""
-    name = w.fresh("hidden")
-    if w.solo and w.rng.random() < 0.5:
-        w.uses.add("counter")
-        value = "next(counter)"
-    else:
-        value = 'config["configurable"]["user"]'
-    w.texts.append(name)
-    return [f"who = {value}", f"{name} = {w.ask(w.model(), 'f' + repr('Greet {who} on {' + w.text() + '}'))}.content"]
-
-
 def repeat(w: Writer) -> Lines:
     name = w.fresh("votes")
     asked = w.ask(w.model(), w.prompt(w.text()))
@@ -414,13 +391,9 @@ BLOCKS: dict[Callable[[Writer], Lines], int] = {
     write: 2,
     write_between: 1,
     caught: 2,
-    raises: 2,
-    sanitize: 2,
-    tenant: 1,
     stream: 2,
     effect: 2,
     mutate: 2,
     reconfigure: 1,
-    hidden_input: 1,
     repeat: 1,
 }

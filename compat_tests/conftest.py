@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from accel.learn import view
 from accel.run import threads
 from compat_tests.differential import session_counts
 from compat_tests.fakes import Parts, register_fakes
@@ -29,6 +30,12 @@ def early_threads_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
             before()
 
     monkeypatch.setattr(threads, "before_call", before_call)
+
+
+@pytest.fixture(autouse=True)
+def nothing_follows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Components here take no time: everything would, and nothing would be early."""
+    monkeypatch.setattr(view, "AT_ONCE_S", -1.0)
 
 
 @pytest.fixture

@@ -7,32 +7,34 @@ python -m compat_tests.differential 0:2000 --step 2  # many: one line of JSON wi
 from __future__ import annotations
 
 import argparse
-import asyncio
 import dataclasses
 import faulthandler
 import gc
-import itertools
 import json
 import logging
 import random
 import re
 import sys
+import tempfile
 import threading
 import time
-import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from accel_langgraph.testing.normal import plain
-from compat_tests.answers import ModelError, sampled
-from compat_tests.fakes import TENANT, Parts, register_fakes
-from compat_tests.probe import Probe, early_threads, is_early
-from compat_tests.programs import PRELUDE, Program, Request, generate
+from accel.api import _scopes
+from accel.learn import view
+from compat_tests.arms import Arm, Outcome, Runners
+from compat_tests.checks import Egress, calls_differ, foreign_in_plans, strangers
+from compat_tests.fakes import register_fakes
+from compat_tests.prelude import PRELUDE
+from compat_tests.probe import early_threads
+from compat_tests.programs import Program, Request, generate
+from compat_tests.watch import Watch
+
+UNBOUND = re.compile("NameError|UnboundLocalError")
+"""What a program raises of which a block is missing that another one needs."""
 
 session_counts: Counter[str] = Counter()
 """Of all programs that this test session ran; `conftest.py` prints them."""
@@ -47,143 +49,82 @@ class Accelerator(Protocol):
 
 
 @dataclass
-class Outcome:
-    """All that one run of a program did, as its user can see it."""
-
-    result: Any
-    raised: Any
-    lines_raised_at: list[int]
-    input_after: Any
-    stored: Any
-
-
-@dataclass(eq=False)
-class Arm:
-    """One copy of a program with components of its own."""
-
-    program: Program
-    probe: Probe
-    wrap: Callable[[Any], Any]
-    seen: dict[str, list[Any]] = field(default_factory=dict)
-    effects: dict[str, list[Any]] = field(default_factory=dict)
-    order: list[str] = field(default_factory=list)
-    sample_ids: list[str] = field(default_factory=list)
-    sampled: list[tuple[str, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.parts = Parts(self.probe)
-        self.stumbled: set[str] = set()
-        namespace = {
-            **self.parts.namespace(),
-            "seen": self.log_seen,
-            "effect": self.log_effect,
-            "stumble_once": self.stumble_once,
-            "counter": itertools.count(),
-        }
-        self.graph = self.wrap(self.program.build(namespace))
-
-    def log_seen(self, key: str, value: Any) -> Any:
-        self.seen.setdefault(key, []).append(plain(value))
-        self.order.append(key)
-        sample = getattr(value, "response_metadata", {}).get("sample")
-        if sample:
-            self.sample_ids.append(value.id)
-            self.sampled.append((sample[0], sample[1]))
-            if sampled(sample[0], sample[1]) != value.content:
-                self.probe.violations.append(f"not an answer to {sample[0]!r}: {value.content!r}")
-        return value
-
-    def log_effect(self, key: str, value: Any) -> None:
-        if is_early():
-            self.probe.violations.append(f"effect {value!r} of {key} in an early call")
-        self.effects.setdefault(key, []).append(plain(value))
-        self.order.append(key)
-
-    def stumble_once(self, key: str) -> None:
-        if key not in self.stumbled:
-            self.stumbled.add(key)
-            self.log_effect(key, "stumbled")
-            raise ModelError("try again")
-
-    def run(self, position: int, request: Request, runner: asyncio.Runner | None) -> Outcome:
-        given = {
-            "run": f"r{position}",
-            "question": request.question,
-            "items": list(request.items),
-            "text": request.items[0] if request.items else "nothing",
-        }
-        config = {"configurable": {"user": request.user}}
-        context = copy_context()
-        context.run(TENANT.set, request.tenant)
-        result, error = None, None
-        try:
-            if runner:
-                result = runner.run(self.arun(given, config, request.mode), context=context)
-            elif request.mode == "invoke":
-                result = context.run(self.graph.invoke, given, config)
-            else:
-                result = context.run(lambda: list(self.graph.stream(given, config, stream_mode=request.mode)))
-        except Exception as caught:  # noqa: BLE001 - whatever a program raises is compared
-            error = caught
-        if request.mode == "updates" and "concurrent" in self.program.uses and result:
-            result.sort(key=repr)  # Nodes side by side finish in any order.
-        frames = traceback.extract_tb(error.__traceback__) if error else []
-        lines = [frame.lineno or 0 for frame in frames if frame.filename.startswith("/programs/")]
-        return Outcome(plain(result), plain(error), lines, plain(given), self.parts.stored())
-
-    async def arun(self, given: dict[str, Any], config: dict[str, Any], mode: str) -> Any:
-        if mode == "invoke":
-            return await self.graph.ainvoke(given, config)
-        return [chunk async for chunk in self.graph.astream(given, config, stream_mode=mode)]
-
-
-@dataclass
 class Verdict:
     differences: list[str]
+    disclosures: list[str]
     demanded: int = 0
     issued: int = 0
     retired: int = 0
     wasted: int = 0
+    cut: int = 0
+    """Runs that were cut off."""
 
 
 def check(program: Program, accelerator: Accelerator) -> Verdict:
     """Runs the requests in both arms; the accelerated one first, so that the plain one can replay its samples."""
     rng = random.Random(program.seed)
-    options: dict[str, Any] = {"egress": "inputs"} if rng.random() < 0.2 else {}
+    options: dict[str, Any] = {"egress": "inputs"} if rng.random() < (0.7 if "gated" in program.uses else 0.2) else {}
     if rng.random() < 0.2:
         options["speculate"] = "likely"
     # In half of the programs every call takes a moment, so that early calls get somewhere before they are demanded.
-    fast_probe = Probe(program.seed, delay_share=1.0 if program.seed % 4 < 2 else 0.1)
-    slow_probe = Probe(program.seed + 1, delay_share=0.0)
-    fast = Arm(program, fast_probe, lambda graph: accelerator.accelerate(graph, **options))
-    slow = Arm(program, slow_probe, lambda graph: graph)
-    differences: list[str] = []
+    fast_probe = Watch(program.seed, delay_share=1.0 if program.seed % 4 < 2 else 0.1)
+    slow_probe = Watch(program.seed + 1, delay_share=0.0)
+
+    def wrap(graph: Any, tenant: str) -> Any:
+        scope = {"plan_scope": f"tenant {tenant} of program {program.seed}"} if tenant else {}
+        return accelerator.accelerate(graph, **options, **scope)
+
+    fast = Arm(program, fast_probe, wrap)
+    slow = Arm(program, slow_probe, lambda graph, tenant: graph)
     complaints: list[str] = []
+    all_held = ""
+    verdict = Verdict([], [])
     overlap = not program.keeps_state and len(program.requests) > 3 and rng.random() < 0.25
     numbered = list(enumerate(program.requests))
     groups = [numbered[i : i + 1] for i in range(len(numbered) - 2 * overlap)] + ([numbered[-2:]] if overlap else [])
-    endpoint = Endpoint(program, relaxed="egress" in options)
+    egress = Egress(program, relaxed="egress" in options)
 
     with complaining(complaints), Runners(program.is_async, complaints) as runners:
         for group in groups:
-            fast_probe.calls.clear()
-            slow_probe.calls.clear()
+            held = repr([fast.parts.stored(), fast.around.stored()])
             fast_outcomes = runners.run(fast, group)
             slow_probe.replay = replay_of(fast)
             slow_outcomes = [runners.run(slow, [one])[0] for one in group]
-            differences += compare(program, group, fast, slow, fast_outcomes, slow_outcomes)
-            differences += endpoint.differences(fast_probe, slow_probe)
+            cut_off = runs_cut_off(program, group, slow_outcomes)
+            verdict.differences += compare(cut_off, group, fast, slow, fast_outcomes, slow_outcomes)
+            if cut_off:  # the program itself may have got further than plain
+                slow_probe.reached += [one for one in fast_probe.reached if not one.call.early]
+            verdict.disclosures += egress.disclosures(fast_probe, slow_probe)
+            held += repr([fast.parts.stored(), fast.around.stored()])
+            verdict.disclosures += strangers(program, fast_probe, slow_probe, held)
+            all_held += held
+            verdict.cut += sum(bool(request.cut) for _, request in group)
+            fast.around.asked |= {(call.component, call.text) for _, call in slow_probe.reached}
+            fast.forget()
+            slow.forget()
             if rng.random() < 0.7 or group[0][0] == 0:
                 accelerator.settle()
-            if differences:
+            if verdict.differences or verdict.disclosures:
                 break
     if any(count > 1 for count in Counter(fast.sample_ids).values()):
-        differences.append(f"a sample was used twice: {fast.sample_ids}")
-    differences += fast_probe.violations + slow_probe.violations + complaints
-    report = fast.graph.report() if hasattr(fast.graph, "report") else Verdict([])
-    if report.retired > report.demanded:
-        differences.append(f"the report's counts contradict each other: {report}")
-    return Verdict(differences, report.demanded, report.issued, report.retired, report.wasted)
+        verdict.differences.append(f"a sample was used twice: {fast.sample_ids}")
+    verdict.differences += fast_probe.violations + slow_probe.violations + complaints
+    if all(hasattr(graph, "report") for graph in fast.graphs.values()):
+        accelerator.settle()
+        verdict.disclosures += foreign_in_plans(fast.graphs, saved_plan, all_held)
+        for report in (graph.report() for graph in fast.graphs.values()):
+            for name in ("demanded", "issued", "retired", "wasted"):
+                setattr(verdict, name, getattr(verdict, name) + getattr(report, name))
+    _scopes.clear()  # plans of tenants live as long as the process: these tenants won't come back
+    if verdict.retired > verdict.demanded:
+        verdict.differences.append(f"the report's counts contradict each other: {verdict}")
+    return verdict
+
+
+def saved_plan(graph: Any) -> str:
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        graph.save_plan(file.name)
+        return file.read()
 
 
 def replay_of(fast: Arm) -> dict[str, list[int]]:
@@ -195,18 +136,28 @@ def replay_of(fast: Arm) -> dict[str, list[int]]:
     return samples
 
 
+def runs_cut_off(program: Program, group: list[tuple[int, Request]], want: list[Outcome]) -> set[str]:
+    """Runs of which it is a matter of time how far they get: cancelled ones, and those where nodes run side by side and
+    one raises."""
+    timely = "concurrent" in program.uses
+    return {
+        f"r{position}"
+        for (position, request), outcome in zip(group, want, strict=True)
+        if (timely and (outcome.raised is not None or request.cut)) or request.cut.startswith("cancel")
+    }
+
+
 def compare(
-    program: Program, group: list[tuple[int, Request]], fast: Arm, slow: Arm, got: list[Outcome], want: list[Outcome]
+    cut_off: set[str], group: list[tuple[int, Request]], fast: Arm, slow: Arm, got: list[Outcome], want: list[Outcome]
 ) -> list[str]:
     found = []
     for (position, request), fast_outcome, slow_outcome in zip(group, got, want, strict=True):
         for name in (entry.name for entry in dataclasses.fields(Outcome)):
             a, b = getattr(fast_outcome, name), getattr(slow_outcome, name)
+            if "siblings" in fast.program.uses and a and b and name in ("raised", "lines_raised_at"):
+                continue  # where several nodes raise, the first one is a matter of time
             if a != b:
                 found.append(f"run {position} {request}: {name}\n  accelerated: {a}\n  plain:       {b}")
-    # Where nodes run side by side and one raises, how far its siblings got is a matter of time.
-    raised = {f"r{position}" for (position, _), outcome in zip(group, want, strict=True) if outcome.raised is not None}
-    cut_off = raised if "concurrent" in program.uses else set()
     for name in ("seen", "effects"):
         a, b = getattr(fast, name), getattr(slow, name)
         for key in sorted(a.keys() | b.keys()):
@@ -216,66 +167,14 @@ def compare(
                 left, right = (left or [])[:shorter], (right or [])[:shorter]
             if left != right:
                 found.append(f"{name} at {key}\n  accelerated: {a.get(key)}\n  plain:       {b.get(key)}")
-    if "concurrent" not in program.uses and len(group) == 1 and fast.order != slow.order:
+    timely = "concurrent" in fast.program.uses
+    if not timely and len(group) == 1 and not cut_off and fast.order != slow.order:
         found.append(f"order of calls and effects\n  accelerated: {fast.order}\n  plain:       {slow.order}")
-    for arm in (fast, slow):
-        arm.order.clear()
-        arm.seen.clear()
-        arm.effects.clear()
+    if not cut_off:
+        found += calls_differ(fast.probe, slow.probe, slow.turns, fast.around)
+    for unused in (*fast.probe.limits.values(), *slow.probe.limits.values()):
+        unused.clear()
     return found
-
-
-class Endpoint:
-    """What the remote endpoint was told. By default it learns nothing that plain doesn't tell it in this run.
-
-    Words are compared, not prompts: a wrong guess may be sent if all in it is known there, or is the program's own
-    text. What two earlier runs sent counts as the program's own.
-    """
-
-    def __init__(self, program: Program, *, relaxed: bool) -> None:
-        self.relaxed = relaxed
-        self.own_text = program.source.lower()
-        self.earlier: list[str] = []
-
-    def differences(self, fast: Probe, slow: Probe) -> list[str]:
-        sent = {call.text for call in slow.calls if call.component == "remote"}
-        answers = [call.answer or "" for probe in (fast, slow) for call in probe.calls if call.component == "remote"]
-        known = "\n".join([*sent, *answers]).lower()
-        before = self.earlier
-        # A call that started as the last run ended may arrive now.
-        haystack = "\n".join([self.own_text, known, *before[-1:]])
-        found = []
-        for call in list(fast.calls):
-            if call.component != "remote" or call.text in sent or self.relaxed:
-                continue
-            for word in re.findall(r"[\w@.]+\w", call.text.lower()):
-                if word not in haystack and sum(word in text for text in before) < 2:
-                    found.append(f"the endpoint learnt {word!r} from {call.text!r}; plain sends {sorted(sent)}")
-        self.earlier.append(known)
-        return found
-
-
-class Runners:
-    """Runs requests one by one, or side by side in two threads; asynchronous programs in an event loop per thread."""
-
-    def __init__(self, is_async: bool, complaints: list[str]) -> None:
-        self.loops = [asyncio.Runner() for _ in range(2)] if is_async else []
-        for runner in self.loops:
-            runner.get_loop().set_exception_handler(lambda _, context: complaints.append(f"event loop: {context}"))
-
-    def __enter__(self) -> Runners:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        for runner in self.loops:
-            runner.close()
-
-    def run(self, arm: Arm, group: list[tuple[int, Request]]) -> list[Outcome]:
-        loops: list[asyncio.Runner | None] = [*self.loops] or [None, None]
-        if len(group) == 1:
-            return [arm.run(*group[0], loops[0])]
-        with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(lambda one, loop: arm.run(*one, loop), group, loops))
 
 
 class complaining(logging.Handler):
@@ -311,7 +210,7 @@ def shrink(program: Program, accelerator: Accelerator, attempts: int = 3, within
             if time.monotonic() > until:
                 break
             verdicts = (check(candidate, accelerator) for _ in range(attempts))
-            if any(v.differences and "NameError" not in "".join(v.differences) for v in verdicts):
+            if any((v.differences or v.disclosures) and not UNBOUND.search("".join(v.differences)) for v in verdicts):
                 program, smaller = candidate, True
                 break
     return program
@@ -351,6 +250,7 @@ def main() -> int:
     parser.add_argument("--plain", action="store_true", help="compare plain with plain")
     parser.add_argument("--no-shrink", action="store_true")
     arguments = parser.parse_args()
+    view.AT_ONCE_S = -1.0  # components here take no time: everything would follow at once, and nothing would be early
     first, _, end = arguments.seeds.partition(":")
     warnings.simplefilter("error", RuntimeWarning)
     sys.setswitchinterval(0.0005)  # Threads change places often: more orders of events are seen.
@@ -360,23 +260,25 @@ def main() -> int:
         faulthandler.dump_traceback_later(60, exit=True)
         program = generate(seed)
         verdict = check(program, accelerator)
-        counts.update(programs=1, mismatches=bool(verdict.differences), **{program.is_async and "async" or "sync": 1})
-        counts.update({name: getattr(verdict, name) for name in ("demanded", "issued", "retired", "wasted")})
-        if verdict.differences or not end:
+        wrong = bool(verdict.differences or verdict.disclosures)
+        counts.update(programs=1, **{program.is_async and "async" or "sync": 1})
+        counts.update(mismatches=bool(verdict.differences), disclosures=bool(verdict.disclosures))
+        counts.update({name: getattr(verdict, name) for name in ("demanded", "issued", "retired", "wasted", "cut")})
+        if wrong or not end:
             faulthandler.dump_traceback_later(600, exit=True)
-            if verdict.differences and not arguments.no_shrink and counts["mismatches"] <= 3:
+            if wrong and not arguments.no_shrink and counts["mismatches"] + counts["disclosures"] <= 3:
                 small = shrink(program, accelerator)
-                again = next((v for v in (check(small, accelerator) for _ in range(9)) if v.differences), verdict)
-                program, verdict = small, again
-            differences = "\n".join(verdict.differences) or "no difference"
-            requests = "\n".join(map(str, program.requests))
+                again = (check(small, accelerator) for _ in range(9))
+                program, verdict = small, next((v for v in again if v.differences or v.disclosures), verdict)
+            found = "\n".join([*verdict.differences, *(f"disclosed: {text}" for text in verdict.disclosures)])
+            requests = "\n".join(map(str, [program.setting, *program.requests]))
             sys.stdout.write(
-                f"=== seed {seed}\n{program.source[len(PRELUDE) :]}\n{requests}\n{differences}\n"
+                f"=== seed {seed}\n{program.source[len(PRELUDE) :]}\n{requests}\n{found or 'no difference'}\n"
                 f"reproduce: python -m compat_tests.differential {seed}\n"
             )
     faulthandler.cancel_dump_traceback_later()
     sys.stdout.write(json.dumps(counts) + "\n")
-    return bool(counts["mismatches"])
+    return bool(counts["mismatches"] + counts["disclosures"])
 
 
 if __name__ == "__main__":

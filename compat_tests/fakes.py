@@ -33,6 +33,9 @@ from compat_tests.probe import Probe
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="a")
 REMOTE_URL = "https://api.example.com/v1"
+OWNER: ContextVar[str] = ContextVar("owner", default="nobody")
+"""Whose request is served: set just before a program is called, and by nobody else."""
+TENANTS = "ab"
 
 
 def as_text(messages: Sequence[BaseMessage]) -> str:
@@ -273,9 +276,12 @@ class FakeStore(VectorStore):
         time.sleep(self.probe.delay_s())
         if self.embedding:
             self.embedding.embed_query(query)
-        found = nearest(query, self.rows, k)
+        found = nearest(query, self.rows_for(query), k)
         self.probe.leave(call, None)
         return found
+
+    def rows_for(self, query: str) -> dict[str, str]:
+        return self.rows
 
     @classmethod
     def from_texts(
@@ -288,6 +294,13 @@ class FakeStore(VectorStore):
 
 class ReadonlyStore(FakeStore):
     """Declared readonly: nobody writes while programs run."""
+
+
+class Vault(ReadonlyStore):
+    """A tenant's records. No two requests find the same text: then two runs would show it as the program's own."""
+
+    def rows_for(self, query: str) -> dict[str, str]:
+        return {row: text.replace("?", str(digest(query, row) % 10_000)) for row, text in self.rows.items()}
 
 
 def nearest(query: str, rows: dict[str, str], k: int) -> list[Document]:
@@ -348,6 +361,19 @@ class Parts:
         self.library.rows = {f"d{i}": text for i, text in enumerate(documents)}
         self.retriever = KeywordRetriever(probe, rows=dict(self.library.rows))
         self.rewriter = RewritingRetriever(probe, rows=dict(self.library.rows), model=self.local)
+        self.abroad = RemoteChat(probe, name_in_log="abroad", base_url="https://models.example.org/v1")
+        self.gated = RemoteChat(probe, name_in_log="gated", base_url="https://gated.example.org/v1")
+        self.models = {tenant: self.model_of(tenant) for tenant in TENANTS}
+        self.vaults = {tenant: Vault(probe, f"vault-{tenant}") for tenant in TENANTS}
+        for tenant, vault in self.vaults.items():
+            vault.rows = {f"{tenant}{i}": f"case ? {WORDS[i]} zq{tenant}0v {WORDS[2 * i]}" for i in range(4)}
+
+    def model_of(self, tenant: str) -> RemoteChat:
+        """A tenant's model: one provider for all of them, but everyone has their own key."""
+        url = "https://tenants.example.com/v1"
+        model = RemoteChat(self.probe, name_in_log=f"own-{tenant}", base_url=url, api_key=f"sk-{tenant}")
+        model._exclusive = False  # several of one name
+        return model
 
     def namespace(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "probe"}

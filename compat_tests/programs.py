@@ -4,67 +4,23 @@ from __future__ import annotations
 
 import linecache
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from compat_tests.answers import WORDS
-from compat_tests.blocks import Lines, Writer, indent
-
-PRELUDE = """
-import asyncio
-import json
-import operator
-import re
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from typing import Annotated, Any, TypedDict
-
-from langchain_core.messages import HumanMessage, SystemMessage
-from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
-from langgraph.types import RetryPolicy, Send
-
-from compat_tests.answers import ModelError
-from compat_tests.fakes import TENANT
-
-parse_json = JsonOutputParser()
+from compat_tests.blocks import Lines, Writer, batch, indent, mutate, parallel
+from compat_tests.boundaries import ALL_BLOCKS, REFUSALS, TENANTS_BLOCKS
+from compat_tests.prelude import PRELUDE
+from compat_tests.surroundings import Setting
 
 
-class State(TypedDict, total=False):
-    run: str
-    index: str
-    question: str
-    text: str
-    items: list[str]
-    rounds: int
-    notes: Annotated[list[str], operator.add]
-
-
-def lines(answer):
-    return [line.strip() for line in answer.splitlines() if line.strip()]
-
-
-def numbered(answer):
-    return [re.sub(r"^\\d+[.)]\\s*", "", line) for line in lines(answer) if line[:1].isdigit()]
-
-
-def bullets(answer):
-    return [line[2:] for line in lines(answer) if line.startswith("- ")]
-
-
-def commas(answer):
-    return [part.strip() for part in answer.split(",")]
-
-
-def json_items(answer):
-    try:
-        return json.loads(answer)["items"]
-    except ValueError:
-        return []
-"""
+@lru_cache(maxsize=2)
+def compiled(source: str, filename: str) -> CodeType:
+    """Both arms, and all tenants, run the same code."""
+    return compile(source, filename, "exec", dont_inherit=True)
 
 
 @dataclass(frozen=True)
@@ -76,6 +32,10 @@ class Request:
     tenant: str
     user: str
     mode: str  # invoke | values | updates
+    cut: str = ""
+    """Where the run is cut off: "close 2", after two chunks of the stream; "cancel 3", after three answers."""
+    resumes: bool = True
+    """Whether it goes on after an interrupt."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +59,12 @@ class Program:
     wiring: tuple[str, ...]
     requests: tuple[Request, ...]
     uses: frozenset[str]
+    setting: Setting = Setting()
 
     @property
     def keeps_state(self) -> bool:
         """Whether one run of it can change another, so that runs must not overlap."""
-        return bool(self.uses & {"writes", "scripted", "fields", "counter", "sampled"})
+        return keeps_state(self.uses, self.setting)
 
     @property
     def source(self) -> str:
@@ -115,7 +76,7 @@ class Program:
         filename, source = f"/programs/program_{self.seed}.py", self.source
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         scope: dict[str, Any] = {"__name__": f"program_{self.seed}", **namespace}
-        exec(compile(source, filename, "exec", dont_inherit=True), scope)
+        exec(compiled(source, filename), scope)
         return scope["build"]()
 
     def smaller(self) -> list[Program]:
@@ -125,13 +86,23 @@ class Program:
             if len(self.requests) > 1:
                 found.append(replace(self, requests=tuple(r for r in self.requests if r is not request)))
             if request.mode != "invoke":
-                simple = replace(request, mode="invoke")
+                simple = replace(request, mode="invoke", cut="" if "close" in request.cut else request.cut)
                 found.append(replace(self, requests=(*self.requests[:i], simple, *self.requests[i + 1 :])))
+            if request.cut:
+                whole = replace(request, cut="")
+                found.append(replace(self, requests=(*self.requests[:i], whole, *self.requests[i + 1 :])))
+        for without in (replace(self.setting, cache="none"), replace(self.setting, limited="")):
+            if without != self.setting:
+                found.append(replace(self, setting=without))
         for i, node in enumerate(self.nodes):
             for j in range(len(node.blocks)):
                 less = replace(node, blocks=node.blocks[:j] + node.blocks[j + 1 :])
                 found.append(replace(self, nodes=(*self.nodes[:i], less, *self.nodes[i + 1 :])))
         return found
+
+
+def keeps_state(uses: Collection[str], setting: Setting) -> bool:
+    return bool(setting.cache != "none" or {*uses} & {"writes", "scripted", "fields", "counter", "sampled"})
 
 
 def generate(seed: int) -> Program:
@@ -142,31 +113,50 @@ class Generator:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.is_async = rng.random() < 0.4
-        self.sampling = rng.random() < 0.15
+        self.setting = Setting(
+            tenancy=rng.choices(["one", "context", "scopes", "fresh"], [12, 4, 3, 1])[0],
+            cache=rng.choices(["none", "model", "global", "nodes"], [20, 1, 1, 1])[0],
+            limited=rng.choices(
+                ["", "local counted", "local timed", "remote counted", "remote timed"], [20, 1, 1, 1, 1]
+            )[0],
+            pauses=rng.random() < 0.2,
+            numbered=rng.random() < 0.4,
+        )
+        if self.setting.cache == "nodes":  # nothing is found there that is not asked for again
+            self.setting = replace(self.setting, numbered=False)
+        # Who comes first to a cache is a matter of time.
+        self.side_by_side = self.setting.cache not in ("model", "global")
+        self.sampling = rng.random() < 0.15 and self.setting.cache == "none"
+        self.gated = False
+        self.awaits_all = self.is_async
         self.nodes: list[Node] = []
         self.wiring: Lines = ["graph = StateGraph(State)"]
         self.uses: set[str] = set()
 
     def program(self, seed: int) -> Program:
         exits: list[str] = []
-        budget = self.rng.choice([1, 1, 2, 2, 3, 3, 4, 5])
+        budget = self.rng.choice([1, 1, 1, 2, 2, 2, 2, 3, 3, 4])
         crowded = False
         while budget > 0:
             layers: list[tuple[Callable[[list[str]], list[str]], int]] = [(self.single, 1)] * 3 + [(self.looping, 1)]
-            if exits and not crowded and budget >= 3:
+            if budget >= 2 and self.rng.random() < (0.7 if self.setting.pauses and not exits else 0.4):
+                layers = [(self.guard, 1)] if not exits else [*layers, (self.guard, 1)]
+            if not self.side_by_side:
+                pass
+            elif exits and not crowded and budget >= 3:
                 layers += [(self.beside, 2), (self.choice, 2), (self.spread, 2)]
             elif exits and not crowded and budget == 2:
                 layers += [(self.spread, 2)]
             layer, cost = self.rng.choice(layers)
             crowded = layer in (self.beside, self.spread)
             if crowded:
-                self.uses.add("concurrent")
+                self.uses |= {"concurrent", "siblings"}
             exits = layer(exits)
             budget -= cost
         self.connect(exits, ["END"])
-        self.wiring.append("return graph.compile()")
+        self.wiring.append("return graph.compile(**compile_options)")
         nodes, wiring, uses = tuple(self.nodes), tuple(self.wiring), frozenset(self.uses)
-        return Program(seed, self.is_async, nodes, wiring, self.requests(), uses)
+        return Program(seed, self.is_async, nodes, wiring, self.requests(), uses, self.setting)
 
     def connect(self, sources: list[str], targets: list[str]) -> None:
         for source in sources or ["START"]:
@@ -176,15 +166,16 @@ class Generator:
     def node(self, *, solo: bool, tail: tuple[str, ...] = (), blocks: tuple[int, ...] = (1, 1, 2, 2, 3, 4)) -> str:
         name = f"node_{'abcdefghij'[len([n for n in self.nodes if 'node_' in n.head[0]])]}"
         is_async = self.is_async and self.rng.random() < 0.85
+        self.awaits_all &= is_async
         # Nodes side by side may ask for the same thing: which of them got which sample couldn't be replayed.
-        writer = Writer(self.rng, is_async, solo, self.sampling and solo)
+        writer = self.writer(is_async, solo, self.sampling and solo)
         made = [tuple(writer.block()) for _ in range(self.rng.choice(blocks))]
         self.uses |= writer.uses
         notes = f'"notes": [{writer.texts[-1]}, *{writer.lists[-1]}]'
         returned = f'"text": {writer.text()}, "items": {writer.list()}, {notes}' if solo else notes
         head = (
             f"{'async ' if is_async else ''}def {name}(state, config: RunnableConfig):",
-            f'key = state["run"] + "/{name}" + state.get("index", "")',
+            f'key = run_here() + "/{name}" + state.get("index", "")',
             'question, text, items = state["question"], state["text"], state["items"]',
         )
         if not solo or self.rng.random() < 0.7:
@@ -193,8 +184,36 @@ class Generator:
         retry = ", retry_policy=RetryPolicy(initial_interval=0.0, jitter=False, max_attempts=2, retry_on=ModelError)"
         stumbles = any("stumble_once" in line for block in made for line in block)
         wanted = retry if (stumbles and self.rng.random() < 0.8) or (stumbles and not solo) else ""
-        self.wiring.append(f"graph.add_node({name!r}, {name}{wanted})")
+        cached = self.setting.cache == "nodes" and self.rng.random() < 0.5
+        policy = ", cache_policy=CachePolicy(key_func=asked_of)" if cached else ""
+        self.wiring.append(f"graph.add_node({name!r}, {name}{wanted}{policy})")
         return name
+
+    def writer(self, is_async: bool, solo: bool, sampling: bool) -> Writer:
+        menu = ALL_BLOCKS if self.setting.tenancy == "one" else TENANTS_BLOCKS
+        left_out = [parallel, batch] if not self.side_by_side else []
+        if self.setting.cache == "nodes":
+            left_out = [mutate]  # LangGraph writes to its cache while the next node runs
+        menu = {block: weight for block, weight in menu.items() if block not in left_out}
+        return Writer(self.rng, is_async, solo, sampling, self.setting, self.gated, menu)
+
+    def guard(self, exits: list[str]) -> list[str]:
+        """A node that does nothing but stop some requests; declared to be a guard, or not."""
+        name = f"guard_{len(self.wiring)}"
+        how = self.rng.choice(["raises", "interrupts"] if self.setting.pauses else ["raises", "goes elsewhere"])
+        declared = ", metadata={'guard': True}" if self.rng.random() < 0.7 else ""
+        stop = ['if "STOP" in state["question"]:', f"    {REFUSALS[how]}"] if how in REFUSALS else []
+        self.function(name, ['question = state["question"]', *stop], f"return {{'notes': [{name!r}]}}")
+        self.wiring.append(f"graph.add_node({name!r}, {name}{declared})")
+        self.connect(exits, [name])
+        if how in REFUSALS:
+            self.gated |= bool(declared)
+            return [name]
+        after, route = f"after_{name}", f"route_{name}"
+        self.function(route, [], f'return END if "STOP" in state["question"] else {after!r}', may_await=False)
+        self.wiring.append(f"graph.add_node({after!r}, lambda state: {{'notes': [{after!r}]}})")
+        self.wiring.append(f"graph.add_conditional_edges({name!r}, {route}, [{after!r}, END])")
+        return [after]
 
     def single(self, exits: list[str]) -> list[str]:
         name = self.node(solo=True)
@@ -207,7 +226,8 @@ class Generator:
         again = f"again_{name}"
         self.nodes[-1] = replace(
             self.nodes[-1],
-            tail=tuple(line.replace("{", '{"rounds": state.get("rounds", 0) + 1, ', 1) for line in self.nodes[-1].tail),
+            blocks=tuple(tuple(map(with_round, block)) for block in self.nodes[-1].blocks),
+            tail=tuple(map(with_round, self.nodes[-1].tail)),
         )
         after = f"after_{name}"
         self.function(again, [], f'return {name!r} if state["rounds"] % 2 else {after!r}')
@@ -224,12 +244,13 @@ class Generator:
     def choice(self, exits: list[str]) -> list[str]:
         names = [self.node(solo=True, blocks=(1, 2)) for _ in range(2)]
         route = f"route_{names[0]}"
-        writer = Writer(self.rng, self.is_async, True, False, texts=["text"])
+        writer = self.writer(self.is_async, True, False)
+        writer.texts = ["text"]
         if self.rng.random() < 0.4:
             verdict = writer.ask("local", writer.prompt("text", want="yes or no")) + ".content"
         else:
             verdict = "text"
-        body = ['key, text, items = state["run"] + "/route", state["text"], state["items"]', f"verdict = {verdict}"]
+        body = ['key, text, items = run_here() + "/route", state["text"], state["items"]', f"verdict = {verdict}"]
         self.function(route, body, f'return {names[0]!r} if "e" in verdict else {names[1]!r}')
         for source in exits:
             self.wiring.append(f"graph.add_conditional_edges({source!r}, {route}, {names!r})")
@@ -242,7 +263,7 @@ class Generator:
         self.function(
             spread,
             [
-                f'sends = [Send({name!r}, {{"run": state["run"], "index": str(index), "question": state["question"],',
+                f'sends = [Send({name!r}, {{"index": str(index), "question": state["question"],',
                 f'    "text": item, "items": [item]}}) for index, item in enumerate(state["items"]{limit})]',
             ],
             f"return sends or [{after!r}]",
@@ -261,20 +282,47 @@ class Generator:
     def requests(self) -> tuple[Request, ...]:
         rng = self.rng
         made: list[Request] = []
-        for position in range(rng.choice([4, 4, 4, 5, 6])):
-            if made and rng.random() < 0.2:
-                made.append(rng.choice(made))
+        again = 0.5 if self.setting.cache == "nodes" else 0.25
+        for position in range(
+            rng.choice([6, 7, 8] if self.setting.tenancy == "one" else [5, 6]) + ("gated" in self.uses)
+        ):
+            if made and rng.random() < again:
+                before = rng.choice(made)
+                made.append(replace(before, cut=self.cut(before.mode)))
                 continue
+            tenant = rng.choice("aab" if self.setting.tenancy == "one" else "ab")
+            mark = f"zq{tenant}{position + 1}"
             first, second = rng.sample(WORDS, 2)
-            question = f"{rng.choice(['what is', 'how does', 'why'])} {first}{rng.randrange(1000)} {second}"
+            question = f"{rng.choice(['what is', 'how does', 'why'])} {first}{rng.randrange(1000)} {mark}q {second}"
             if position >= 2 and rng.random() < 0.3:
                 question += f" mail bob{rng.randrange(1000)}@corp.example"
-            if position >= 2 and rng.random() < 0.2:
+            if position >= 2 and rng.random() < (0.4 if self.gated else 0.2):
                 question += f" STOP secret{rng.randrange(1000)}"
-            items = [f"{rng.choice(WORDS)} {rng.randrange(100)}" for _ in range(rng.choice([0, 1, 2, 2, 3]))]
+            items = [
+                f"{rng.choice(WORDS)} {rng.choice([str(rng.randrange(100)), mark + letter])}"
+                for letter in "abc"[: rng.choice([0, 1, 2, 2, 3])]
+            ]
             mode = rng.choice(["invoke", "invoke", "values", "updates"])
-            made.append(Request(question, tuple(items), rng.choice("aab"), rng.choice(["ann", "ben"]), mode))
+            user, resumes = rng.choice(["ann", "ben"]), rng.random() < 0.7
+            made.append(Request(question, tuple(items), tenant, user, mode, self.cut(mode) if made else "", resumes))
         return tuple(made)
+
+    def cut(self, mode: str) -> str:
+        """Where a run may be cut off so that it is not a matter of time what it has changed by then."""
+        if self.rng.random() < (0.6 if self.awaits_all else 0.8):
+            return ""
+        keeps = keeps_state(self.uses, self.setting) or bool(self.setting.limited)
+        ways = []
+        orderly = "concurrent" not in self.uses or (mode == "values" and not keeps)
+        if mode != "invoke" and self.setting.cache != "nodes" and orderly:
+            ways.append(f"close {self.rng.choice([1, 1, 2, 3])}")
+        if self.awaits_all and not keeps:
+            ways += [f"cancel {self.rng.randrange(1, 9)}"] * 2
+        return self.rng.choice(ways) if ways else ""
+
+
+def with_round(line: str) -> str:
+    return line.replace("return {", 'return {"rounds": state.get("rounds", 0) + 1, ', 1)
 
 
 def quoted(name: str) -> str:

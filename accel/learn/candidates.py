@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from ..ir import STAR, Clip, Collect, Join, Leaf, Level, Part, Ref, Step, Template, Whole
+from ..extract import EXTRACTORS
+from ..ir import STAR, Clip, Collect, Extract, Join, Leaf, Level, Part, Ref, Step, Template, Whole
 from ..values import Tree, rebuild
 from .fold import Covered, Slot, skeletons
 from .provenance import AnyPosition, Hole, Parts, Row, Skeleton
@@ -15,6 +18,7 @@ from .shape import Shape, shape_of
 MAX_COMBINATIONS = 24
 MAX_GUIDES = 4
 MAX_GUESSES = 4
+_EXTRACTORS = tuple(EXTRACTORS)
 
 
 @dataclass(slots=True)
@@ -67,14 +71,25 @@ def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list
     joined = [hole for hole in holes if hole.joined]
     if len({(hole.sep, hole.column, hole.columns) for hole in joined}) > 1:
         return []
+    ranks: dict[str, tuple[int, int]] = {}
+    for hole in holes:
+        for (node, _), rank in hole.rank.items():
+            ranks[node] = min(rank, ranks.get(node, rank))
     found: list[_Option] = []
     for skeleton in set.intersection(*map(skeletons, holes)):
         collected = all(skeleton in hole.collects for hole in holes)
         if collected or (STAR in skeleton[1]) == bool(joined):
-            option = _option(group, holes, skeleton, joined[0] if joined else None, guide)
+            option = _option(group, holes, skeleton, joined[0] if joined else None, guide, ranks[skeleton[0]])
             if option is not None:
                 found.append(option)
-    return sorted(found, key=lambda option: (option.rank, len(option.skeleton[1]), str(option.skeleton)))
+    return sorted(found, key=_preference)
+
+
+def _preference(option: _Option) -> tuple[Any, ...]:
+    """Earliest values first, then the shortest paths, then extractors in their order."""
+    node, path = option.skeleton
+    extracted = tuple(_EXTRACTORS.index(step.name) for step in path if isinstance(step, Extract))
+    return option.rank, len(path), extracted, str(option.skeleton)
 
 
 def _option(
@@ -83,6 +98,7 @@ def _option(
     skeleton: Skeleton,
     join: Hole | None,
     guide: list[Row] | None,
+    rank: tuple[int, int],
 ) -> _Option | None:
     clips: set[int] = set()
     choices: list[list[Row]] = []
@@ -109,7 +125,6 @@ def _option(
             stars.append(position)
         elif len({row[position] for row in rows}) > 1:
             return None
-    rank = min(hole.rank[s] for hole in holes for s in hole.rank if s[0] == skeleton[0])
     ambiguous = sum(len(rows) > 1 for rows in choices)
     clip = clips.pop() if clips else None
     limit = next(iter(limits)) if limits else None
@@ -123,12 +138,17 @@ def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row
     used: set[tuple[int, Row]] = set()
     chosen = []
     for i, (covered, rows) in enumerate(zip(group, choices, strict=True)):
-        guided = [row for row in rows if guide is not None and row == guide[i][: len(row)]]
+        guided = [row for row in rows if guide is not None and _agree(row, guide[i])]
         free = [row for row in rows if (covered.trace, row) not in used]
         row = (guided or free or rows)[0]
         used.add((covered.trace, row))
         chosen.append(row)
     return chosen
+
+
+def _agree(row: Row, guide: Row) -> bool:
+    """Whether they are the same as far as both go."""
+    return all(own == led for own, led in zip(row, guide, strict=False))
 
 
 @dataclass(slots=True)
@@ -146,12 +166,13 @@ class Candidate:
         return rebuild(self.covered.tree, lambda _, leaf: self.leaves[leaf.number] if isinstance(leaf, Slot) else leaf)
 
 
-def candidates(group: list[Covered]) -> Iterator[Candidate]:
-    """What may explain the group, best guess first; of a call alone, which proves little, only the best guesses."""
-    yield from itertools.islice(_candidates(group), None if len(group) > 1 else MAX_GUESSES)
+def candidates(group: list[Covered], sparse: Container[str] = frozenset()) -> Iterator[Candidate]:
+    """What may explain the group, best guess first; of a call alone, which proves little, only the best guesses.
+    `sparse`: nodes that don't have an output for every element."""
+    yield from itertools.islice(_candidates(group, sparse), None if len(group) > 1 else MAX_GUESSES)
 
 
-def _candidates(group: list[Covered]) -> Iterator[Candidate]:
+def _candidates(group: list[Covered], sparse: Container[str]) -> Iterator[Candidate]:
     first = group[0].literals()
     shape = shape_of(first.tree, Slot)
     count = len(first.holes())
@@ -162,9 +183,7 @@ def _candidates(group: list[Covered]) -> Iterator[Candidate]:
     for guide in _guides(free):
         options = free if guide is None else [_options(group, number, guide) for number in range(count)]
         for chosen in _by_total_index(options):
-            domain = max(
-                chosen, key=lambda option: (len(option.stars), option.join is None and not option.collect), default=None
-            )
+            domain = max(chosen, key=partial(_as_domain, sparse), default=None)
             level: Level | None = None
             if domain is not None and domain.stars:
                 if not all(_goes_with(domain, option) for option in chosen):
@@ -185,6 +204,11 @@ def _guides(options: list[list[_Option]]) -> list[list[Row] | None]:
         if option.rows not in found:
             found.append(option.rows)
     return found[:MAX_GUIDES] or [None]
+
+
+def _as_domain(sparse: Container[str], option: _Option) -> tuple[int, bool, bool]:
+    """How well it tells which elements there are."""
+    return len(option.stars), option.join is None and not option.collect, option.skeleton[0] in sparse
 
 
 def _goes_with(domain: _Option, option: _Option) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ..evaluate import Index
-from ..ir import Graph, Node
+from ..ir import Extract, Graph, Node, Ref, Star
 from ..record import CallRecord, Trace
-from .view import Fit, View, repeated_nodes, sites_of
+from .view import Fit, View, repeated_nodes, sites_of, still_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,28 +24,62 @@ class Judgement:
 
 def judge(graph: Graph, trace: Trace) -> Judgement:
     """How verified nodes of `graph` explain a trace."""
-    view, fits = _followed(graph, trace)
+    view, fits = followed(graph, trace)
     sure = all(node.confidence == "verified" and fit.decided and not fit.partial for node, fit in fits)
-    return Judgement(sure and not any(view.open.values()), {node.name: bool(fit.calls) for node, fit in fits})
+    same = all(
+        node.unreplaced == still_given(node.unreplaced, [(view, call) for call in fit.calls]) for node, fit in fits
+    )
+    return Judgement(sure and same and not any(view.open.values()), {node.name: bool(fit.calls) for node, fit in fits})
 
 
-def deciding(graph: Graph, trace: Trace) -> dict[CallRecord, list[CallRecord]]:
-    """For every call that the program does not make in any case: the calls whose outputs decide it. Where `graph`
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What a graph knows of a trace's calls beside their texts."""
+
+    deciding: dict[CallRecord, list[CallRecord]]
+    """For every call that the program does not make in any case: the calls whose outputs decide it. Where the graph
     does not know which do, all that had ended before."""
-    view, fits = _followed(graph, trace)
+    using: dict[CallRecord, dict[int, float]]
+    """For every call: the calls whose outputs its template holds, in whatever form, and the framework nodes that gave
+    it what it has from them, as positions in the trace; from what share of the output on that is there (of the second
+    of four items, a half)."""
+
+
+def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) -> Ties:
+    """How the calls of a trace hang together as `graph` knows it. `fewest`: by call site, how many calls every run has
+    made; of those that no node explains, further ones are decided by something, too."""
+    view, fits = followed(graph, trace, beyond=True)
     made = {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits}
-    found: dict[CallRecord, list[CallRecord]] = {}
+    found = Ties({}, {})
     for node, fit in fits:
-        for binding, call in zip(fit.places, fit.calls, strict=True):
+        refs = list(dict.fromkeys(node.refs()))
+        for number, (binding, call) in enumerate(zip(fit.places, fit.calls, strict=True)):
+            using = found.using[call] = {}
+            for ref in refs:
+                share = _share(ref, binding, fit.places)
+                passed = [view.known_at(ref, binding)] if graph.by_name[ref.node].at_boundary else []
+                for at in [*passed, *(by.start for by in _calls_of(ref.node, binding, made))]:
+                    if at < call.start:
+                        using[at] = max(share, using.get(at, 0.0))
             if node.when:
-                found[call] = [by for when in node.when for by in _calls_of(when.ref.node, binding, made)]
-            elif not node.always:
-                found[call] = [c for c in trace.calls if c.ok and c.end is not None and c.end < call.start]
+                found.deciding[call] = [by for when in node.when for by in _calls_of(when.ref.node, binding, made)]
+            elif not node.always or _is_beyond(node, number):
+                found.deciding[call] = _before(call, trace)
+    counts: Counter[str] = Counter()
+    for call in trace.calls:
+        if fewest is not None and call not in found.using and counts[call.site] >= fewest.get(call.site, 0):
+            found.deciding[call] = _before(call, trace)
+        counts[call.site] += 1
     return found
 
 
-def _followed(graph: Graph, trace: Trace) -> tuple[View, list[tuple[Node, Fit]]]:
-    """Every node with the calls it predicts; the view has those that none does."""
+def _before(call: CallRecord, trace: Trace) -> list[CallRecord]:
+    return [other for other in trace.calls if other.ok and other.end is not None and other.end < call.start]
+
+
+def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, list[tuple[Node, Fit]]]:
+    """Every node with the calls it predicts; the view has those that none does. `beyond`: also with those that are
+    like them, of loops that went on after the program was seen to stop."""
     view = View(0, trace, True, indexed=False)
     sites_of([view])
     view.add_sources({name: many or _is_many(graph, name) for name, many in repeated_nodes([view]).items()})
@@ -53,15 +88,34 @@ def _followed(graph: Graph, trace: Trace) -> tuple[View, list[tuple[Node, Fit]]]
         if not node.site:
             continue
         if node.predictable:
-            fits.append((node, view.follow(node)))
+            level = node.level
+            further = beyond and level is not None and not level.exact
+            held = replace(node, level=replace(level, cap=None)) if further and level is not None else node
+            fits.append((node, view.follow(held)))
         else:
             view.take(node, list(view.open.get(node.site, ())) if not node.op.issuable else [])
     return view, fits
 
 
+def _is_beyond(node: Node, number: int) -> bool:
+    """Whether the program was seen to stop before this element."""
+    level = node.level
+    return level is not None and level.cap is not None and number >= level.cap
+
+
 def _is_many(graph: Graph, framework_node: str) -> bool:
     source = graph.by_name.get(f"{framework_node}.in")
     return source is not None and source.many
+
+
+def _share(ref: Ref, binding: Index, places: list[Index]) -> float:
+    """Of the output, up to the element that this binding refers to; all of it unless that is one item of a text."""
+    texts = [at for at, step in enumerate(ref.path) if isinstance(step, Extract)]
+    star = sum(isinstance(step, Star) for step in ref.path[: texts[0]]) if texts else len(binding)
+    if star >= min(len(binding), ref.stars):
+        return 1.0
+    items = [place[star] for place in places if place[:star] == binding[:star]]
+    return (binding[star] + 1) / (max(items) + 1)
 
 
 def _calls_of(name: str, binding: Index, made: dict[str, dict[Index, CallRecord]]) -> Iterator[CallRecord]:

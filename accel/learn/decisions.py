@@ -15,7 +15,7 @@ from typing import Protocol
 from ..evaluate import UNKNOWN, Env, Index
 from ..extract import extract
 from ..ir import STAR, VERDICTS, Extract, Node, Ref, Step, Verdict, When
-from ..values import Tree, leaves
+from ..values import Tree, is_handed_on, leaves
 
 DECIDE = ("none", "llm", "tool")
 """Engines whose outputs decide: what was given, said or done, not what a search happened to find."""
@@ -29,6 +29,11 @@ MAX_LEAVES = 200
 
 class Known(Env, Protocol):
     """The outputs of a trace, and since when they were there."""
+
+    found: set[str]
+    """Texts that searches brought."""
+    said: dict[tuple[str, Index], dict[Ref, Said]]
+    """The short values among them, by node and element, for those nodes whose outputs won't change."""
 
     def since(self, node: str, path: tuple[str | int, ...]) -> int:
         """The position in the trace from which on this value was known."""
@@ -75,33 +80,56 @@ class Table:
 def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Table, ...]:
     """What tells the calls that were made from those that were not, by outputs of `earlier` nodes; empty if nothing
     does, or too much."""
-    columns: dict[Ref, dict[int, str]] = {}
-    for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=lambda node: node.at_boundary):
-        for number, outcome in enumerate(outcomes):
-            for ref, said in _short_values(source, outcome):
-                columns.setdefault(ref, {}).setdefault(number, said)
-    made = {number for number, outcome in enumerate(outcomes) if outcome.made}
+    made = next((outcome for outcome in outcomes if outcome.made), None)
+    if made is None:
+        return ()
     tables: dict[frozenset[tuple[int, str]], Table] = {}
-    for ref, column in columns.items():
-        table = Table(ref)
-        for number, said in column.items():
-            (table.yes if number in made else table.no)[said].add(outcomes[number].run)
-        if made <= column.keys() and table.holds():
-            tables.setdefault(frozenset(column.items()), table)  # the same values elsewhere say the same later
+    for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=lambda node: node.at_boundary):
+        known = [_short_values(source, outcome) for outcome in outcomes]
+        for ref in _short_values(source, made):
+            table, column = Table(ref), {}
+            for number, outcome in enumerate(outcomes):
+                said = known[number].get(ref)
+                if said is None or (outcome.before is not None and said.since >= outcome.before):
+                    if outcome.made:
+                        break
+                    continue
+                column[number] = said.value
+                own, other = (table.yes, table.no) if outcome.made else (table.no, table.yes)
+                own[said.value].add(outcome.run)
+                if said.value in other:
+                    break  # it tells nothing; most values don't
+            else:
+                if table.holds():
+                    tables.setdefault(frozenset(column.items()), table)  # the same values elsewhere say the same later
     return tuple(tables.values()) if len(tables) <= MAX_DECISIONS else ()
 
 
-def _short_values(source: Node, outcome: Outcome) -> Iterator[tuple[Ref, str]]:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A short value, and since when it was there."""
+
+    value: str
+    since: int
+
+
+def _short_values(source: Node, outcome: Outcome) -> dict[Ref, Said]:
     """Every value of a node that a decision may go by; what belongs to the outcome's element has stars."""
-    value = outcome.env.value(source.name)
-    if value is UNKNOWN or (source.many and len(outcome.binding) < source.dims):
-        return  # of many outputs any position would be an accident
-    for path, leaf in leaves(value)[:MAX_LEAVES]:
-        starred = _starred(path, outcome.binding)
-        if starred is None or (outcome.before is not None and outcome.env.since(source.name, path) >= outcome.before):
-            continue
-        for steps, said in _readings(leaf, source.op.streams):
-            yield Ref(source.name, (*starred, *steps)), said
+    env, binding = outcome.env, outcome.binding
+    if (source.name, binding) not in env.said:
+        found = env.said[source.name, binding] = {}
+        value = env.value(source.name)
+        accidental = source.many and len(binding) < source.dims  # of many outputs any position would be one
+        for path, leaf in leaves(value)[:MAX_LEAVES] if value is not UNKNOWN and not accidental else ():
+            # What a search happened to find decides nothing, in whose hands it may be by now.
+            if any(map(is_handed_on, path)) or (isinstance(leaf, str) and leaf in env.found):
+                continue
+            since = env.since(source.name, path)
+            for steps, said in _readings(leaf, source.op.streams):
+                starred = _starred((*path, *steps), binding)
+                if starred is not None:
+                    found.setdefault(Ref(source.name, starred), Said(said, since))
+    return env.said[source.name, binding]
 
 
 def _readings(leaf: Tree, streams: bool) -> Iterator[tuple[tuple[Step, ...], str]]:
@@ -119,7 +147,7 @@ def _readings(leaf: Tree, streams: bool) -> Iterator[tuple[tuple[Step, ...], str
             yield (*steps, verdict), said
 
 
-def _starred(path: tuple[str | int, ...], binding: Index) -> tuple[Step, ...] | None:
+def _starred(path: tuple[Step, ...], binding: Index) -> tuple[Step, ...] | None:
     """The path with the positions of the element as stars; None if it leads to another element."""
     places = iter(binding)
     starred: list[Step] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..ir import Clip
 from ..record import CallRecord
-from ..values import Tree, Vector, freeze, is_class_name, leaves, rebuild
+from ..values import Tree, Vector, freeze, holds_number, is_class_name, leaves, rebuild
 from .joins import fold_joins
 from .provenance import Hole, Parts, Skeleton, Values
 
@@ -76,7 +76,7 @@ class Slot:
 def cover(
     trace: int, call: CallRecord, values: Values, shortest: int, constant: Container[Hashable] = frozenset()
 ) -> Covered:
-    """Cover every text of a call's input by what its trace knew before the call, but for `constant` lists."""
+    """Cover every text of a call's input by what its trace knew before the call, but for `constant` lists and dicts."""
     slots: list[Parts | Hole] = []
 
     def slot(parts: Parts | Hole) -> Slot:
@@ -85,6 +85,11 @@ def cover(
 
     def visit(tree: Tree) -> Tree:
         if isinstance(tree, dict):
+            # Texts may be pasted, numbers are handed on with what they are part of (what a message says of its usage).
+            numbered = tree is not call.input and holds_number(tree) and freeze(tree) not in constant
+            hole = values.record(tree, call.start) if numbered else None
+            if hole is not None:
+                return slot(hole)
             return {key: value if is_class_name(key, value) else visit(value) for key, value in tree.items()}
         if isinstance(tree, list) and tree:
             if constant and freeze(tree) in constant:

@@ -5,13 +5,15 @@ A row may have one value or several (``1. step -> result``), each from a list of
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from ..evaluate import enumerate_stars
-from ..ir import STAR, Counter
-from .provenance import ANY, Hole, Parts, Row, Skeleton, Values, filled, stands_alone
+from ..evaluate import DROPPED, enumerate_stars
+from ..ir import STAR, UNIQUE, Counter
+from .places import stands_alone
+from .provenance import ANY, Hole, OpenPath, Parts, Row, Skeleton, Values, filled
 
 MAX_COLUMNS = 6
 Separator = tuple[str | Counter, ...]
@@ -84,20 +86,32 @@ class _Search:
         if len(holes) < 2:
             return
         for skeleton, row in ((skeleton, row) for skeleton, rows in holes[0].sources.items() for row in rows):
-            if STAR in skeleton[1] or not row or row[-1] > 0 or skeleton not in holes[1].sources:
-                continue  # not the first of a list, or nothing of the list follows
-            for fixed in range(len(row)):
-                starred, elements = self._elements(skeleton, row[:fixed])
+            if STAR in skeleton[1] or not row or skeleton not in holes[1].sources:
+                continue  # nothing of the list follows
+            if row[-1] > 0 and not self._is_first(skeleton, row):
+                continue
+            for fixed, unique in itertools.product(range(len(row)), (False, True) if self.columns == 1 else (False,)):
+                starred, elements = self._elements(skeleton, row[:fixed], unique)
                 if elements and elements[0] == row:
                     held = (e in hole.sources.get(skeleton, ()) for hole, e in zip(holes, elements, strict=False))
                     count = _leading(held)
                     yield _Reading(starred, row[:fixed], holes[0].rank[skeleton], count, len(elements))
 
-    def _elements(self, skeleton: Skeleton, prefix: Row) -> tuple[Skeleton, list[Row]]:
-        """The skeleton with stars from the position after `prefix` on, and the rows of all its elements."""
+    def _is_first(self, skeleton: Skeleton, row: Row) -> bool:
+        """Whether it is the first output that a node has: there may be none for elements before."""
+        node, path = skeleton
+        outputs = self.values.outputs[node]
+        listed = len(row) == 1 and path[0] is ANY and isinstance(outputs, list)
+        return listed and all(output is DROPPED for output in outputs[: row[0]])
+
+    def _elements(self, skeleton: Skeleton, prefix: Row, unique: bool) -> tuple[Skeleton, list[Row]]:
+        """The skeleton with stars from the position after `prefix` on, and the rows of its elements; `unique`: of equal
+        ones the first."""
         node, path = skeleton
         places = [i for i, step in enumerate(path) if step is ANY]
-        starred = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
+        starred: OpenPath = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
+        if unique:
+            starred = (*starred, UNIQUE)
         tuples, _ = enumerate_stars(self.values.outputs[node], filled(starred, prefix))
         return (node, starred), [(*prefix, *found) for found in tuples]
 

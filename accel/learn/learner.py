@@ -1,25 +1,29 @@
 """Traces in, p-graph out: a pure function, run off the hot path after runs that were not fully predicted.
 
-Site by site in program order, calls are covered by known values, folded into nodes, and every candidate is checked by
+In program order, calls are covered by known values, folded into nodes by site, and every candidate is checked by
 evaluating it on all traces: a node is what predicts exactly the calls that were made. What no template explains becomes
 an opaque node, whose output can still be a source for others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..intercept import METHODS
-from ..ir import OPS, Confidence, First, Graph, Level, Node, Ref, leads, verify
+from ..ir import OPS, First, Graph, Node, Ref, leads, verify
 from ..record import CallRecord, Trace
-from ..values import Tree, freeze, lists_of
+from ..values import Tree, freeze, wholes_of
 from .candidates import candidates
-from .decisions import decisions
 from .fold import Covered, cover, mates
-from .provenance import SHORTEST, Values
+from .judging import decided, judged
+from .places import EDITED, SHORTEST
+from .provenance import Values
 from .shape import Shape
-from .view import Fit, View, repeated_nodes, sites_of
+from .view import Fit, View, repeated_nodes, sites_of, still_given
+from .witness import witness
 
 MAX_NODES_PER_SITE = 24
 MAX_TRIES = 6
@@ -35,6 +39,8 @@ class Lesson:
     """For every trace the predictable nodes that explain its calls."""
     explained: float
     """The share of all calls that may be issued that verified nodes explain."""
+    whose: dict[str, Hashable]
+    """By node, the identity of the component that all of its calls went to; those that went to several are missing."""
 
 
 def learn(traces: Sequence[Trace]) -> Graph:
@@ -47,13 +53,12 @@ def lesson(traces: Sequence[Trace]) -> Lesson:
     views = [View(i, trace, True) for i, trace in enumerate(traces)]
     first: dict[Hashable, int] = {}
     for view in views:
-        view.witness = first.setdefault(freeze(view.trace.input), view.number)
+        view.witness = first.setdefault(witness(view.trace.input), view.number)
     builder = _Builder(views)
-    for site in sites_of(views):
-        builder.explain(site)
+    builder.explain(sites_of(views))
     graph = Graph(tuple(builder.nodes), runs=len(traces))
     verify(graph)
-    return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained())
+    return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
 
 
 def extend(known: Graph, running: Trace, site: str) -> Graph:
@@ -86,17 +91,29 @@ class _Best:
     node: Node | None
     fits: list[Fit]
 
+    @property
+    def score(self) -> tuple[int, int]:
+        """In how many traces it explains calls, and how many."""
+        return sum(1 for fit in self.fits if fit.calls), sum(len(fit.calls) for fit in self.fits)
+
 
 class _Builder:
     def __init__(self, views: list[View], known: Graph | None = None) -> None:
         self.views = views
-        self._covers: dict[tuple[int, int], Covered] = {}
-        """Of the site at hand, until another node adds values."""
+        self._covers: dict[tuple[int, int, bool], Covered] = {}
+        """By call, shortest value, and whether late values count; until another node adds values."""
         self.nodes: list[Node] = list(known.nodes) if known is not None else []
         self._names: dict[str, int] = {}
         self._explained = 0
         self._constant: set[Hashable] = set()
-        """Lists that are literals at the site at hand."""
+        """Lists and dicts that are literals at the site at hand."""
+        self._always: dict[str, set[Hashable]] = {}
+        """The same by site."""
+        self._sparse = {node.name for node in self.nodes if node.is_sparse}
+        """Nodes that don't have an output for every element."""
+        self.whose: dict[str, Hashable] = {}
+        self._found: Counter[str] = Counter()
+        """By site, its nodes."""
         self._add_sources()
 
     def _add_sources(self) -> None:
@@ -119,74 +136,124 @@ class _Builder:
         """This loop was seen in another run alone."""
         self.nodes[self.nodes.index(node)] = replace(node, confidence="seen", reason="seen in one input only")
 
-    # --- one site
+    def explain(self, sites: Sequence[str]) -> None:
+        """Turn all calls into nodes. A site waits with calls of which earlier ones elsewhere aren't explained: what a
+        round of a loop asks may come from other sites in the round before."""
+        tried: dict[str, int] = {}
+        while open_sites := [site for site in sites if self._open(site)]:
+            ready = [(view, view.ready()) for view in self.views]
+            for site in open_sites:
+                calls = [(view, call) for view, by_site in ready for call in by_site.get(site, ())]
+                if len(calls) > tried.get(site, 0):
+                    break
+            else:
+                site = open_sites[0]
+                calls = self._open(site)
+            if self._explain_some(site, calls):
+                tried.pop(site, None)
+            elif len(calls) == len(self._open(site)):
+                self.leave_opaque(site)
+            else:
+                tried[site] = len(calls)
 
-    def explain(self, site: str) -> None:
-        """Turn all calls of a site into nodes."""
-        self.explain_what_can_be(site)
-        self.leave_opaque(site)
+    def _open(self, site: str) -> list[tuple[View, CallRecord]]:
+        return [(view, call) for view in self.views for call in view.open.get(site, ())]
+
+    # --- one site
 
     def explain_what_can_be(self, site: str) -> bool:
         """Turn the calls of a site into nodes as far as templates explain them; False if they explain none."""
-        self._constant = self._constant_lists(site)
         before = len(self.nodes)
-        for _ in range(MAX_NODES_PER_SITE):
-            if not self._explain_some(site):
-                break
+        while self._explain_some(site, self._open(site)):
+            pass
         return len(self.nodes) > before
 
-    def _constant_lists(self, site: str) -> set[Hashable]:
-        """Lists of texts that every call of a site was given, in runs with different inputs: part of the program, also
+    def _literals(self, site: str) -> set[Hashable]:
+        """Lists and dicts that every call of a site was given, in runs with different inputs: part of the program, also
         where an element happens to be a value the run has seen (the ids of all records, say)."""
+        if site not in self._always:
+            self._always[site] = self._given_always(site)
+        return self._always[site]
+
+    def _given_always(self, site: str) -> set[Hashable]:
         called = [view for view in self.views if view.open.get(site)]
-        if len({freeze(view.trace.input) for view in called}) < 2:
+        if len({view.witness for view in called}) < 2:
             return set()
         calls = [call for view in called for call in view.open[site]]
-        return set.intersection(*(set(map(freeze, lists_of(call.input))) for call in calls))
+        return set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
 
-    def _explain_some(self, site: str) -> bool:
-        """One more node at this site; False if there is none to be found."""
+    def _explain_some(self, site: str, calls: Sequence[tuple[View, CallRecord]]) -> bool:
+        """One more node at this site, that explains one of these calls; False if there is none to be found."""
+        if self._found[site] == MAX_NODES_PER_SITE:
+            return False
         tries = 0
-        self._covers.clear()
-        for view in self.views:
-            for call in view.open.get(site, ()):
-                if not OPS[call.op].issuable or call.composite:
-                    continue
-                best = self._best(site, view, call)
-                if best.node is not None and best.node.confidence != "seen":
-                    best = self._first_round(site, best.node) or best
-                    assert best.node is not None
-                    self._accept(*self._decided(best.node, best.fits))
-                    return True
-                tries += 1
-                if tries == MAX_TRIES:
-                    return False
+        self._constant = self._literals(site)
+        for view, call in calls:
+            if not OPS[call.op].issuable or call.composite:
+                continue
+            best = self._best(site, view, call)
+            if best.node is not None and best.node.confidence != "seen":
+                best = self._first_round(site, best.node) or best
+                assert best.node is not None
+                self._accept(*decided(best.node, best.fits, self.views, self.nodes))
+                self._found[site] += 1
+                return True
+            tries += 1
+            if tries == MAX_TRIES:
+                break
         return False
 
     def _best(self, site: str, view: View, call: CallRecord) -> _Best:
+        """What explains this call and most of the site's others in most traces; of that, what is known early."""
+        best = self._search(site, view, call)
+        if best.node is not None and any(map(self._is_late, best.node.refs())):
+            with self._early_values():
+                early = self._search(site, view, call)
+            if early.node is not None and early.score >= best.score:
+                return early
+        return best
+
+    @contextmanager
+    def _early_values(self) -> Iterator[None]:
+        """Look for what is known early alone: a text of a framework node's may be made of such values."""
+        for view in self.views:
+            view.values.late = False
+        try:
+            yield
+        finally:
+            for view in self.views:
+                view.values.late = True
+
+    def _search(self, site: str, view: View, call: CallRecord) -> _Best:
         """The candidate that explains this call and most of the site's others in most traces."""
         best, best_score = _Best(None, []), (0, 0)
         most = (sum(1 for v in self.views if v.open.get(site)), sum(len(v.open.get(site, ())) for v in self.views))
         # Inside a first run two iterations may share a short value by chance: then rather a hole too many.
         first_run = not any(v.complete for v in self.views)
-        for shortest in reversed(SHORTEST) if first_run else SHORTEST:
-            for candidate in candidates(self._group(site, view, call, shortest)):
+        for shortest in (*(reversed(SHORTEST) if first_run else SHORTEST), EDITED):
+            for candidate in candidates(self._group(site, view, call, shortest), self._sparse):
                 shape = candidate.shape
                 node = Node(
                     self._name(call), OPS[call.op], candidate.leaves, site, call.within, call.family, candidate.level,
                     many=candidate.level is not None,
                 )  # fmt: skip
-                node, fits = self._from_second(node, shape, [v.fit(node, shape) for v in self.views])
+                node = self._like_its_domain(node)
+                own = view.fit(node, shape)
+                if not own.skips and call not in own.calls:
+                    continue
+                node, fits = self._from_second(
+                    node, shape, [own if v is view else v.fit(node, shape) for v in self.views]
+                )
                 if any(fit.skips for fit in fits):
-                    node, fits = self._decided(node, fits, shape)
+                    node, fits = decided(node, fits, self.views, self.nodes, shape)
                 if not any(call in fit.calls for fit in fits):
                     continue
-                score = (sum(1 for fit in fits if fit.calls), sum(len(fit.calls) for fit in fits))
+                score = _Best(node, fits).score
                 done = score == most and not any(fit.partial for fit in fits)
                 if score > best_score or done:
                     tree = candidate.input()
-                    judged = replace(self._judge(node, fits), input=tree, first=_first(call, tree))
-                    best, best_score = _Best(judged, fits), max(score, best_score)
+                    known = replace(judged(node, fits, self.views), input=tree, first=_first(call, tree))
+                    best, best_score = _Best(known, fits), max(score, best_score)
                 if done:
                     return best
             if best_score[0] == most[0]:
@@ -211,19 +278,27 @@ class _Builder:
                 continue
             fits = [view.fit(first, candidate.shape) for view in self.views]
             if all(fits[number].calls and not fits[number].skips for number in calls):
-                judged = replace(self._judge(first, fits), input=candidate.input())
-                if judged.confidence == "verified" and judged.always:
-                    return _Best(judged, fits)
+                known = replace(judged(first, fits, self.views), input=candidate.input())
+                if known.confidence == "verified" and known.always:
+                    return _Best(known, fits)
         return None
 
     def _is_late(self, ref: Ref) -> bool:
         return any(node.name == ref.node and node.at_boundary for node in self.nodes)
 
-    def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
-        """The same from a loop's second round on, if that explains what all rounds don't."""
+    def _like_its_domain(self, node: Node) -> Node:
+        """Where a domain has no element, neither has the node."""
         level = node.level
-        loops = level is not None and level.domain is not None and self._is_late(level.domain)
-        if level is None or not loops or not any(fit.skips for fit in fits):
+        if level is None or level.domain is None:
+            return node
+        is_sparse = level.domain.node in self._sparse and node.dims == 1
+        return replace(node, level=replace(level, sparse=True)) if is_sparse else node
+
+    def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
+        """The same from the second element on (a loop's second round, what follows a heading), if that explains what
+        all of them don't."""
+        level = node.level
+        if level is None or level.domain is None or not any(fit.skips for fit in fits):
             return node, fits
         later = replace(node, level=replace(level, first=1))
         tried = [view.fit(later, shape) for view in self.views]
@@ -245,54 +320,10 @@ class _Builder:
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
 
     def _cover(self, view: View, call: CallRecord, shortest: int) -> Covered:
-        key = (id(call), shortest)
+        key = (id(call), shortest, view.values.late)
         if key not in self._covers:
             self._covers[key] = cover(view.number, call, view.values, shortest, self._constant)
         return self._covers[key]
-
-    # --- decisions
-
-    def _decided(self, node: Node, fits: list[Fit], shape: Shape | None = None) -> tuple[Node, list[Fit]]:
-        """The node with what decides whether its calls are made, if it sometimes isn't demanded and something tells."""
-        if node.when or all(not fit.skips and not fit.partial for fit in fits):
-            return node, fits
-        outcomes = [outcome for view in self.views if view.complete for outcome in view.outcomes(node, shape)]
-        tables = decisions(outcomes, self.nodes)
-        if not tables:
-            return node, fits
-        decided = replace(node, when=tuple(table.seen_in(1) for table in tables))
-        fits = [view.fit(decided, shape) for view in self.views]
-        decided = self._judge(decided, fits)
-        if not decided.always:
-            return node, [view.fit(node, shape) for view in self.views]
-        return replace(decided, when=tuple(table.seen_in(2) for table in tables)), fits
-
-    def _judge(self, node: Node, fits: list[Fit]) -> Node:
-        """Level bounds, confidence and whether it is always demanded."""
-        level = node.level
-        counts = [len(fit.calls) for fit in fits if fit.calls]
-        complete = [(fit, view) for fit, view in zip(fits, self.views, strict=True) if view.complete and fit.calls]
-        if level is not None and level.domain is not None:
-            partial = [len(fit.calls) for fit, _ in complete if fit.partial]
-            cap = min(partial) if partial else None
-            seen = max((len(fit.calls) for fit, _ in complete), default=None)
-            fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
-            level = replace(level, cap=cap, exact=fixed, seen=seen, distinct=any(fit.distinct for fit in fits))
-        elif level is not None:
-            level = Level(None, repeat=min(counts))
-        inputs = {freeze(view.trace.input) for fit, view in zip(fits, self.views, strict=True) if fit.calls}
-        confidence: Confidence = "seen"
-        if len(inputs) > 1:
-            confidence = "verified"
-        elif any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
-            confidence = "looped"
-        ran = [
-            (bool(fit.calls) and not fit.skips) or bool(fit.predicted == 0 and (node.when or level is not None))
-            for fit, view in zip(fits, self.views, strict=True)
-            if view.complete and (node.when or not node.within or view.ran(node.within))
-        ]
-        reason = "" if confidence == "verified" else "seen in one input only"
-        return replace(node, level=level, confidence=confidence, always=all(ran), reason=reason)
 
     def explained(self) -> float:
         """The share of all calls that may be issued that verified nodes explain."""
@@ -300,10 +331,21 @@ class _Builder:
         return self._explained / calls if calls else 1.0
 
     def _accept(self, node: Node, fits: list[Fit]) -> None:
+        late = [ref for ref in node.refs() if self._is_late(ref)]
+        if late and all(view.gains_nothing(fit, late) for view, fit in zip(self.views, fits, strict=True)):
+            node = replace(node, at_once=True)
+        made = [(view, call) for view, fit in zip(self.views, fits, strict=True) for call in fit.calls]
+        node = replace(node, unreplaced=still_given(sorted(node.given(), key=str), made))
         self._take_name(node.name)
         self.nodes.append(node)
+        if node.is_sparse:
+            self._sparse.add(node.name)
+        identities = {call.identity for fit in fits for call in fit.calls}
+        if len(identities) == 1:
+            self.whose[node.name] = identities.pop()
         if node.confidence == "verified":
             self._explained += sum(len(fit.calls) for fit in fits)
+        self._covers.clear()
         for view, fit in zip(self.views, fits, strict=True):
             view.take(node, fit.calls, fit.places)
 
@@ -313,7 +355,7 @@ class _Builder:
         if not any(rest):
             return
         call = next(calls[0] for calls in rest if calls)
-        seen_once = len({freeze(view.trace.input) for view in self.views if view.complete}) < 2
+        seen_once = len({view.witness for view in self.views if view.complete}) < 2
         reason = (
             "seen with one input only"
             if OPS[call.op].issuable and seen_once
@@ -333,6 +375,7 @@ class _Builder:
         )
         self._take_name(node.name)
         self.nodes.append(node)
+        self._covers.clear()
         for view, calls in zip(self.views, rest, strict=True):
             view.take(node, list(calls))
 

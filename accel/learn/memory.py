@@ -11,7 +11,7 @@ from ..values import freeze
 from .learner import Lesson
 
 MAX_TRACES = 12
-MAX_CALLS = 2_400
+MAX_CALLS = 4_000
 """Of all traces kept."""
 DRIFTED_AFTER = 2
 """Runs in a row that make another call where older ones made one: the program has changed."""
@@ -46,7 +46,7 @@ class Memory:
         if same and len(self._kept) > 1:
             self._kept.remove(same[0])
         self._kept.append(_Kept(trace))
-        while len(self._kept) > MAX_TRACES or (len(self._kept) > 2 and self._calls() > MAX_CALLS):
+        while len(self._kept) > MAX_TRACES or (len(self._kept) > 2 and self.calls > MAX_CALLS):
             shapes = Counter(kept.nodes for kept in self._kept[:-1])
             most, _ = shapes.most_common(1)[0]
             self._kept.remove(next(kept for kept in self._kept if kept.nodes == most))
@@ -56,7 +56,9 @@ class Memory:
         if self._kept:
             self._kept[-1].explained_later = True
 
-    def _calls(self) -> int:
+    @property
+    def calls(self) -> int:
+        """Of all traces."""
         return sum(len(kept.trace.calls) for kept in self._kept)
 
     def changed(self, lesson: Lesson) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..intercept import Method
+from ..intercept import METHODS, Method
 from ..ir import Graph, Node
 from ..passes import PASSES, Pass, rewrite
 from ..profile import Profile
@@ -21,7 +21,9 @@ from ..run.settings import Counts
 from ..run.threads import learner
 from ..run.topology import Topology
 from ..values import Tree
+from .carried import carried
 from .check import judge
+from .contexts import Contexts
 from .learner import Lesson, extend, lesson
 from .memory import Memory, asked_for
 
@@ -29,10 +31,16 @@ if TYPE_CHECKING:
     from ..run.run import Run
 
 MAX_HISTORY = 256
-MAX_CALLS = 600
+MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
+MAX_MIXED = 256
+"""Components by site that are remembered for sites that call several."""
 PATIENCE = 2
 """Lessons in a row that may explain no more than those before; then they get rarer."""
+CALLS_A_RUN = 100
+"""How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
+LEAST_GAIN = 0.01
+"""How much more of all calls a lesson must explain to count as one that taught something."""
 QUIET_AFTER = 2
 """A node that misses this often in a row is no longer predicted until it is relearnt."""
 
@@ -47,6 +55,22 @@ class _Rest:
     until: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How well a node is known."""
+
+    since: int
+    """The run after which it was learnt; 0 for a loaded plan's."""
+    made: int
+    """Runs that made its calls,"""
+    runs: int
+    """of so many."""
+
+    def __str__(self) -> str:
+        since = f"since run {self.since}" if self.since else "since the plan was loaded"
+        return since + (f", made in {self.made} of {self.runs} runs" if self.runs else "")
+
+
 class Plan:
     """Thread-safe; concurrent runs share it."""
 
@@ -58,10 +82,20 @@ class Plan:
         self.learnt = Graph()
         """The p-graph it was rewritten from."""
         self.bindings: dict[str, tuple[Any, Method]] = {}
+        self.contexts = Contexts()
+        """In which contexts nodes and bindings were seen."""
+        self.mixed: set[str] = set()
+        """Call sites that one run called several components from (tasks without a frame of the user's):"""
+        self.at_mixed: dict[tuple[str, Hashable], tuple[Any, Method]] = {}
+        """those, by identity,"""
+        self.whose: dict[str, Hashable] = {}
+        """and by node the identity of the one that it calls."""
         self.methods: dict[tuple[str, bool], Method] = {}
         """By call site and whether somebody listened to tokens (then frameworks stream): the method it last called."""
         self.saved_calls: dict[str, tuple[str, str, str]] = {}
         """Of a loaded plan, by call site: the class of the component, the family and the name of the method."""
+        self.saved = Graph()
+        """What was learnt before this process began."""
         self.varying: set[str] = set()
         """Call sites seen with different components (a model per user): which one a run takes shows when it uses it."""
         self.barriers: set[str] = set()
@@ -84,6 +118,8 @@ class Plan:
         self._made: Counter[object] = Counter()
         self._runs: Counter[object] = Counter()
         """By what nodes ask for: the runs that made their calls, and all."""
+        self._since: dict[object, int] = {}
+        """By what nodes ask for: the run after which they were learnt."""
         self._resting: dict[str, _Rest] = {}
         """Nodes that kept missing, by name."""
         self._hopeless: Counter[str] = Counter()
@@ -101,6 +137,12 @@ class Plan:
         self.learnt, self.graph = learnt, self._rewritten(learnt)
 
     # --- what runs ask and tell
+
+    def binding(self, node: Node, mixed: bool) -> tuple[Any, Method] | None:
+        """The component and method that calls of a node went to in earlier runs; `mixed`: its site calls several."""
+        if mixed:
+            return self.at_mixed.get((node.site, self.whose.get(node.stage_of or node.name)))
+        return self.bindings.get(node.site)
 
     def repeats(self, framework_node: str) -> bool:
         """Whether a framework node was ever run more than once in a run."""
@@ -133,6 +175,12 @@ class Plan:
         asked = asked_for(node)
         with self._lock:
             return (self._made[asked] + 1) / (self._runs[asked] + 2)
+
+    def standing(self, node: Node) -> Standing:
+        """Since when a node is known, and how often it was demanded."""
+        asked = asked_for(self.learnt.by_name.get(node.stage_of or node.name, node))
+        with self._lock:
+            return Standing(self._since.get(asked, 0), self._made[asked], self._runs[asked])
 
     def profiles(self) -> dict[str, Profile]:
         """By kind of engine, what the components that were used know about theirs; the first one of a kind."""
@@ -176,6 +224,7 @@ class Plan:
             return
         judged = judge(self.learnt, trace)
         self._note_made(judged.made)
+        self.contexts.note(self.learnt, (name for name, made in judged.made.items() if made), trace.ambient)
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
             if self._kept_missing():
@@ -185,20 +234,34 @@ class Plan:
             return
         self._unexplained += 1
         self._memory.add(trace)
-        if self._unexplained < 2 ** min(max(0, self._in_vain - PATIENCE), 6):
-            return  # the last lessons taught nothing: learn more rarely
+        if self._unexplained < self._runs_between_lessons():
+            return
         if self.saved_calls and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
         learnt = lesson(self._memory.traces)
         changed = self._memory.changed(learnt)
         if changed:
             learnt = lesson(self._memory.traces)
+        ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
+        learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         self._note_learnt(learnt)
+        self.whose = learnt.whose
+        self.contexts.learnt(learnt.graph)
+        for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
+            self.contexts.note(learnt.graph, shape, seen.ambient)
         self._adopt(learnt.graph)
         self._unexplained = 0
-        better = learnt.explained > self._explained or judge(self.learnt, trace).complete
+        better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
         self._in_vain = 0 if better else self._in_vain + 1
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
+
+    def _runs_between_lessons(self) -> int:
+        """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever
+        more."""
+        if not self._in_vain:
+            return 1
+        rarely: int = 2 ** min(max(0, self._in_vain - PATIENCE), 6)
+        return max(self._memory.calls // CALLS_A_RUN, rarely)
 
     def _note_made(self, made: dict[str, bool]) -> None:
         with self._lock:
@@ -210,18 +273,18 @@ class Plan:
     def _note_learnt(self, learnt: Lesson) -> None:
         """Nodes that are new were made in the runs that they were learnt from, and in no others."""
         with self._lock:
-            made, runs = self._made, self._runs
-            self._made, self._runs = Counter(), Counter()
+            made, runs, since = self._made, self._runs, self._since
+            self._made, self._runs, self._since = Counter(), Counter(), {}
             for node in learnt.graph.nodes:
                 if node.predictable:
                     asked = asked_for(node)
                     self._made[asked] = made.get(asked, sum(node.name in shape for shape in learnt.shapes))
                     self._runs[asked] = runs.get(asked, self.runs)
+                    self._since[asked] = since.get(asked, self.runs)
 
     def _note_facts(self, run: Run) -> None:
-        from ..intercept import METHODS
-
         trace = run.trace
+        self._note_mixed(trace)
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
         for call in trace.calls:
@@ -229,9 +292,22 @@ class Plan:
             before, _ = self.bindings.get(call.site, (call.component, method))
             if before is not call.component and self._identities[call.site] != call.identity:
                 self.varying.add(call.site)
+                self.contexts.forget(call.site)
+            self.contexts.note_binding(call.site, trace.ambient)
             self._identities[call.site] = call.identity
             self.bindings[call.site] = (call.component, method)
             self.methods[call.site, run.host.streaming] = method
+
+    def _note_mixed(self, trace: Trace) -> None:
+        identities: dict[str, Hashable] = {}
+        for call in trace.calls:
+            if identities.setdefault(call.site, call.identity) != call.identity:
+                self.mixed.add(call.site)
+        for call in trace.calls:
+            if call.site in self.mixed:
+                self.at_mixed[call.site, call.identity] = (call.component, METHODS[(call.family, call.method)])
+        while len(self.at_mixed) > MAX_MIXED:
+            del self.at_mixed[next(iter(self.at_mixed))]
 
     def _learn_within(self, run: Run, site: str) -> None:
         if run.closed or len(run.trace.calls) > MAX_CALLS:

@@ -6,14 +6,16 @@ almost every input is a template over earlier values, whatever code did the past
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
-from ..evaluate import UNKNOWN, enumerate_stars, follow
+from ..evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
-from ..ir import ESCAPES, ITEMS, STAR, STRIP, Clip, Counter, Extract, Star, Step
-from ..values import Tree, Vector, freeze, is_class_name, is_view, leaves
+from ..ir import COUNT, ESCAPES, ITEMS, STAR, STRIP, UNIQUE, Counter, Extract, Ref, Star, Step
+from ..values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
+from .decisions import Said
+from .places import EDITED, Path, Place, Source, longest_first, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,6 @@ class AnyPosition:
 
 
 ANY = AnyPosition()
-Path = tuple[Step, ...]
 OpenPath = tuple[Step | AnyPosition, ...]
 Skeleton = tuple[str, OpenPath]
 """A node and a path whose positions are left open: `ANY` where a coordinate has an int."""
@@ -34,25 +35,6 @@ MAX_VALUES = 6_000
 MAX_CANDIDATES = 96
 MAX_COLLECTED = 200
 """Elements of a list whose origin is looked for one by one."""
-SHORTEST = (8, 3)
-"""The shortest value that counts as pasted, first try and second. Shorter ones are only looked for where literals of
-one site differ (`fold.mates`)."""
-_SEED = 20
-"""A clipped value is recognised by its first characters, this many at least."""
-
-
-@dataclass(slots=True)
-class Source:
-    """One place where a value was seen."""
-
-    node: str
-    path: Path
-    known: int
-    """Position in the trace from which on it was known."""
-    rank: tuple[int, int]
-    """Earlier is better: what can be known before its program order first."""
-
-
 Row = tuple[int, ...]
 """The positions of one value along a skeleton."""
 
@@ -91,16 +73,26 @@ class Values:
     def __init__(self, cautious: bool = False) -> None:
         self.cautious = cautious
         """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
+        self.late = True
+        """Whether values that are known late count as sources."""
         self.outputs: dict[str, Tree] = {}
         """What each node put out: a list for a node with many outputs."""
-        self._texts: dict[str, list[Source]] = {}
+        self.texts: dict[str, list[Source]] = {}
+        """Where every text was seen."""
         self._lists: dict[object, list[Source]] = {}
         self._objects: dict[object, list[Source]] = {}
+        self._plain: dict[object, list[tuple[Tree, Source]]] = {}
+        """Lists and dicts that may have been printed;"""
+        self._printable: list[tuple[Tree, Source]] = []
+        """those that are not in `_plain` yet: few texts hold any."""
         self._since: dict[str, dict[Path, int]] = {}
         """By node, since when the value at a path was known."""
-        self._holes: dict[tuple[str, int, int], Hole | None] = {}
-        """What `known` has said, by text, moment, and the number of sources there were."""
+        self._holes: dict[tuple[str, int, int, bool], Hole | None] = {}
+        """What `known` has said, by text, moment, the number of sources there were, and whether late ones counted."""
         self._count = 0
+        self.found: set[str] = set()
+        self.said: dict[tuple[str, Row], dict[Ref, Said]] = {}
+        """See `decisions.Known` for both."""
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
@@ -111,66 +103,90 @@ class Values:
         known = self._since.get(node, {})
         return next((known[path[:n]] for n in range(len(path) + 1) if path[:n] in known), 0)
 
+    def note(self, node: str, path: Path, known: int) -> None:
+        """The value at this path was known from this position of the trace on."""
+        self._since.setdefault(node, {})[path] = known
+
     def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
         """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""
-        self._since.setdefault(node, {})[prefix] = known
+        self.note(node, prefix, known)
         rank = (int(early), -known) if self.cautious else (int(not early), known)
+        source = partial(Source, node, known=known, rank=rank, late=not early)
         stack: list[tuple[Path, Tree]] = [(prefix, tree)]
         while stack and self._count < MAX_VALUES:
             path, value = stack.pop()
+            if isinstance(value, dict | list) and value:
+                self._printable.append((value, source(path)))
             if isinstance(value, dict):
-                if path and isinstance(path[-1], int):
-                    self._objects.setdefault(freeze(value), []).append(Source(node, path, known, rank))
+                if (path and (isinstance(path[-1], int) or is_handed_on(path[-1]))) or holds_number(value):
+                    self._objects.setdefault(freeze(value), []).append(source(path))
+                if path and is_handed_on(path[-1]):
+                    continue
                 items = [item for item in value.items() if not is_class_name(*item)]
                 stack.extend(((*path, key), item) for key, item in reversed(items))
                 if path and ITEMS not in path and is_mapping(value):
                     stack.append(((*path, ITEMS), ITEMS.shown(value)))
             elif isinstance(value, list):
                 if value:
-                    self._lists.setdefault(freeze(value), []).append(Source(node, path, known, rank))
+                    self._lists.setdefault(freeze(value), []).append(source(path))
+                    self._add_text(COUNT.shown(value), source((*path, COUNT)))
                 stack.extend(((*path, i), value[i]) for i in range(len(value) - 1, -1, -1))
             elif isinstance(value, str):
-                self._add_text(value, Source(node, path, known, rank))
+                self._add_text(value, source(path))
                 if value != value.strip():
-                    self._add_text(value.strip(), Source(node, (*path, STRIP), known, rank))
+                    self._add_text(value.strip(), source((*path, STRIP)))
                 for shown, escape in {escape.shown(value): escape for escape in reversed(ESCAPES)}.items():
                     if shown != value:
-                        self._add_text(shown, Source(node, (*path, escape), known, rank))
+                        self._add_text(shown, source((*path, escape)))
                 if texts and len(value) > 2:
-                    self._add_extracted(node, path, value, known, rank)
+                    self._add_extracted(path, value, source)
             elif isinstance(value, int | float) and not isinstance(value, bool):
-                self._add_text(str(value), Source(node, path, known, rank))
+                self._add_text(str(value), source(path))
             elif isinstance(value, Vector):
-                self._lists.setdefault(value, []).append(Source(node, path, known, rank))
+                self._lists.setdefault(value, []).append(source(path))
 
-    def _add_extracted(self, node: str, path: Path, text: str, known: int, rank: tuple[int, int]) -> None:
+    def _add_extracted(self, path: Path, text: str, source: Callable[[Path], Source]) -> None:
         for name in EXTRACTORS:
             found = extract(name, text)
             if not isinstance(found, list | dict) or not found or (name != "json" and len(found) > 200):
                 continue
             base = (*path, Extract(name))
+            if name == "json":
+                self._printable += [(value, source((*base, *steps))) for steps, value in containers(found)]
             if isinstance(found, list) and len(found) > 1:
-                self._lists.setdefault(freeze(found), []).append(Source(node, base, known, rank))
+                self._lists.setdefault(freeze(found), []).append(source(base))
             for steps, leaf in leaves(found):
                 if isinstance(leaf, str) or (isinstance(leaf, int | float) and not isinstance(leaf, bool)):
-                    self._add_text(str(leaf), Source(node, (*base, *steps), known, rank))
+                    self._add_text(str(leaf), source((*base, *steps)))
 
     def _add_text(self, text: str, source: Source) -> None:
         if text:
-            self._count += 1
-            sources = self._texts.setdefault(text, [])
+            self._count += text not in self.texts
+            sources = self.texts.setdefault(text, [])
             if len(sources) < MAX_CANDIDATES:
                 sources.append(source)
 
     # --- covering
 
+    def seen(self, sources: Iterable[Source], before: int) -> list[Source]:
+        """Those that were known by then."""
+        return [source for source in sources if self._counts(source, before)]
+
+    def _counts(self, source: Source, before: int) -> bool:
+        return source.known < before and (self.late or not source.late)
+
     def vector(self, value: Vector, before: int) -> Hole:
         """Where a vector comes from; without sources if it isn't known."""
-        return self._hole([s for s in self._lists.get(value, ()) if s.known < before])
+        return self._hole(self.seen(self._lists.get(value, ()), before))
+
+    def record(self, value: Tree, before: int) -> Hole | None:
+        """A dict that is a known one as it stands."""
+        hole = self._hole(self.seen(self._objects.get(freeze(value), ()), before))
+        return hole if hole.sources else None
 
     def whole(self, value: Tree, before: int) -> Hole | None:
         """A list that is a known list as it stands, or made of the elements of known lists."""
-        hole = self._hole([s for s in self._lists.get(freeze(value), ()) if s.known < before])
+        hole = self._hole(self.seen(self._lists.get(freeze(value), ()), before))
         self._add_collects(hole, value, before)
         return hole if hole.sources else None
 
@@ -178,7 +194,7 @@ class Values:
         """Readings of a list as all elements of some list of lists, or all different ones, or the first of them."""
         if not 0 < len(value) <= MAX_COLLECTED or not isinstance(value[0], dict):
             return
-        first = [s for s in self._objects.get(freeze(value[0]), ()) if s.known < before]
+        first = self.seen(self._objects.get(freeze(value[0]), ()), before)
         frozen = [freeze(item) for item in value]
         tried: set[tuple[Skeleton, Row]] = set()
         for source in first:
@@ -221,26 +237,35 @@ class Values:
 
     def known(self, text: str, before: int) -> Hole | None:
         """A text that is a known value as it stands, however short."""
-        held = self._texts.get(text, ())
-        key = (text, before, len(held))
+        held = self.texts.get(text, ())
+        key = (text, before, len(held), self.late)
         if key not in self._holes:
-            sources = [s for s in held if s.known < before]
+            sources = self.seen(held, before)
             self._holes[key] = self._hole(sources) if sources else None
         return self._holes[key]
 
     def cover(self, text: str, before: int, shortest: int) -> Parts:
         """`text` as literals and holes, in turn; values known before `before`, at least `shortest` long."""
-        exact = self.known(text, before)
+        exact = self.known(text, before) if shortest != EDITED else None
         if exact is not None:
             return ["", exact, ""]
+        return self._holes_in(text, places(self, text, before, shortest), before)
+
+    def plain(self, value: Tree, before: int) -> list[tuple[Tree, Source]]:
+        """Lists and dicts equal to this one, as they are and where they were seen."""
+        while self._printable:
+            held, source = self._printable.pop()
+            self._plain.setdefault(freeze(held), []).append((held, source))
+        return [(held, source) for held, source in self._plain.get(freeze(value), ()) if self._counts(source, before)]
+
+    def _holes_in(self, text: str, found_at: list[Place], before: int) -> Parts:
+        """The longest places as holes, the rest as literals."""
         found: list[tuple[int, int, Hole]] = []
         taken = bytearray(len(text))
-        near = [v for v in self._texts if len(v) >= shortest and (v if len(v) <= _SEED else v[:_SEED]) in text]
-        places = [place for value in near for place in self._places(text, value, before)]
-        for at, end, clipped in sorted(places, key=_longest_first):
+        for at, end, given in sorted(found_at, key=longest_first):
             if any(taken[at:end]):
                 continue
-            hole = self._hole(clipped) if clipped else self.known(text[at:end], before)
+            hole = self._hole(given) if given else self.known(text[at:end], before)
             if hole is not None:
                 taken[at:end] = b"\1" * (end - at)
                 found.append((at, end, hole))
@@ -251,25 +276,6 @@ class Values:
             position = end
         parts.append(text[position:])
         return parts
-
-    def _places(self, text: str, value: str, before: int) -> Iterator[tuple[int, int, list[Source]]]:
-        """Where a value stands in the text, whole or, if it is nowhere whole, cut off at its end: then with its
-        sources."""
-        at = text.find(value)
-        if at >= 0:
-            known = any(s.known < before for s in self._texts[value])
-            while at >= 0 and known:
-                end = at + len(value)
-                if len(value) >= SHORTEST[0] or stands_alone(text, at, end):
-                    yield at, end, []
-                at = text.find(value, end)
-        elif len(value) > _SEED and (at := text.find(value[:_SEED])) >= 0:
-            n = len(os.path.commonprefix([text[at : at + len(value)], value]))
-            clipped = [
-                Source(s.node, (*s.path, Clip(n)), s.known, s.rank) for s in self._texts[value] if s.known < before
-            ]
-            if clipped:
-                yield at, at + n, clipped
 
     def _hole(self, sources: list[Source]) -> Hole:
         hole = Hole({}, {})
@@ -284,7 +290,7 @@ class Values:
         return hole
 
     def _add_single_joins(self, hole: Hole) -> None:
-        """A list of one, joined, looks like its element: keep that reading open."""
+        """A list of one, or of equal ones, joined, looks like its element: keep that reading open."""
         for (node, path), rows in list(hole.sources.items()):
             places = [i for i, step in enumerate(path) if step is ANY]
             if not places or STAR in path:
@@ -292,30 +298,26 @@ class Values:
             at = places[-1]
             for row in rows:
                 items = follow(self.outputs[node], filled(path[:at], row[:-1]))
-                if isinstance(items, list) and len(items) == 1:
-                    skeleton = (node, (*path[:at], STAR, *path[at + 1 :]))
+                if not isinstance(items, list) or DROPPED in items:
+                    continue
+                starred = (*path[:at], STAR, *path[at + 1 :])
+                readings: list[OpenPath] = [starred] if len(items) == 1 else []
+                rest = filled(path[at + 1 :], ())
+                inside = (follow(item, rest) for item in items)
+                first = next(inside, UNKNOWN)
+                if all(item == first for item in inside):
+                    readings.append((*starred, UNIQUE))
+                for reading in readings:
+                    skeleton = (node, reading)
                     hole.sources.setdefault(skeleton, []).append(row[:-1])
                     hole.rank[skeleton] = hole.rank[(node, path)]
                     hole.limits[skeleton] = None
-
-
-def _longest_first(place: tuple[int, int, list[Source]]) -> tuple[int, bool]:
-    """Of equally long ones, those that are cut off last."""
-    at, end, clipped = place
-    return at - end, bool(clipped)
 
 
 def filled(path: OpenPath, row: tuple[int, ...]) -> Path:
     """The path with its open positions set, in order; stars stay."""
     values = iter(row)
     return tuple(next(values) if isinstance(step, AnyPosition) else step for step in path)
-
-
-def stands_alone(text: str, at: int, end: int) -> bool:
-    """Not part of a longer word or number."""
-    return (at == 0 or not text[at - 1].isalnum() or not text[at].isalnum()) and (
-        end == len(text) or not text[end].isalnum() or not text[end - 1].isalnum()
-    )
 
 
 __all__ = ["ANY", "Hole", "Parts", "Path", "Skeleton", "Star", "Values"]

@@ -7,31 +7,34 @@ plan of another program can cost time but never change a result; sites that don'
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
 from ..evaluate import is_opaque
 from ..ir import (
+    COUNT,
     ITEMS,
     OPS,
     STAR,
     STRIP,
+    UNIQUE,
     Clip,
     Collect,
     Counter,
+    Dump,
+    Edit,
     Escape,
     Extract,
     First,
     Graph,
     GraphError,
-    Items,
+    Head,
     Join,
     Level,
     Node,
     Ref,
-    Star,
-    Strip,
     Template,
     Verdict,
     When,
@@ -41,14 +44,14 @@ from ..ir import (
 from ..values import Tree
 from .plan import Plan
 
-VERSION = 3
+VERSION = 5
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
 def save(plan: Plan, path: str) -> None:
     """Write what is verified. Nodes that hold an object or were seen with one input only keep their place, without
     their input: the text in them may be somebody's."""
-    nodes = [_encode_node(node) for node in plan.learnt.nodes]
+    nodes = [_encode_node(node, plan) for node in plan.learnt.nodes]
     calls = dict(plan.saved_calls)
     for site, (component, method) in plan.bindings.items():
         calls[site] = (type(component).__qualname__, method.family, method.name)
@@ -68,15 +71,20 @@ def load(path: str) -> Plan:
         raise ConfigurationError(
             f"{path} is not an Accel plan of version {VERSION}.", "Write a new one with fast.save_plan(path)."
         )
+    plan = Plan()
     try:
         graph = Graph(tuple(_decode_node(node) for node in data["nodes"]))
         verify(graph)
+        plan.contexts.learnt(graph)
+        for node in data["nodes"]:
+            for context in node["seen_in"]:
+                plan.contexts.note(graph, [node["name"]], str(context))
         calls = {str(site): (str(cls), str(family), str(name)) for site, (cls, family, name) in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(
             f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
         ) from None
-    plan = Plan()
+    plan.saved = graph
     plan.follow(graph)
     plan.saved_calls = calls
     return plan
@@ -85,8 +93,8 @@ def load(path: str) -> Plan:
 # --- encoding: every object is a list that starts with its kind ------------------------------------------------------
 
 
-def _encode_node(node: Node) -> dict[str, Any]:
-    keep = node.confidence == "verified" and not is_opaque(node.input)
+def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
+    keep = node.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.mixed
     return {
         "name": node.name,
         "op": node.op.name,
@@ -95,6 +103,9 @@ def _encode_node(node: Node) -> dict[str, Any]:
         "method": node.method,
         "many": node.many,
         "always": node.always,
+        "at_once": node.at_once,
+        "unreplaced": node.unreplaced if keep else [],
+        "seen_in": sorted(plan.contexts.seen(node.name)) if keep else [],
         "input": _encode(node.input) if keep else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
@@ -118,6 +129,8 @@ def _decode_node(data: dict[str, Any]) -> Node:
         "verified" if data["verified"] else "opaque",
         data["always"],
         tuple(map(_decode_when, data["when"])),
+        data["at_once"],
+        tuple(map(tuple, data["unreplaced"])),
         data["reason"],
         First(first[0], first[1], tuple(first[2:])) if first else None,
     )
@@ -141,12 +154,13 @@ def _encode_level(level: Level) -> dict[str, Any]:
         "seen": level.seen,
         "distinct": level.distinct,
         "first": level.first,
+        "sparse": level.sparse,
     }
 
 
 def _decode_level(data: dict[str, Any]) -> Level:
     domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
-    return Level(domain, data["repeat"], data["cap"], data["exact"], data["seen"], data["distinct"], data["first"])
+    return Level(**{**data, "domain": domain})
 
 
 def _encode(tree: Tree) -> Any:
@@ -201,20 +215,25 @@ def _encode_ref(ref: Ref) -> list[Any]:
     return [ref.node, *map(_encode_step, ref.path)]
 
 
+_CONSTANT: dict[str, Any] = {"star": STAR, "unique": UNIQUE, "items": ITEMS, "strip": STRIP, "count": COUNT}
+_OF_ONE_FIELD: dict[str, tuple[Any, str]] = {
+    "extract": (Extract, "name"),
+    "escape": (Escape, "name"),
+    "edit": (Edit, "name"),
+    "clip": (Clip, "n"),
+    "head": (Head, "end"),
+    "verdict": (Verdict, "word"),
+}
+
+
 def _encode_step(step: Any) -> Any:
-    if isinstance(step, Star):
-        return {"star": 1}
-    if isinstance(step, Extract):
-        return {"extract": step.name}
-    if isinstance(step, Clip):
-        return {"clip": step.n}
-    if isinstance(step, Escape):
-        return {"escape": step.name}
-    if isinstance(step, Items):
-        return {"items": 1}
-    if isinstance(step, Verdict):
-        return {"verdict": step.word}
-    return {"strip": 1} if isinstance(step, Strip) else step
+    for name, constant in _CONSTANT.items():
+        if step is constant or step == constant:
+            return {name: 1}
+    for name, (cls, field) in _OF_ONE_FIELD.items():
+        if isinstance(step, cls):
+            return {name: getattr(step, field)}
+    return {"dump": astuple(step)} if isinstance(step, Dump) else step
 
 
 def _decode_ref(data: list[Any]) -> Ref:
@@ -224,14 +243,7 @@ def _decode_ref(data: list[Any]) -> Ref:
 def _decode_step(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
-    if "star" in data:
-        return STAR
-    if "extract" in data:
-        return Extract(data["extract"])
-    if "escape" in data:
-        return Escape(data["escape"])
-    if "items" in data:
-        return ITEMS
-    if "verdict" in data:
-        return Verdict(bool(data["verdict"]))
-    return Clip(data["clip"]) if "clip" in data else STRIP
+    ((name, held),) = data.items()
+    if name == "dump":
+        return Dump(*held)
+    return _CONSTANT[name] if name in _CONSTANT else _OF_ONE_FIELD[name][0](held)

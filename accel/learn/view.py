@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from ..evaluate import UNKNOWN, Index, enumerate_stars, has_gap, nested, predict
-from ..ir import STAR, Node
+from ..evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, nested, predict, replaces
+from ..ir import OPS, STAR, Field, Node, Ref, Star
 from ..record import CallRecord, Trace
-from ..values import Opaque, Tree, freeze
-from .decisions import Outcome
+from ..values import Opaque, Tree, freeze, texts_of
+from .decisions import DECIDE, Outcome
 from .provenance import Values
 from .shape import Place, Shape, split_at, taken_apart
+
+AT_ONCE_S = 0.01
+"""In which frameworks and programs get from one thing to the next."""
 
 
 @dataclass(slots=True)
@@ -35,7 +41,7 @@ class Fit:
         return self.predicted > len(self.calls)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class View:
     """See the module."""
 
@@ -46,14 +52,25 @@ class View:
     open: dict[str, list[CallRecord]] = field(default_factory=dict)
     nodes: set[str] = field(default_factory=set)
     """Those that explain its calls."""
+    _replaced: dict[Field, float] = field(default_factory=dict)
     indexed: bool = True
     """Whether its values are looked for in inputs; a known graph needs only the outputs."""
     witness: int = 0
-    """The number of the first trace with the same input."""
+    """The number of the first trace that proves nothing for this one (`witness`)."""
     _split: dict[tuple[int, tuple[Place, ...]], tuple[Hashable, Hashable] | None] = field(default_factory=dict)
 
     def ran(self, framework_node: str) -> bool:
         return any(visit.node == framework_node for visit in self.trace.visits)
+
+    def replaced_at(self, field: Field) -> float:
+        """The position in the trace from which on the program's state had something else in a field than the run was
+        given."""
+        if field not in self._replaced:
+            given = follow(self.trace.input, field)
+            held = [(visit.start, visit.entered) for visit in self.trace.visits]
+            held += [(visit.end, visit.left) for visit in self.trace.visits if visit.end is not None]
+            self._replaced[field] = min((at for at, state in held if replaces(state, field, given)), default=math.inf)
+        return self._replaced[field]
 
     def first_round(self, site: str) -> list[CallRecord]:
         """The open calls of a site that the first visit of their framework node made."""
@@ -61,12 +78,23 @@ class View:
         visit = next((visit for visit in self.trace.visits if calls and visit.node == calls[0].within), None)
         return [c for c in calls if visit is not None and visit.end is not None and visit.start < c.start < visit.end]
 
+    def ready(self) -> dict[str, list[CallRecord]]:
+        """By site the open calls before which no open call elsewhere has ended."""
+        ends = sorted(
+            (min((call.end for call in calls if call.end is not None), default=math.inf), site)
+            for site, calls in self.open.items()
+        )
+        first = {site: next((end for end, other in ends if other != site), math.inf) for site in self.open}
+        return {site: [call for call in calls if call.start < first[site]] for site, calls in self.open.items()}
+
     # --- values
 
     def add_sources(self, many: Mapping[str, bool]) -> None:
         """Run input and everything that entered or left framework nodes; `many`: those that are told by position."""
         self.values.outputs["input"] = self.trace.input
         if self.indexed:
+            searches = (call for call in self.trace.calls if OPS[call.op].engine not in DECIDE)
+            self.values.found = {text for call in searches for text in texts_of(call.output)}
             self.values.add("input", (), self.trace.input, 0, early=True, texts=True)
         for name, repeated in many.items():
             visits = [visit for visit in self.trace.visits if visit.node == name]
@@ -77,16 +105,24 @@ class View:
                 outputs = [value for _, value in values]
                 self.values.outputs[f"{name}.{suffix}"] = outputs if repeated else outputs[0] if outputs else UNKNOWN
                 for position, (known, value) in enumerate(values):
+                    path = (position,) if repeated else ()
                     if known is not None and self.indexed:
-                        path = (position,) if repeated else ()
                         self.values.add(f"{name}.{suffix}", path, value, known, early=False, texts=False)
+                    elif known is not None:
+                        self.values.note(f"{name}.{suffix}", path, known)
+
+    def known_at(self, ref: Ref, binding: Index) -> int:
+        """The position in the trace from which on the value was known that an element refers to."""
+        bound = iter(binding)
+        path = (next(bound, 0) if isinstance(step, Star) else step for step in ref.path)
+        return self.values.since(ref.node, tuple(step for step in path if isinstance(step, str | int)))
 
     def take(self, node: Node, calls: list[CallRecord], bindings: Sequence[Index] = ()) -> None:
         """These calls are explained; make their outputs sources for later sites."""
         outputs = [call.output if call.end is not None else UNKNOWN for call in calls]
         paths: list[Index] = [(position,) if node.many else () for position in range(len(calls))]
-        if node.dims > 1:
-            self.values.outputs[node.name] = nested(bindings, outputs, node.dims, True)
+        if node.is_placed:
+            self.values.outputs[node.name] = nested(bindings, outputs, node.dims, True, node.is_sparse)
             paths, _ = enumerate_stars(self.values.outputs[node.name], (STAR,) * node.dims)
         else:
             self.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN
@@ -143,6 +179,34 @@ class View:
                     found.append((call, held[1]))
         return found
 
+    def gains_nothing(self, fit: Fit, late: Sequence[Ref]) -> bool:
+        """Whether each of these calls followed at once on what entered or left a framework node."""
+        return all(
+            any(self._follows_at_once(call, ref, binding) for ref in late)
+            for call, binding in zip(fit.calls, fit.places, strict=True)
+        )
+
+    def _follows_at_once(self, call: CallRecord, ref: Ref, binding: Index) -> bool:
+        """Whether nothing happened between this value's moment and the call, and no time passed."""
+        known = self.known_at(ref, binding)
+        if call.started_s - self._moments.get(known, -math.inf) > AT_ONCE_S:
+            return False
+        return bisect_left(self._happened, call.start) == bisect_right(self._happened, known)
+
+    @cached_property
+    def _moments(self) -> dict[int, float]:
+        """When framework nodes were entered and left, by position in the trace."""
+        visits = self.trace.visits
+        left = {visit.end: visit.ended_s for visit in visits if visit.end is not None and visit.ended_s is not None}
+        return left | {visit.start: visit.started_s for visit in visits}
+
+    @cached_property
+    def _happened(self) -> list[int]:
+        """The positions of calls, and of framework nodes that were left."""
+        calls, visits = self.trace.calls, self.trace.visits
+        ends = [*(call.end for call in calls), *(visit.end for visit in visits)]
+        return sorted([*(end for end in ends if end is not None), *(call.start for call in calls)])
+
     def outcomes(self, node: Node, shape: Shape | None = None) -> Iterator[Outcome]:
         """What became of every call that the node without its level's bounds would expect."""
         if shape is None:
@@ -155,6 +219,11 @@ class View:
                 continue
             calls = made.get(freeze(tree))
             yield Outcome(self.witness, self.values, binding, bool(calls), calls.pop().start if calls else None)
+
+
+def still_given(fields: Iterable[Field], made: Sequence[tuple[View, CallRecord]]) -> tuple[Field, ...]:
+    """The fields of the run's input that the state of the program had unchanged when each of these calls was made."""
+    return tuple(field for field in fields if all(call.start < view.replaced_at(field) for view, call in made))
 
 
 def repeated_nodes(views: Sequence[View]) -> dict[str, bool]:

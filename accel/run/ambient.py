@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Hashable, Mapping
+from hashlib import sha256
 from typing import Any
+
+from ..values import Opaque
 
 FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
@@ -31,6 +34,22 @@ def unchanged(issued: Ambient, demanded: Ambient) -> bool:
     if config != other or left.keys() != right.keys():
         return False
     return all(_alike(left[var], right[var]) for var in left)
+
+
+def fingerprint(ambient: Ambient) -> str:
+    """Equal for contexts that say the same; tells nothing of what that is. A variable that is None says nothing."""
+    variables, config = ambient
+    told = sorted((var.name, _shown(value)) for var, value in variables.items() if value is not None)
+    return sha256(repr((told, _shown(config))).encode()).hexdigest()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))})"
+    if isinstance(value, Opaque):
+        return _shown(value.obj)
+    plain = value is None or isinstance(value, str | int | float | bool | bytes)
+    return repr(value) if plain else f"{type(value).__qualname__} {id(value)}"
 
 
 def _alike(left: Any, right: Any) -> bool:

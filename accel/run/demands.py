@@ -16,6 +16,7 @@ from ..components import note_told
 from ..engine import DEMAND, priority
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, original, scope
+from ..record import call_site
 from . import early, nested
 from .call import Call
 
@@ -53,14 +54,17 @@ def demand(
         return wrapped(*args, **kwargs)
     if here.early:
         return nested.call(run, method, component, wrapped, args, kwargs)
+    site = call_site() or here.called  # now: a task of its own may run the rest
     if method.opens:
-        return _opened(run, here, method, component, wrapped, args, kwargs)
+        return _opened(run, here, method, component, wrapped, args, kwargs, site)
     colour = {"sync": _sync, "async": _async, "stream": _stream, "astream": _astream}[method.kind]
-    return colour(run, here, method, component, wrapped, args, kwargs)
+    return colour(run, here, method, component, wrapped, args, kwargs, site)
 
 
-def _sync(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
-    call = run.open(here, method, component, args, kwargs)
+def _sync(
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
+) -> Any:
+    call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
         try:
             result = call.future.result()
@@ -71,7 +75,7 @@ def _sync(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, a
             raise
         else:
             return run.retire(call, method, result)
-    with run.inside(call), _within(Scope(run, here.within, call)):
+    with run.inside(call), _within(Scope(run, here.visit, call)):
         try:
             twin = _partial_twin(run, call)
             result = _drain(run, call, twin, args, kwargs) if twin is not None else _OWN
@@ -84,8 +88,10 @@ def _sync(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, a
     return result
 
 
-async def _async(run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
-    call = run.open(here, method, component, args, kwargs)
+async def _async(
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
+) -> Any:
+    call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
         try:
             result = await asyncio.wrap_future(call.future)
@@ -102,7 +108,7 @@ async def _async(run: Run, here: Scope, method: Method, component: Any, wrapped:
     while (wait := run.enter_component(call)) is not None:
         await asyncio.wrap_future(wait)
     try:
-        with _within(Scope(run, here.within, call)):
+        with _within(Scope(run, here.visit, call)):
             twin = _partial_twin(run, call)
             result = await _adrain(run, call, twin, args, kwargs) if twin is not None else _OWN
             if result is _OWN:
@@ -117,9 +123,9 @@ async def _async(run: Run, here: Scope, method: Method, component: Any, wrapped:
 
 
 def _stream(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> Generator[Any, None, None]:
-    call = run.open(here, method, component, args, kwargs)
+    call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
         yield from early.replay(call, kwargs.get("run_manager"))
         try:
@@ -132,7 +138,7 @@ def _stream(
         run.retire(call, method, result)
         return
     with run.inside(call):
-        inner = Scope(run, here.within, call)
+        inner = Scope(run, here.visit, call)
         stream = None
         try:
             with _within(inner):
@@ -157,9 +163,9 @@ def _stream(
 
 
 async def _astream(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> AsyncGenerator[Any, None]:
-    call = run.open(here, method, component, args, kwargs)
+    call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
         stream = _areplayed(run, call, method, kwargs)
     else:
@@ -170,16 +176,16 @@ async def _astream(
 
 
 async def _opened(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any
+    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> AsyncGenerator[Any, None]:
     """A coroutine that gives the stream: what fails before the first chunk fails here."""
-    call = run.open(here, method, component, args, kwargs)
+    call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
         return _areplayed(run, call, method, kwargs)
     while (wait := run.enter_component(call)) is not None:
         await asyncio.wrap_future(wait)
     try:
-        with _within(Scope(run, here.within, call)):
+        with _within(Scope(run, here.visit, call)):
             stream = await wrapped(*args, **kwargs)
     except BaseException as error:
         run.failed(call, error)
@@ -207,7 +213,7 @@ async def _adelivered(
         await asyncio.wrap_future(wait)
     stream: Any = None
     try:
-        inner = Scope(run, here.within, call)
+        inner = Scope(run, here.visit, call)
         with _within(inner):
             stream = begin()
         while True:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import engine
 from ..components import note_told, tells_within
 from ..errors import CallCancelled
+from ..identity import identity_of
 from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
 from ..ir import Node
 from ..values import Tree, freeze, is_comparable
@@ -117,7 +118,7 @@ def _on_thread(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     try:
         if threads.before_call is not None:
             threads.before_call()
-        if run.calls.begin(call):
+        if run.calls.begin(call) and not _changed(run, call):
             run.entry.copy().run(_body, run, call, args, kwargs)
     finally:
         _ended(run, call)
@@ -145,7 +146,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 
 
 def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
-    if not run.calls.begin(call):
+    if not run.calls.begin(call) or _changed(run, call):
         _ended(run, call)
         return
 
@@ -180,6 +181,8 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> None:
     if _told(run, call, kwargs):
         return
+    if _changed(run, call):
+        return
     if call.hindered:
         give_up(run, call)
         return
@@ -196,6 +199,15 @@ def _told(run: Run, call: Call, kwargs: Any) -> bool:
         note_told(call.component, call.method.name, call.tells)
         run.calls.drop(call)
     return bool(call.tells)
+
+
+def _changed(run: Run, call: Call) -> bool:
+    """Whether the component is another one than when the call was issued: then the answer may be, too, even if it is
+    what it was again when the program makes the call."""
+    if identity_of(call.component, call.method.by_object) == call.identity:
+        return False
+    run.calls.drop(call)
+    return True
 
 
 def _hands_back(result: Any, given: Iterable[Any]) -> bool:

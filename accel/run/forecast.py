@@ -11,10 +11,11 @@ from collections.abc import Hashable, Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from ..evaluate import UNKNOWN, Index, evaluate, has_gap, pasted, predict
+from ..evaluate import UNKNOWN, Index, evaluate, follow, has_gap, pasted, predict, replaces
 from ..extract import Open, Partial
-from ..ir import Graph, Node
+from ..ir import Field, Graph, Node
 from ..values import Tree, same
+from .ahead import issue_ahead, may_go_ahead
 from .early import BUSY, LATE
 from .outlook import Element, Outlook, known_prefix
 from .touched import Changed, Places, Reach, note
@@ -47,6 +48,12 @@ class Forecast:
         )
         self._by_key: dict[Hashable, list[tuple[int, int, int, Element]]] = {}
         """Elements by the key they had once, in the order in which demands take them."""
+        self._given = {field for node in graph.nodes for field in node.unreplaced}
+        self._replaced: set[Field] = set()
+        """Of those fields of the run's input, the ones that the program's state has something else in by now."""
+        self._nested = {node.name for node in graph.nodes if may_go_ahead(node)}
+        self._behind: dict[str, tuple[Outlook, Bound]] = {}
+        """Nodes of which more may be known than what has a place."""
         self.reasons: dict[str, str] = {}
         """For every node that was ready: the last reason why it was held, empty if it was issued."""
 
@@ -57,6 +64,9 @@ class Forecast:
 
     def publish(self, node: str, position: int, value: Tree) -> None:
         """A value of a source node (run input, what entered or left a framework node)."""
+        given = self.run.trace.input
+        open_to = self._given - self._replaced
+        self._replaced |= {field for field in open_to if replaces(value, field, follow(given, field))}
         state = self.states.get(node)
         if state is not None:
             before = len(state.elements)
@@ -225,6 +235,8 @@ class Forecast:
             if self._expect(state, bound, position, tree, binding):
                 found.add(position)
             unbound = unbound or not has_gap(tree)
+        if places is None and node.name in self._nested and bound is not None and not state.complete:
+            self._behind[node.name] = (state, bound)
         found.update(range(before, len(state.elements)))
         state.unbound = bound is None and (unbound or (places is not None and state.unbound))
         fewer = state.complete and self._cut(state)
@@ -305,11 +317,14 @@ class Forecast:
     # --- issuing
 
     def _issue_ready(self) -> None:
+        """Elements with a place first, whatever their node."""
         for state in self._by_urgency:
             if state.ready and not state.frozen:
                 self._issue_node(state)
             if state.growing and not state.frozen:
                 self._prefill_node(state)
+        while self._behind:
+            issue_ahead(self, *self._behind.popitem()[1])
 
     def _issue_node(self, state: Outlook) -> None:
         """Issue the node's elements, the first ones first, until one is held by what would hold the others, too."""
@@ -320,12 +335,12 @@ class Forecast:
             if element.key is not None and node.stage_of and self.run.calls.has(element.key):
                 state.ready.refuse(element)  # the program, or another call, has begun with it already
                 continue
-            held = self._held(node)
+            held = self.held(node)
             if held or element.key is None:
                 self._said(node, held)
                 state.ready.add(element)
                 return
-            refused = self._refused(node, element.pasted) if element.pasted else ""
+            refused = self.refused(node, element.pasted) if element.pasted else ""
             reason = self._said(node, refused or self._issue(state, element))
             if reason in (BUSY, BEYOND):
                 state.ready.add(element)
@@ -339,12 +354,14 @@ class Forecast:
             self.reasons[node.name] = reason
         return reason
 
-    def _held(self, node: Node) -> str:
+    def held(self, node: Node) -> str:
         """Why no element of the node may be issued now; empty if some may."""
+        if node.at_once:
+            return "its input is complete no sooner than the program makes the call"
         for name in node.after:
             if self.states[name].open:
                 return f"waits for {name} to be written"
-        return self._refused(node, [])
+        return self.refused(node, [])
 
     def _issue(self, state: Outlook, element: Element) -> str:
         """Issue an element, or say why not."""
@@ -359,7 +376,10 @@ class Forecast:
         call.bound = (node.name, position)
         return ""
 
-    def _refused(self, node: Node, values: list[str]) -> str:
+    def refused(self, node: Node, values: list[str]) -> str:
+        """The same of an element that holds these values."""
+        if not self._replaced.isdisjoint(node.unreplaced):
+            return "the program's state has replaced what the run was given, which no run so far had done by then"
         return self.run.refuses(node, values, self.states[node.name].decided)
 
     def _out_of_order(self, state: Outlook, position: int) -> str:
@@ -378,7 +398,7 @@ class Forecast:
             element.measured, element.known = element.input, known_prefix(element.input)
         if element.known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN:
             return True
-        if self._refused(node, element.pasted) or not self.run.prefill(node, element.input):
+        if self.refused(node, element.pasted) or not self.run.prefill(node, element.input):
             return False
         element.prefilled = element.known
         return True

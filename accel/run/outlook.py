@@ -101,6 +101,8 @@ class Outlook:
         """The component that the elements' keys were made for; unknown before they are first predicted."""
         self.count = 0
         """How many elements are predicted."""
+        self.ahead: list[Call] = []
+        """Calls of elements that have no position yet (`ahead`)."""
         self.put_off = 0
         """Changes since it was last predicted that were not looked at."""
         self.ready, self.growing = Line(), Line()
@@ -132,7 +134,7 @@ class Outlook:
         """Of many, a list that is kept up to date: no reference takes it as a whole (`ir.verify`)."""
         if not self.node.many:
             return self.elements[0].value if self.elements else UNKNOWN
-        if self.node.dims > 1:
+        if self.node.is_placed:
             return self._nested_output()
         if self.complete == isinstance(self._outputs, Open):
             self._outputs = list(self._outputs) if self.complete else Open(self._outputs)
@@ -143,13 +145,14 @@ class Outlook:
             predicted = [element for element in self.elements if element.binding]
             values = [element.value for element in predicted]
             bindings = [element.binding for element in predicted]
-            self._nested = (self.complete, nested(bindings, values, self.node.dims, self.complete))
+            lists = nested(bindings, values, self.node.dims, self.complete, self.node.is_sparse)
+            self._nested = (self.complete, lists)
         return self._nested[1]
 
     @property
     def open(self) -> bool:
         """Whether anything that it will put out is still missing."""
-        if self.node.dims != 1:
+        if self.node.dims != 1 or self.node.is_placed:
             return has_gap(self.output())
         return not self.complete or self._gaps > 0
 

@@ -29,16 +29,21 @@ def binding(run: Run, node: Node) -> Bound | None:
 
 
 def _at_site(run: Run, node: Node) -> Bound | None:
-    used = run.used.get(node.site)
+    mixed = node.site in run.mixed or node.site in run.plan.mixed
+    used = run.used.get(node.site) if not mixed else None
     if used is not None:
         component, method = used
     else:
-        known = run.plan.bindings.get(node.site) or _saved(run, node.site)
+        known = run.plan.binding(node, mixed)
+        known = known or (_saved(run, node.site) if not mixed else None)
         if known is None:
             return None
         component, method = known
         method = run.plan.methods.get((node.site, run.host.streaming), method)
-        component = _only_one_used(run, type(component)) if node.site in run.plan.varying else component
+        if node.site in run.plan.varying and not mixed:
+            component = _only_one_used(run, type(component))
+        elif node.site in run.plan.bindings and not run.plan.contexts.allow_binding(node.site, run.trace.ambient):
+            return None
         if component is None:
             return None
     bound = Bound(component, method, run.facts(component))
@@ -90,6 +95,8 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> st
     certain = run.settings.speculate == "certain"
     if node.confidence != "verified" and not (node.confidence == "looped" and run.learnt_here):
         return "not verified yet: needs two runs with different inputs"
+    if run.plan.contexts.know(node) and not run.plan.contexts.allow(node, run.trace.ambient):
+        return "seen in another context only: the values that ContextVars or the configuration have in this run are new"
     if node.confidence == "looped" and node.site not in run.ended:
         return "none of its calls has ended yet"
     if certain and not node.always:

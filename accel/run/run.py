@@ -21,10 +21,10 @@ from ..components import Facts, facts_of, note_told
 from ..identity import identity_of
 from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
-from ..record import CallRecord, Trace, Visit, call_site
+from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
 from . import demands, early, permits, priorities
-from .ambient import Ambient, user_vars
+from .ambient import Ambient, fingerprint, user_vars
 from .answers import loop_here
 from .call import Call
 from .calls import Calls
@@ -56,6 +56,7 @@ class Run:
         them."""
         self.entry = contextvars.copy_context()
         self.ambient: Ambient = (user_vars(self.entry), host.config())
+        self.trace.ambient = fingerprint(self.ambient)
         self.ledger = Ledger()
         self.graph: Graph = plan.graph
         """The e-graph the run follows; from its first moment on: the program's first call comes at once."""
@@ -70,6 +71,9 @@ class Run:
         self._visits: dict[str, int] = {}
         self.used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
+        self.mixed: set[str] = set()
+        """Call sites of which this run has used several components."""
+        self._identities: dict[str, Hashable] = {}
         self.ended: set[str] = set()
         """Call sites of which a call has ended in this run: whether it makes calls of its own is known."""
         self._facts: dict[int, tuple[Any, Facts]] = {}
@@ -189,13 +193,14 @@ class Run:
         """A patched leaf was called inside this run."""
         return demands.demand(self, here, method, component, wrapped, args, kwargs)
 
-    def open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any) -> Call:
-        """Record the demand and find what answers it: a call to join, or one for the program to run itself."""
+    def open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str) -> Call:
+        """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
+        the user's frames."""
         now = now_s()
         tree = method.read(component, args, kwargs)
         identity = identity_of(component, method.by_object)
         key = (method.family, identity, freeze(tree))
-        site = f"{here.within}|{method.family}|{type(component).__qualname__}|{call_site()}"
+        site = f"{here.within}|{method.family}|{type(component).__qualname__}|{called}"
         ambient: Ambient = (user_vars(contextvars.copy_context()), self.host.config())
         parent = here.call.record if here.call is not None else None
         if parent is not None and (method.op != "embedding" or component is parent.component):
@@ -203,7 +208,7 @@ class Run:
             self.plan.note_composite(parent.site)
         record = CallRecord(
             site, here.within, method.name, method.family, method.op, component, identity, tree, key,
-            self.trace.tick(), now, parent,
+            self.trace.tick(), now, parent, here.visit,
         )  # fmt: skip
         facts = self.facts(component)
         writes = method.op == "ingestion"
@@ -211,6 +216,8 @@ class Run:
             self.trace.calls.append(record)
             self.counts.demanded += 1
             self.used[site] = (component, method)
+            if self._identities.setdefault(site, identity) != identity:
+                self.mixed.add(site)
             call = None if writes else self.calls.claim(key, method, ambient, facts)
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)

@@ -23,7 +23,7 @@ class Reach:
     """How far changes reach into one node of a graph."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
-        self._refs = [(ref, graph.by_name[ref.node].dims) for ref in dict.fromkeys(node.refs())]
+        self._refs = [(ref, _listed(graph.by_name[ref.node])) for ref in dict.fromkeys(node.refs())]
         self._own = frozenset(_own(node))
         self._first = node.level.first if node.level is not None else 0
         self.joins = {ref for hole in _joins(node) if not hole.bound and hole.limit is None for ref in _alone(hole)}
@@ -32,11 +32,11 @@ class Reach:
     def touched(self, changed: Changed) -> Places:
         """The elements that may be other ones now; None for all of them."""
         found: set[int] = set()
-        for ref, dims in self._refs:
+        for ref, listed in self._refs:
             if ref.node not in changed:
                 continue
             places = changed[ref.node]
-            if places is None or dims != 1:
+            if places is None or not listed:
                 return None
             first = ref.path[0]
             if ref in self._own:
@@ -47,9 +47,14 @@ class Reach:
 
     def waits_for(self, changed: Changed) -> list[str]:
         """Of what changed, the lists that it joins as a whole; none if it sees any of that in another way."""
-        seen = [(ref, dims) for ref, dims in self._refs if ref.node in changed]
-        whole = all(ref in self.joins and dims == 1 and ref.path[0] == STAR for ref, dims in seen)
+        seen = [(ref, listed) for ref, listed in self._refs if ref.node in changed]
+        whole = all(ref in self.joins and listed and ref.path[0] == STAR for ref, listed in seen)
         return [ref.node for ref, _ in seen] if whole else []
+
+
+def _listed(node: Node) -> bool:
+    """Whether its outputs are one list, one after the other."""
+    return node.dims == 1 and not node.is_placed
 
 
 def _own(node: Node) -> set[Ref]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ..extract import extract
 from ..ir import OPS
-from ..record import CallRecord, Trace
+from ..record import CallRecord, Trace, Visit
 from ..run.topology import START, Topology
 from ..values import Tree, Vector, leaves, texts_of
 
@@ -45,11 +45,15 @@ class Event:
 
 
 def events_of(
-    trace: Trace, topology: Topology | None = None, deciding: Mapping[CallRecord, Sequence[CallRecord]] | None = None
+    trace: Trace,
+    topology: Topology | None = None,
+    deciding: Mapping[CallRecord, Sequence[CallRecord]] | None = None,
+    using: Mapping[CallRecord, Mapping[int, float]] | None = None,
 ) -> list[Event]:
     """All events of a completed run. `topology`: where control may go; calls inside a framework node wait until it is
     sure to run (None: all are). `deciding`: for calls that are not made in every run, the calls that decide it; they
-    wait for these instead (`accel.learn.check.deciding`).
+    wait for these instead. `using`: what an input is made of, also where no text tells, as positions in the trace
+    with shares. Both as a learnt graph knows them (`accel.learn.check.ties`).
     """
     ordered: list[tuple[int, float, CallRecord | tuple[str, str]]] = [
         (call.start, call.started_s, call)
@@ -62,13 +66,18 @@ def events_of(
         for visit in trace.visits
         if visit.end is not None and visit.ended_s is not None
     ]
+    left = {visit.end: visit for visit in trace.visits}
     ordered.sort(key=lambda entry: entry[0])
     events: list[Event] = []
     control = _ControlEdges(topology)
     data = _DataEdges(trace)
     numbers: dict[CallRecord, int] = {}
+    begun = _Begun(trace)
+    placed: dict[int, int] = {}
+    """Events by position."""
     for at, time_s, what in ordered:
-        event = _placed(events, trace, at, time_s)
+        visit = what.visit if isinstance(what, CallRecord) else left.get(at)
+        event = _placed(events, trace, begun, at, time_s, visit)
         if isinstance(what, CallRecord):
             event.call = what
             if OPS[what.op].issuable:
@@ -80,26 +89,56 @@ def events_of(
                     event.needs |= {numbers[by]: WHOLE for by in deciding[what] if by in numbers}
                 elif moment is not None:
                     event.needs[moment] = WHOLE
+                for position, share in using.get(what, {}).items() if using is not None else ():
+                    if position in placed:
+                        event.needs.setdefault(placed[position], share)
             data.known(len(events), what)
             numbers[what] = len(events)
         else:
             control.passed(*what, len(events))
+        placed[at] = len(events)
         events.append(event)
     ended = [event.call.ended_s for event in events if event.call is not None and event.call.ended_s is not None]
-    events.append(_placed(events, trace, None, trace.ended_s if trace.ended_s is not None else max(ended, default=0.0)))
+    events.append(
+        _placed(events, trace, begun, None, trace.ended_s if trace.ended_s is not None else max(ended, default=0.0))
+    )
     return events
 
 
-def _placed(events: Sequence[Event], trace: Trace, at: int | None, time_s: float) -> Event:
-    """An event at this position and time, after the calls that had ended by then."""
+class _Begun:
+    """When calls were made."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._last: dict[tuple[float, Visit | None], int] = {}
+        for call in trace.calls:
+            self._last[call.started_s, call.visit] = max(call.start, self._last.get((call.started_s, call.visit), -1))
+
+    def followed(self, call: CallRecord) -> bool:
+        """Whether another one was made at the moment this one ended. In virtual time programs take none to think: that
+        one waited for this one, and what comes later for that one. So coroutines side by side are told apart."""
+        at = (call.ended_s if call.ended_s is not None else call.started_s, call.visit)
+        return call.end is not None and self._last.get(at, -1) > call.end
+
+
+def _placed(
+    events: Sequence[Event], trace: Trace, begun: _Begun, at: int | None, time_s: float, visit: Visit | None = None
+) -> Event:
+    """An event at this position and time, after the calls that had ended by then: in this visit of a framework node, or
+    before it began. What others did beside it held nothing up."""
     ended = [
         (number, event.call)
         for number, event in enumerate(events)
-        if event.call is not None and event.call.end is not None and (at is None or event.call.end < at)
+        if event.call is not None
+        and event.call.end is not None
+        and (at is None or event.call.end < at)
+        and (visit is None or event.call.visit is visit or event.call.end < visit.start)
     ]
+    at_once = [(n, call) for n, call in ended if call.ended_s == time_s]
+    if at_once:
+        ended = [(n, call) for n, call in ended if not begun.followed(call)]
     latest_start = max((call.start for _, call in ended), default=-1)
     # What ended before another of them started is implied by that one.
-    direct = [(n, call) for n, call in ended if call.end is not None and call.end > latest_start]
+    direct = at_once + [(n, c) for n, c in ended if c.ended_s != time_s and c.end is not None and c.end > latest_start]
     known_s = max((call.ended_s for _, call in direct if call.ended_s is not None), default=trace.started_s)
     return Event(None, tuple(n for n, _ in direct), max(0.0, time_s - known_s))
 

@@ -67,13 +67,14 @@ def limit(
     latency_s: Mapping[str, float] | None = None,
     topology: Topology | None = None,
     deciding: Mapping[CallRecord, Sequence[CallRecord]] | None = None,
+    using: Mapping[CallRecord, Mapping[int, float]] | None = None,
 ) -> Limit:
     """The limit of one completed run. `profiles`: by kind of engine; a language model's is needed if the run called one
     that counts tokens. `latency_s`: seconds by primitive ("searching") for what has no profile, see `latencies`; else
-    what the call itself took where the program waited for it, else the trace's median. `topology`, `deciding`: control
+    what the call itself took where the program waited for it, else the trace's median. `topology`, `deciding`, `using`:
     edges, see `events_of`.
     """
-    runs = Runs(events_of(trace, topology, deciding), profiles, latency_s or {}, latencies([trace]))
+    runs = Runs(events_of(trace, topology, deciding, using), profiles, latency_s or {}, latencies([trace]))
     return best_of(runs)
 
 
@@ -220,24 +221,9 @@ class Runs:
 
     def unbounded_s(self) -> float:
         """The run on engines without bounds."""
-        return self._unbounded()[0]
-
-    def early_s(self) -> list[tuple[CallRecord, float]]:
-        """Every call of a primitive that may be issued, and how long before its demand its input is complete, on
-        engines without bounds."""
-        _, before = self._unbounded()
-        return [
-            (event.call, seconds)
-            for event, seconds in zip(self.events, before, strict=True)
-            if event.call is not None and OPS[event.call.op].issuable
-        ]
-
-    def _unbounded(self) -> tuple[float, list[float]]:
-        """The run's end, and for every event how long before its demand it could start."""
         over: list[float] = []
         start: list[float] = []
         seen: list[float] = []
-        before: list[float] = []
         for number, event in enumerate(self.events):
             asked = max((seen[before] for before in event.after), default=0.0) + event.think_s
             ready = asked
@@ -245,10 +231,9 @@ class Runs:
                 ready = min(asked, max((self._known_s(n, s, start, over) for n, s in event.needs.items()), default=0.0))
             fresh = self._fewest_fresh(number) if self._decodes(event) else None
             start.append(ready)
-            before.append(asked - ready)
             over.append(ready + self.alone_s(number, fresh))
             seen.append(max(asked, over[-1]))
-        return seen[-1], before
+        return seen[-1]
 
     def _known_s(self, number: int, share: float, start: Sequence[float], over: Sequence[float]) -> float:
         """When that share of an output is known."""

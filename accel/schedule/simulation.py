@@ -28,6 +28,8 @@ class Placed:
     call: CallRecord
     start_s: float
     end_s: float
+    sooner_s: float
+    """How long before the program makes the call its input is complete."""
 
 
 class _Request:
@@ -88,11 +90,11 @@ class Simulation:
     def _placed(self) -> list[Placed]:
         placed = []
         for number, event in enumerate(self.events):
-            start, end = self.ready[number], self.over[number]
-            if event.call is not None and start is not None and end is not None:
+            start, end, asked = self.ready[number], self.over[number], self.asked[number]
+            if event.call is not None and start is not None and end is not None and asked is not None:
                 request = self.requests.get(number)
                 begun = request.first_s if request else self.batch_starts.get(number, start)
-                placed.append(Placed(event.call, max(start, begun), end))
+                placed.append(Placed(event.call, max(start, begun), end, asked - start))
         return placed
 
     def _next_moment(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import accel
-from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint
+from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint, said_of
 from accel.errors import AccelError
 from accel.identity import identity_of
 from accel.intercept import METHODS, Method
@@ -299,6 +299,15 @@ def test_a_listed_name_counts_only_in_its_own_package() -> None:
     assert facts_of(type("Sub", (listed,), {})()).concurrency == 1, "a subclass may do anything"
 
 
+def test_what_nobody_said_is_told_from_what_is_assumed() -> None:
+    class Own(Pure):
+        pass
+
+    accel.register(Own, readonly=False)
+    assert said_of(Own()) == Facts(readonly=False, reason="declared with accel.register")
+    assert (facts_of(Own()).pure, facts_of(Own()).concurrency) == (True, 1)
+
+
 def test_facts_are_completed_not_replaced() -> None:
     facts = Facts(pure=False, reason="mine").over(Facts(pure=True, local=True, reason="theirs"))
     assert facts == Facts(pure=False, local=True, reason="mine")
@@ -352,6 +361,17 @@ def test_private_endpoints(address: str) -> None:
 )  # fmt: skip
 def test_public_endpoints(address: str) -> None:
     assert not has_private_endpoint(Client(base_url=address))
+
+
+@pytest.mark.parametrize("name", ["base_url", "api_base", "openai_api_base", "groq_api_base", "endpoint", "host"])
+def test_addresses_are_found_where_integrations_keep_them(name: str) -> None:
+    assert has_private_endpoint(Client(**{name: "http://127.0.0.1:8000/v1"}))
+
+
+def test_one_public_address_is_enough_to_be_remote() -> None:
+    """Which of its fields a client uses isn't known: some inherit one that they don't."""
+    client = Client(openai_api_base="http://localhost:8000", together_api_base="https://api.together.xyz/v1")
+    assert not has_private_endpoint(client)
 
 
 def test_an_address_object_counts_too() -> None:

@@ -29,7 +29,19 @@ class Script:
     def call(self, site: str, tree: Any, output: Any = None, op: str = "decode", **fields: Any) -> Any:
         start = self.trace.tick()
         record = CallRecord(
-            site, "", op, op, op, None, "component", tree, freeze(tree), start, 0.0, end=self.trace.tick(), **fields
+            site,
+            fields.pop("within", ""),
+            op,
+            op,
+            op,
+            None,
+            "component",
+            tree,
+            freeze(tree),
+            start,
+            0.0,
+            end=self.trace.tick(),
+            **fields,
         )
         record.output = {"content": output} if op == "decode" else output
         self.trace.calls.append(record)
@@ -103,7 +115,7 @@ def test_the_fields_of_a_record_are_no_items() -> None:
     ("show", "said"),
     [
         (lambda text: json.dumps({"found": text}), 'Found {\\"found\\": \\"{main.decode.content|as json}\\"} here'),
-        (lambda text: str([text]), "Found ['{main.decode.content|as repr}'] here"),
+        (lambda text: str([text]), "Found [{main.decode.content|as quoted}] here"),
     ],
     ids=["json", "repr"],
 )

@@ -10,7 +10,8 @@ from accel.ir import OPS, STAR, Extract, First, Graph, Join, Level, Node, Ref, T
 from accel.learn.plan import Plan
 from accel.passes import only, without
 from accel.profile import Profile
-from accel.report import explain, where
+from accel.record import where
+from accel.report import explain
 
 LINES = Ref("expand", ("content", Extract("lines"), STAR))
 INPUT = Node("input", OPS["input"])
@@ -106,6 +107,13 @@ def test_every_pass_says_what_it_changed() -> None:
             args[0]: {expand.content|lines[*]}
         answer = decode  # verified; 2 partial prefills of 64 tokens at least
             t: Answer {input.q} from {join find[*][*].text by '\\n'}
+
+        call sites:
+          add: ingestion is left to the program  (add)
+          expand: predicted since the plan was loaded  (expand)
+          find.embedding: predicted since the plan was loaded  (find)
+          find: predicted since the plan was loaded  (find)
+          answer: predicted since the plan was loaded  (answer)
         """  # noqa: E501 - a golden text
         ).strip()
     )
@@ -138,6 +146,9 @@ def test_every_pass_says_why_it_changed_nothing() -> None:
         input = input
         answer = decode  # verified
             t: "Answer"
+
+        call sites:
+          answer: predicted since the plan was loaded  (answer)
         """
         ).strip()
     )

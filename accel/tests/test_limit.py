@@ -214,3 +214,26 @@ def test_latencies_are_medians_of_waited_calls() -> None:
     trace = example()
     trace.calls[1].retired = True
     assert latencies([trace]) == {"decode": pytest.approx(1.2), "searching": pytest.approx(0.9)}
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_node_waits_for_its_own_calls_and_not_for_those_of_one_beside_it(beside: bool) -> None:
+    slow, fast = (Visit("node", start, None, 0.0) for start in range(2))
+    calls = [
+        record("searching", 2, 0.0, 1.0, site="slow", end=6, visit=slow),
+        record("searching", 3, 0.0, 0.5, site="fast", end=4, visit=fast),
+        record("searching", 7, 1.5, 2.0, site="fast", visit=fast if beside else None),
+    ]
+    events = events_of(Trace(calls=calls, visits=[slow, fast], started_s=0.0))
+    last = next(event for event in events if event.call is calls[2])
+    assert [site for n in last.after if (call := events[n].call) and (site := call.site)] == (
+        ["fast"] if beside else ["slow", "fast"]
+    )
+    assert last.think_s == (1.0 if beside else 0.5)
+
+
+def test_a_schedule_says_how_much_sooner_an_input_was_complete() -> None:
+    plan, *searches, answer = limit(example(), {"llm": PROFILE}).schedule
+    assert plan.sooner_s == pytest.approx(0.1), "the program thought before it asked"
+    assert all(0.0 < search.sooner_s for search in searches)
+    assert answer.sooner_s == pytest.approx(0.6)

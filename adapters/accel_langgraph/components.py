@@ -2,74 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager, CallbackManager
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
 from langchain_core.language_models.llms import LLM
-from langchain_core.messages import BaseMessage
-from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from accel import intercept
+from accel.components import TOOL, said_of_class
+from accel.functions import build_call, read_call
 from accel.intercept import Inner, Method, install
-from accel.pure import build_call, read_call
+from accel.listed import listed
 from accel.run.call import Aside
 from accel.run.nested import tells
-from accel.values import Opaque, Tree, add_lookalike, add_view, class_name, class_named, snapshot, thaw
+from accel.values import Opaque, Tree, snapshot, thaw
 
-# --- messages -------------------------------------------------------------------------------------------------------
-
-_FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
-
-
-def view_message(message: BaseMessage) -> Tree:
-    """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
-    tree: dict[str, Tree] = {"message": class_name(message), "content": message.content}
-    for field in type(message).model_fields:
-        value = getattr(message, field)
-        if field in ("content", "type") or value is None or value == {} or value == [] or value is False:
-            continue
-        if field == "id" and isinstance(value, str) and _FRAMEWORK_ID.match(value):
-            continue
-        tree[field] = value
-    extra = message.model_extra
-    if extra:
-        tree["extra"] = dict(extra)
-    return tree
-
-
-def build_message(tree: Tree) -> BaseMessage:
-    """The message that `view_message` saw."""
-    fields = {key: value for key, value in tree.items() if key not in ("message", "extra")}
-    return class_named(tree["message"], BaseMessage)(**fields, **tree.get("extra", {}))
-
-
-def view_document(document: Document) -> Tree:
-    return {
-        "document": type(document).__name__,
-        "page_content": document.page_content,
-        "metadata": document.metadata,
-        "id": document.id,
-    }
-
-
-def build_document(tree: Tree) -> Document:
-    return Document(page_content=tree["page_content"], metadata=tree["metadata"], id=tree["id"])
-
-
-add_view(BaseMessage, view_message, "message", build_message)
-add_view(Document, view_document, "document", build_document)
-add_lookalike(TextAccessor, str)  # what `message.text` gives
-
+from . import callers
+from .views import view_answer
 
 # --- arguments ------------------------------------------------------------------------------------------------------
 
@@ -153,6 +111,16 @@ def _build_managed(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[st
     return args, {**kwargs, "run_manager": RecordingRunManager()}
 
 
+def _read_tool(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """LangChain gives its callback manager to those that ask for it."""
+    tree: dict[str, Tree] = read_call(component, args, _own_kwargs(kwargs))
+    return {**tree, "managed": True} if "run_manager" in kwargs else tree
+
+
+def _build_tool(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return _build_managed(component, tree) if "managed" in tree else build_call(component, tree)
+
+
 def _read_ranking(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """Callbacks are part of the input where somebody would hear them: being opaque, they keep the call from being made
     early. So does a tuple of documents, which a snapshot takes for a list."""
@@ -172,21 +140,6 @@ def _build_ranking(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[st
 
 
 # --- results --------------------------------------------------------------------------------------------------------
-
-
-def _view_chat(result: ChatResult) -> Tree:
-    """What programs read off an answer: text, tool calls, parsed additions; further choices beside it."""
-    if not result.generations:
-        return None
-    message = result.generations[0].message
-    tree: dict[str, Tree] = {"content": snapshot(message.content)}
-    for field in ("tool_calls", "additional_kwargs"):
-        value = getattr(message, field, None)
-        if value:
-            tree[field] = snapshot(value)
-    if len(result.generations) > 1:
-        tree["choices"] = [snapshot(generation.message.content) for generation in result.generations[1:]]
-    return tree
 
 
 def _merge_chat(chunks: Iterable[ChatGenerationChunk]) -> ChatResult | None:
@@ -225,7 +178,7 @@ def _chat() -> Iterator[Method]:
     same: dict[str, Any] = {
         "family": "chat",
         "op": "decode",
-        "view": _view_chat,
+        "view": view_answer,
         "merge": _merge_chat,
         "delta": _chat_delta,
         "tokens": _chat_tokens,
@@ -318,12 +271,20 @@ WRITES = tuple(
         inner=_EMBEDS_TEXTS if name == "add_texts" else None,
     )
 )
-RETRIEVER = tuple(
-    _twins(
-        "_get_relevant_documents", "_aget_relevant_documents", family="retriever", op="searching", read=_read_call,
-        build=_build_managed, view=snapshot, by_object=True,
+
+
+def _retriever(family: str, **same: Any) -> tuple[Method, ...]:
+    leaves = "_get_relevant_documents", "_aget_relevant_documents"
+    return tuple(
+        _twins(*leaves, family=family, op="searching", read=_read_call, build=_build_managed, view=snapshot, **same)
     )
-)  # fmt: skip
+
+
+RETRIEVER = _retriever("retriever", by_object=True)
+PUBLIC_RETRIEVER = _retriever("public_retriever")
+"""A client of a public service is what its fields say: a program may change one between two searches."""
+TOOLS = tuple(_twins("_run", "_arun", family=TOOL, op="searching", read=_read_tool, build=_build_tool, view=snapshot))
+"""Of tools that only read, by listing or declaration; all others are no components. Also by their fields."""
 RERANKER = tuple(
     _twins(
         "compress_documents", "acompress_documents", family="reranker", op="reranking", read=_read_ranking,
@@ -338,6 +299,7 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
     (VectorStore, (*SEARCHES, *WRITES)),
     (BaseRetriever, RETRIEVER),
     (BaseDocumentCompressor, RERANKER),
+    (BaseTool, TOOLS),
 )
 LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore})
 """Concrete classes inside langchain_core that are components themselves; its other classes are bases and composites."""
@@ -351,14 +313,15 @@ def install_all() -> None:
         return
     for manager in (CallbackManager, AsyncCallbackManager):
         intercept.wrap(manager, "configure", _telling)
+    callers.install()
     for base, methods in FAMILIES:
         for cls in _subclasses(base):
-            if cls in _seen:
-                continue
+            if cls in _seen or (base is BaseTool and not _only_reads(cls)):
+                continue  # a tool may be declared later
             _seen.add(cls)
             if cls.__module__.startswith("langchain_core.") and not _is_component(cls):
                 continue
-            for method in methods:
+            for method in PUBLIC_RETRIEVER if methods is RETRIEVER and _is_public(cls) else methods:
                 install(cls, method)
 
 
@@ -366,6 +329,17 @@ def _telling(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], 
     """Every runnable begins with asking who listens, also one that a component runs."""
     tells("runs a runnable of its own, which has callbacks")
     return wrapped(*args, **kwargs)
+
+
+def _is_public(cls: type) -> bool:
+    said = listed(cls)
+    return said is not None and bool(said.readonly)
+
+
+def _only_reads(cls: type) -> bool:
+    """Whether this very class of tools is listed or declared as one that changes nothing."""
+    said = said_of_class(cls)
+    return bool(said.readonly or said.pure)
 
 
 def _is_component(cls: type) -> bool:

@@ -19,10 +19,10 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from accel.errors import AccelError, ConfigurationError
+from accel.functions import pure
 from accel.insight import Insight
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
-from accel.pure import pure
 from accel.run.run import Run
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
@@ -174,7 +174,7 @@ def _watching(cls: type) -> type:
         if here is None or here.early or here.within:
             return cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
         visit = here.run.enter(self._accel_node, input)
-        token = scope.set(Scope(here.run, self._accel_node))
+        token = scope.set(Scope(here.run, visit))
         try:
             output = cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
         except BaseException as error:
@@ -190,7 +190,7 @@ def _watching(cls: type) -> type:
         if here is None or here.early or here.within:
             return await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
         visit = here.run.enter(self._accel_node, input)
-        token = scope.set(Scope(here.run, self._accel_node))
+        token = scope.set(Scope(here.run, visit))
         try:
             output = await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
         except BaseException as error:
@@ -212,7 +212,7 @@ def _watching(cls: type) -> type:
         output: Any = None
         try:
             while True:
-                token = scope.set(Scope(here.run, self._accel_node))
+                token = scope.set(Scope(here.run, visit))
                 try:
                     output = await anext(parts)
                 except StopAsyncIteration:

@@ -80,7 +80,7 @@ def _calls_cached_tasks(node: Any) -> bool:
 
     opened = (Runnable, Pregel, _TaskFunction, type(node))
     found = referenced([node.bound], is_cached, lambda value: isinstance(value, opened))
-    return any(map(is_cached, found.values()))
+    return any(is_cached(one.component) for one in found.values())
 
 
 def _declared_guards(graph: Compiled) -> frozenset[str]:

@@ -21,8 +21,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from accel import intercept
 from accel.components import facts_of
+from accel.functions import build_call, read_call
 from accel.intercept import Method, Place, install
-from accel.pure import build_call, read_call
 from accel.values import Tree, snapshot, thaw
 
 from . import views  # noqa: F401  how nodes, messages and queries are seen

@@ -22,8 +22,8 @@ from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index_instrumentation.dispatcher import Dispatcher
 
 from accel import intercept
+from accel.functions import read_call
 from accel.intercept import METHODS, Scope, has_leaf, scope
-from accel.pure import read_call
 from accel.run.announced import announce
 from accel.run.nested import tells
 from accel.run.run import Run
@@ -151,7 +151,7 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
         return wrapped(*args, **kwargs)
     run, name = part
     visit = run.enter(name, _given(args, kwargs))
-    token = scope.set(Scope(run, name))
+    token = scope.set(Scope(run, visit))
     try:
         result = wrapped(*args, **kwargs)
     except BaseException as error:
@@ -180,7 +180,7 @@ def _atell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kw
 
 async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     visit = run.enter(name, _given(args, kwargs))
-    token = scope.set(Scope(run, name))
+    token = scope.set(Scope(run, visit))
     try:
         result = await wrapped(*args, **kwargs)
     except BaseException as error:

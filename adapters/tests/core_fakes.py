@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -266,6 +267,38 @@ def chain(*nodes: tuple[str, Callable[..., Any]], **options: Any) -> Any:
     for left, right in zip(names, names[1:], strict=False):
         builder.add_edge(left, right)
     return builder.compile(**options)
+
+
+def forked(*nodes: Callable[..., Any], guard: str = "", **options: Any) -> Any:
+    """A compiled graph of these functions one after the other, but for the last two: of those the one runs that ``a``
+    names."""
+    *row, last, left, right = (node.__name__ for node in nodes)
+    builder = StateGraph(State)
+    for node in nodes:
+        builder.add_node(node.__name__, node, metadata={"guard": node.__name__ == guard})
+    for before, after in itertools.pairwise([START, *row, last]):
+        builder.add_edge(before, after)
+    builder.add_conditional_edges(last, lambda state: state["a"], [left, right])
+    builder.add_edge(left, END)
+    builder.add_edge(right, END)
+    return builder.compile(**options)
+
+
+def after_thinking(world: World, *nodes: Callable[[State], Any], **options: Any) -> Any:
+    """a asks a model about the question; then these functions run, nodes b, c, ..., which return what they found."""
+    model = Chat(world)
+
+    def node(name: str, function: Callable[[State], Any]) -> tuple[str, Callable[[State], Any]]:
+        def visit(state: State) -> Any:
+            world.node(name)
+            return {name: function(state)}
+
+        return name, visit
+
+    def asks(state: State) -> Any:
+        return model.invoke(f"Alpha asks: {state['q']}").content
+
+    return chain(*(node(*pair) for pair in zip("abc", (asks, *nodes), strict=False)), **options)
 
 
 def three(world: World, model: Any, other: Any = None, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 from accel import accelerate
-from adapters.tests.core_fakes import Chat, RemoteChat, State, World
+from adapters.tests.core_fakes import Chat, RemoteChat, State, World, forked
 
 TOPICS = ("volcanoes, hot", "glaciers, cold", "geysers, hot", "fjords, cold", "deserts, hot", "icebergs, cold")
 
@@ -20,7 +20,7 @@ def said(text: str) -> str:
     return text.rsplit(", ", 1)[1] if text.startswith("Route") else f"answer to <{text}>"
 
 
-def router(world: World, model: Any, **options: Any) -> Any:
+def router(world: World, model: Any, guard: str = "", **options: Any) -> Any:
     """A routing call, another one, then one of two nodes."""
 
     def route(state: State) -> State:
@@ -39,15 +39,7 @@ def router(world: World, model: Any, **options: Any) -> Any:
         world.node("cold")
         return {"c": model.invoke(f"Ice and {state['q']}").content}
 
-    builder = StateGraph(State)
-    for node in (route, look, hot, cold):
-        builder.add_node(node.__name__, node)
-    builder.add_edge(START, "route")
-    builder.add_edge("route", "look")
-    builder.add_conditional_edges("look", lambda state: state["a"], ["hot", "cold"])
-    builder.add_edge("hot", END)
-    builder.add_edge("cold", END)
-    return builder.compile(**options)
+    return forked(route, look, hot, cold, guard=guard, **options)
 
 
 def trained(world: World, graph: Any, topics: tuple[str, ...] = TOPICS, **options: Any) -> Any:
@@ -82,6 +74,16 @@ def test_nothing_that_was_decided_is_called_past_a_pause() -> None:
     for _ in fast.stream({"q": "beaches, hot"}, interrupt_before=["hot"]):
         pass
     assert accel.settle() and world.texts("Fire") == []
+
+
+def test_nothing_that_was_decided_is_called_past_a_guard() -> None:
+    world = World(answer=said)
+    fast = trained(world, router(world, Chat(world), guard="look"))
+    seen: list[list[str]] = []
+    world.hooks["look"] = lambda: seen.append(world.texts("Fire"))
+    world.hooks["hot"] = lambda: seen.append(world.texts("Fire"))
+    assert fast.invoke({"q": "beaches, hot"})["c"] == "answer to <Fire and beaches, hot>"
+    assert seen[0] == [] and "guard" in str(fast.report())
 
 
 def test_a_remote_endpoint_gets_no_more_than_before() -> None:
@@ -211,3 +213,12 @@ def test_the_first_round_of_a_loop_is_called_before_the_loop_is_reached() -> Non
     said = "answer to <Beta asks: seas of sand>"
     assert fast.invoke({"q": "seas of sand"}) == {"q": f"answer to <Beta asks: {said}>", "a": 2}
     assert world.texts("Beta") == ["Beta asks: seas of sand", f"Beta asks: {said}"]
+
+
+def test_explain_says_since_when_a_call_is_predicted_and_how_often_it_was_made() -> None:
+    world = World(answer=said)
+    text = trained(world, router(world, Chat(world))).explain()
+    sites = dict(line.strip().split(": ", 1) for line in text.split("call sites:\n")[1].splitlines())
+    assert sites["route.decode"].startswith("predicted since run 2, made in 6 of 6 runs"), text
+    assert sites["hot.decode"].startswith("predicted since run 3, made in 3 of 6 runs"), text
+    assert "(test_decisions.py:router.<locals>.hot:" in sites["hot.decode"]

@@ -359,17 +359,43 @@ def test_a_context_variable_changed_between_issue_and_demand_counts() -> None:
     assert (result["a"], result["b"]) == (f"nobody: {A}", f"another: {B}")
 
 
+def asked_by(tenant: str, fast: Any, topic: str) -> Any:
+    token = TENANT.set(tenant)
+    try:
+        result = fast.invoke({"q": topic})
+    finally:
+        TENANT.reset(token)
+    assert accel.settle()
+    return result
+
+
 def test_an_early_call_sees_the_context_variables_of_its_run() -> None:
     world = World()
     fast = ready(world, TenantChat(world))
+    asked_by("somebody", fast, "forests of Finland")
+    world.forget()
     early_before(world, "b", "Beta asks")
-    token = TENANT.set("somebody")
-    try:
-        result = fast.invoke({"q": TOPIC})
-    finally:
-        TENANT.reset(token)
-    assert result["b"] == f"somebody: {B}"
+    assert asked_by("another", fast, TOPIC)["b"] == f"another: {B}"
     assert len(world.texts("Beta asks")) == 1
+
+
+def test_a_component_that_changes_while_it_is_called_early_answers_nothing() -> None:
+    world = World()
+    model = Chat(world, style=" (plain)")
+    fast = accelerate(three(world, model))
+    train(fast)
+    world.gates["Beta asks"] = gate = threading.Event()
+
+    def meddle() -> None:
+        world.wait_early("Beta asks", over=False)
+        model.style = " (odd)"
+        gate.set()
+        world.wait_early("Beta asks")
+        assert accel.settle()
+        model.style = " (plain)"
+
+    world.hooks["b"] = meddle
+    assert fast.invoke({"q": TOPIC})["b"] == f"answer to <Beta asks: {TOPIC}> (plain)"
 
 
 def test_a_configurable_value_that_differs_at_the_demand_counts() -> None:
@@ -414,9 +440,9 @@ def test_a_leaf_that_reads_the_configuration_reads_that_of_its_run(user: str) ->
 
 def test_another_object_of_the_same_store_class_is_another_store() -> None:
     world = World()
-    stores = [ReadonlyStore(world, {"x": "first"}), ReadonlyStore(world, {"x": "second"})]
+    second = ReadonlyStore(world, {"x": "second"})
     model = Chat(world)
-    current = {"store": stores[0]}
+    current = {"store": ReadonlyStore(world, {"x": "first"})}
 
     def a(state: State) -> State:
         return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
@@ -431,7 +457,7 @@ def test_another_object_of_the_same_store_class_is_another_store() -> None:
 
     def swap() -> None:
         world.wait(lambda: any(c.early and c.component == "store" and c.over for c in world.calls))
-        current["store"] = stores[1]
+        current["store"] = second
 
     world.hooks["b"] = swap
     assert fast.invoke({"q": TOPIC})["b"] == "second"

@@ -34,18 +34,23 @@ E = TypeVar("E", bound=Engine)
 
 
 class Host:
-    """The engines on one loop: that of the calling thread, or one on a thread of its own.
+    """The engines on one loop: a given one with its thread, or one on a thread of its own.
 
     All state is confined to the loop, except `ready`, which other threads only read.
     """
 
-    def __init__(self, source: EngineSource, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(
+        self,
+        source: EngineSource,
+        loop: asyncio.AbstractEventLoop | None = None,
+        thread: threading.Thread | None = None,
+    ) -> None:
         self.source = source
         self.loop = loop or asyncio.new_event_loop()
         self.ready: dict[EngineConfig[Any], Engine] = {}
         self._starts: dict[EngineConfig[Any], asyncio.Task[Engine]] = {}  # oldest first
         self._closing = False
-        self.thread = threading.current_thread()
+        self.thread = thread or threading.current_thread()
         if loop is None:
             self.thread = threading.Thread(target=self._run, name="accel-local", daemon=True)
             self.thread.start()
@@ -267,20 +272,23 @@ def _why_cancelled() -> Exception:
 
 
 @contextlib.contextmanager
-def hosted_on(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
-    """Serve engines on this loop of the calling thread meanwhile, instead of on a thread of their own; then close them.
+def hosted_on(loop: asyncio.AbstractEventLoop, thread: threading.Thread | None = None) -> Generator[None, None, None]:
+    """Serve engines on this loop meanwhile, instead of on one of their own; then close them.
 
-    For programs that live on one loop and want to be simulated on it (`accel_sim.virtual`).
+    It is the calling thread's, or runs on another `thread`: for simulations, whose clock is the loop's (`accel_sim`).
     """
     global _host
     with _host_lock:
-        before, _host = _host, Host(IN_PROCESS, loop)
+        before, _host = _host, Host(IN_PROCESS, loop, thread)
         here = _host
     try:
         yield
     finally:
         try:
-            loop.run_until_complete(here.close())
+            if thread is not None:
+                asyncio.run_coroutine_threadsafe(here.close(), loop).result()
+            else:
+                loop.run_until_complete(here.close())
         finally:
             with _host_lock:
                 _host = before

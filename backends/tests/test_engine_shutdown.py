@@ -73,6 +73,11 @@ child.wait()
 """
 
 
+def _hears_ctrl_c() -> None:
+    """A shell's background jobs, and so tests run as one, ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass
 class Program:
     process: "subprocess.Popen[str]"
@@ -111,6 +116,7 @@ def start(tmp_path: Path) -> Iterator[object]:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=_hears_ctrl_c,
         )
         programs.append(Program(process, mark))
         return programs[-1]

@@ -17,17 +17,17 @@ MODULES = corpus.programs()
 
 @pytest.mark.parametrize("name", [name for name, module in MODULES.items() if getattr(module, "ASYNC", False)])
 def test_programs_of_coroutines(name: str, tmp_path: Path) -> None:
-    with corpus.engines_for(MODULES[name]) as engines:
-        program = Program(name, MODULES[name], engines)
-        requests = engines.run(lambda: program.measured(tmp_path / "plan.json"))
-        accel_local.shutdown()
+    engines = corpus.engines_for(MODULES[name])
+    program = Program(name, MODULES[name], engines)
+    requests = engines.run(lambda: program.measured(tmp_path / "plan.json", count=5))
+    accel_local.shutdown()
     assert all(request.equal for request in requests)
     assert min(request.ratio for request in requests[1:]) >= corpus.GOALS["ratio"]
     assert (tmp_path / "plan.json").exists()
 
 
 def test_all_inputs_differ() -> None:
-    needed = corpus.WARM + corpus.STEADY + 1
+    needed = corpus.REQUESTS + 1
     for name, module in MODULES.items():
         assert len({repr(value) for value in module.INPUTS}) >= needed, name
         assert (module.__doc__ or "").splitlines()[0].endswith("."), name
@@ -45,12 +45,12 @@ def request(number: int, before_s: float, after_s: float, retired: int, wasted: 
 
 def test_the_table_says_which_goals_are_missed() -> None:
     warm = [request(number, 2.0, 2.0, 0) for number in range(corpus.WARM)]
-    good = [request(corpus.WARM, 2.0, 1.0, 9)]
-    bad = [request(corpus.WARM, 1.9, 2.0, 8, wasted=3)]
+    good = [request(corpus.WARM + number, 2.0, 1.0, 9) for number in range(corpus.STEADY)]
+    bad = [request(corpus.WARM + number, 1.9, 2.0, 8, wasted=3) for number in range(corpus.STEADY)]
     programs = {name: [asdict(one) for one in (*warm, *late)] for name, late in (("good", good), ("bad", bad))}
     shown = corpus.report({"machine": "m", "programs": programs}, {"programs": {}}, {})
     assert "1 of 2 programs meet all goals; m." in shown
     rows = [line for line in shown.splitlines() if line.startswith(("| good", "| bad"))]
-    assert rows[0].endswith("| 2.00x | 2.00x | 1.00 | 9 of 10 | 0.0% | - | 4 of 4 | met |")
-    assert rows[1].endswith("| 8 of 10 | 3.0% | - | 4 of 4 | retired, share, ratio, waste |")
+    assert rows[0].endswith("| 2.00x | 2.00x | 1.00 | 36 of 40 | 0.0% | - | 7 of 7 | met |")
+    assert rows[1].endswith("| 32 of 40 | 3.0% | - | 7 of 7 | retired, share, ratio, waste |")
     assert shown.splitlines()[-1].startswith("- `bad`: retired, share, ratio, waste.")

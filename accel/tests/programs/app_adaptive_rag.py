@@ -31,6 +31,8 @@ INPUTS = [
         "Who won the last regatta around the island?", "Why do sailors put a half hitch behind a clove hitch?",
         "Is the reef knot safe for climbing?", "What joins two ropes of different thickness?",
         "What does a new mainsail cost this year?", "Which knots were drawn in old manuals for riggers?",
+        "What happens to a rolling hitch when the rope is wet?", "Where can I book a course for sailors in June?",
+        "How much weaker is a rope with a sheet bend in it?", "When was the bowline first drawn?",
     )
 ]  # fmt: skip
 MAX_ATTEMPTS = 2

@@ -33,6 +33,10 @@ INPUTS = [
     _email("Karl Weber <karl@steel.example>", "Delivery", "the beams arrive a week late. Can we talk on Thursday?"),
     _email("Mia Olsen <mia@bridgeworks.example>", "Review", "would you review my report on the cables by Friday?"),
     _email("Conference <info@spans.example>", "Call for papers", "you are invited to submit a talk on bridges."),
+    _email("Lena Fischer <lena@harbour.example>", "Site visit", "could we visit the east pier on the first of June?"),
+    _email("System <no-reply@sensors.example>", "Sensors online", "all sensors of the footbridge send data again."),
+    _email("Omar Haddad <omar@council.example>", "Permit", "which drawings do you need before we sign the permit?"),
+    _email("Bolts <shop@fasteners.example>", "Bolts for less", "order a thousand bolts this week and save a third."),
 ]
 
 

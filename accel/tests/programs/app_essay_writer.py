@@ -29,6 +29,8 @@ INPUTS = [
         "How do crafts keep their secrets?", "Is a craft for visitors still a craft?",
         "What is the difference between a printer and a publisher?", "Why do clocks matter more than engines?",
         "Should bread have a fixed price?", "What do shipbuilders and weavers have in common?",
+        "Why were recipes written down so late?", "Is fame worth more than a secret?",
+        "Who gained most from the end of the guilds?", "What can a town learn from its millers?",
     )
 ]  # fmt: skip
 

@@ -29,6 +29,8 @@ INPUTS = [
         "How deep can a copper mine go?", "Why did the price of tin rise?",
         "What did silver do before coins?", "Where does lithium come from in ten years?",
         "How do closed harbours change the price of nickel?", "Can salt replace lithium in batteries?",
+        "How warm is the rock in a zinc mine?", "What does it cost to recover tin from old telephones?",
+        "Which metals were traded before there were coins?", "Where does weight not matter in a battery?",
     )
 ]  # fmt: skip
 MAX_REVISIONS = 2

@@ -33,6 +33,9 @@ INPUTS = [
         "Research mulberries and write a letter to the council.", "What do grafters charge? Write an offer.",
         "Write an outline for a talk on orchards near towns.",
         "Research the pruning of quince trees and write a short guide.",
+        "When are plum trees pruned? Write a poster.", "Compare the grafting of quinces and plums in a table.",
+        "Write a speech for the first harvest of a medlar.",
+        "Find out when apple trees give the most fruit and write a plan for thirty years.",
     )
 ]  # fmt: skip
 RECURSION_LIMIT = 100

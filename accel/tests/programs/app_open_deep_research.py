@@ -32,6 +32,8 @@ INPUTS = [
         "Why new power lines take so long to build", "Solar fields owned by villages and what they earn",
         "Wind parks at sea and the price of electricity", "Grants for oil heaters that are given up",
         "What islands do when the wind does not blow", "Electric buses as storage for the grid",
+        "Who pays for power lines to the coast", "What villages do with the solar power that they don't use",
+        "Coal plants in winter beside wind parks at sea", "Containers of batteries near towns",
     )
 ]  # fmt: skip
 

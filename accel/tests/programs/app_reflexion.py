@@ -36,6 +36,8 @@ INPUTS = [
         "Can sewers heat a town?", "How do goods get into a centre without lorries?",
         "What becomes of old tram depots?", "Which cities are good to grow old in?",
         "How useful are small electric boats?", "What makes people leave the car at home?",
+        "Should shops deliver in the evening?", "What can a market hall do with waste heat?",
+        "Do elections change the streets of a city?", "How does a school move into an old depot?",
     )
 ]  # fmt: skip
 MAX_ITERATIONS = 3

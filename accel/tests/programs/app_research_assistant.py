@@ -28,6 +28,8 @@ INPUTS = [
         "Living in a lighthouse", "What to do with empty gasometers", "Flats in grain silos",
         "Windmills and their visitors", "Stations without trains", "Who restores water towers",
         "Keepers and the sensors that replaced them", "Surveys of old buildings from the air",
+        "Buildings for one euro", "Water towers as museums", "Round rooms and those who like them",
+        "Cameras above grain silos",
     )
 ]  # fmt: skip
 

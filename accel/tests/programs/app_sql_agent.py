@@ -19,6 +19,8 @@ INPUTS = [
         "What genres does the shop sell?", "Which albums appeared before 1990?",
         "What is the longest track on average?", "Who recorded an album in the year 2003?",
         "Name a few artists from Iceland.", "Which genre has the fewest tracks?",
+        "How many albums did The Kettles record?", "What is the newest album in the shop?",
+        "Which country do the flamenco tracks come from?", "Which tracks are shorter than four minutes?",
     )
 ]  # fmt: skip
 

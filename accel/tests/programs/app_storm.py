@@ -33,6 +33,7 @@ INPUTS = [
     for topic in (
         "Boats built without plans", "Ring dances with ballads", "The tax on salt", "Roofs of grass",
         "How birds are counted", "Neighbours who build together", "Signs on keels", "Songs known by heart",
+        "Priests who counted birds", "Salt and gold", "Roofs of reed by a lake", "Builders who work by eye",
     )
 ]  # fmt: skip
 MAX_TURNS = 2

@@ -17,6 +17,10 @@ INPUTS = [
     {"title": "Listening to Birds", "reader": "people who live in cities"},
     {"title": "Letters by Hand", "reader": "artists"},
     {"title": "Running Slowly", "reader": "people over fifty"},
+    {"title": "A Year with Bees", "reader": "owners of small gardens"},
+    {"title": "The Night Sky", "reader": "parents and children"},
+    {"title": "Repair It Yourself", "reader": "tenants"},
+    {"title": "What Maps Leave Out", "reader": "hikers who like history"},
 ]
 
 

@@ -42,6 +42,10 @@ INPUTS = [
     _conversation("Nora", "breakfast room", "Do I have to pay for a friend?"),
     _conversation("Olaf", "reception", "Will somebody be there when I come at eleven in the evening?"),
     _conversation("Priya", "pool", "May my parents swim there if they visit me?"),
+    _conversation("Quentin", "gym", "Can my son of eleven train there with me?"),
+    _conversation("Rosa", "sauna", "Is it open on a Sunday at half past seven?"),
+    _conversation("Stefan", "garden", "May a friend who stays elsewhere sit there with me?"),
+    _conversation("Tove", "breakfast room", "I have a guide dog, may it come in with me?"),
 ]
 
 CONDENSE = ChatPromptTemplate.from_template(

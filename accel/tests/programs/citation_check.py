@@ -27,6 +27,10 @@ INPUTS = [
     {"article": "Sugar makes children restless at night and parents forgetful in the day."},
     {"article": "Garlic lowers blood pressure as well as pills do, and costs almost nothing."},
     {"article": "Tea and oats together help with sleep, while coffee and sugar undo the effect."},
+    {"article": "Coffee raises blood pressure in the morning, yet people who drink it stay slim."},
+    {"article": "Red meat twice a week is bad for the memory in old age, doctors say."},
+    {"article": "Olive oil before bed brings deep sleep, and garlic keeps the weight down."},
+    {"article": "Who eats oats without sugar loses weight, sleeps longer and has a better memory."},
 ]
 
 CLAIMS = ChatPromptTemplate.from_messages(

@@ -35,6 +35,10 @@ INPUTS = [
         ("Count the words of a report", "count.py cli.py"),
         ("Settings in a file", "settings.py users.py views.py"),
         ("Prices by date", "dates.py prices.py money.py"),
+        ("Small pictures", "small.py thumbs.py"),
+        ("Words in dated reports", "report.py dates.py count.py"),
+        ("Round totals", "money.py"),
+        ("Uploads of users", "views.py users.py upload.py"),
     )
 ]
 

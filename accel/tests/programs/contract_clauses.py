@@ -23,11 +23,12 @@ CLAUSES = [
 PARTIES = [
     "a bakery and a mill", "a clinic and a laundry", "a school and a caterer", "a harbour and a crane maker",
     "a publisher and a printer", "a museum and an insurer", "a farm and a seed dealer", "a theatre and a tailor",
+    "a hotel and a brewery", "a library and a binder", "a ferry line and a shipyard", "a vineyard and a cooper",
 ]  # fmt: skip
 
 
 def _contract(number: int) -> str:
-    chosen = [CLAUSES[(number + 3 * k) % len(CLAUSES)].format(n=number % 4 + k + 2) for k in range(4)]
+    chosen = [CLAUSES[(number + 3 * k) % len(CLAUSES)].format(n=number % 4 + number // 8 + k + 2) for k in range(4)]
     return "\n".join(f"§ {position} {clause}" for position, clause in enumerate(chosen, start=1))
 
 

@@ -19,6 +19,10 @@ INPUTS = [
         "A pancake batter for three has to feed seven. How much milk?",
         "How many grams are five cups of rice?",
         "I want to bake half of a cake for ten. What do I need?",
+        "How many grams is half a cup of butter?",
+        "My rice pudding is for two, but nine are coming. How much milk?",
+        "The recipe says 350 degrees Fahrenheit, what is that in Celsius?",
+        "Scale a risotto for eight down to three, please.",
     )
 ]  # fmt: skip
 

@@ -16,6 +16,10 @@ INPUTS = [
     {"motion": "Voting should be compulsory."},
     {"motion": "Space travel is worth its cost."},
     {"motion": "The working week should have four days."},
+    {"motion": "Children should choose their own school."},
+    {"motion": "Old buildings should not be torn down."},
+    {"motion": "Meat should cost twice as much."},
+    {"motion": "Trains should be free on Sundays."},
 ]
 ROUNDS = 2
 PERSONAS = {

@@ -21,7 +21,7 @@ def _letter(number: int) -> str:
     )
 
 
-INPUTS = [{"folder": f"folder {n}", "documents": [_letter(3 * n + k) for k in range(3)]} for n in range(1, 9)]
+INPUTS = [{"folder": f"folder {n}", "documents": [_letter(3 * n + k) for k in range(3)]} for n in range(1, 13)]
 
 EXTRACT = PromptTemplate.from_template(
     "Extract the 3 facts that matter most, as bullet points.\n\nDocument: {document}"

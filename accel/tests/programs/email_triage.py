@@ -18,6 +18,10 @@ INPUTS = [
         ("Mr Maple", "My daughter has a rash after the vaccination. Is that normal?"),
         ("Ms Rowan", "Is the physiotherapy on the second floor open on Saturdays?"),
         ("Mr Willow", "The invoice has the wrong insurance number, and my name is misspelt."),
+        ("Ms Aspen", "Is there a free appointment for a blood test before work, at seven or so?"),
+        ("Mr Hawthorn", "I was charged for an X-ray that was never taken. Please correct it."),
+        ("Mr Larch", "My knee is swollen and warm since the injection. Is that to be expected?"),
+        ("Ms Poplar", "Nobody picks up the phone, and your machine cuts me off. I have tried for a week."),
     )
 ]  # fmt: skip
 

@@ -34,6 +34,10 @@ INPUTS = [
         "Kestrel Aviation tests a cargo drone above the harbour of Gdansk.",
         "Delta Rail orders forty electric engines, and Northwind Turbines supplies the power.",
         "Pinewood Paper and Lumen Optics share a laboratory in Tampere.",
+        "Harrow Foods moves its biscuits by Delta Rail instead of lorries.",
+        "Sable Bank pays for a new runway that Kestrel Aviation wants near Turku.",
+        "Ostrava Steel builds the towers for Northwind Turbines in a plant near the coast.",
+        "Lumen Optics loses a public order for cameras in Bergen.",
     )
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ INPUTS = [
     {"subject": subject}
     for subject in (
         "public libraries", "night trains", "city bees", "paper maps", "tidal power", "school gardens", "old bridges",
-        "slow food",
+        "slow food", "village shops", "river ferries", "stone walls", "weekly markets",
     )
 ]  # fmt: skip
 

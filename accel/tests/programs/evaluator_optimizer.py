@@ -16,6 +16,8 @@ INPUTS = [
         ("the skeleton of a cave bear", "school classes"), ("a map of trade winds drawn by hand", "sailors"),
         ("an early electric tram motor", "engineers"), ("a chest of painted wedding linen", "tourists"),
         ("a Roman glass bottle with a handle", "collectors"), ("a telescope with a cracked lens", "teenagers"),
+        ("a diver's helmet made of copper", "families"), ("a letter press with wooden type", "students"),
+        ("a mammoth's tooth from a gravel pit", "farmers"), ("a doll's house with a lit kitchen", "grandparents"),
     )
 ]  # fmt: skip
 MAX_ROUNDS = 3

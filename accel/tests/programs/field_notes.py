@@ -23,6 +23,8 @@ WALKS = [
     ("bittern", "the weir", "two otters"), ("crane", "the ditch", "a lame fox"), ("osprey", "the alder", "a gull"),
     ("reed warbler", "the boat house", "a cuckoo's egg"), ("lapwing", "the wet meadow", "a tractor"),
     ("kingfisher", "the bridge", "a shopping cart"), ("snipe", "the moor", "thin ice"), ("heron", "the lock", "an eel"),
+    ("bittern", "the reeds", "a canoe"), ("crane", "the stubble field", "a drone"), ("curlew", "the dyke", "a cat"),
+    ("osprey", "the power pole", "two crows"),
 ]  # fmt: skip
 INPUTS = [
     {

@@ -20,6 +20,10 @@ INPUTS = [
         ("a feast of the river people", "The guest of honour casts two shadows."),
         ("a tower of clocks", "All of them stop but the smallest."),
         ("a garden of statues", "There is one more of them than yesterday."),
+        ("a mill on the moor", "The wheel turns, but the stream is dry."),
+        ("an inn at the crossroads", "Every guest has signed with the same name."),
+        ("a bridge in the fog", "Someone on the other side calls for a doctor."),
+        ("a mine below the abbey", "The bell rings from under the floor."),
     )
 ]
 CHARACTERS = {

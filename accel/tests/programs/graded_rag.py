@@ -27,6 +27,10 @@ INPUTS = [
     {"question": "Can paid leave be moved to the next year?"},
     {"question": "What happens to study days that are not used?"},
     {"question": "May interns take unpaid leave in summer?"},
+    {"question": "How long before a study day must full-time staff give notice?"},
+    {"question": "Do part-time staff get a day at home every week?"},
+    {"question": "Who pays contractors while they are ill?"},
+    {"question": "When may interns work a day at home?"},
 ]
 
 GRADE = PromptTemplate(

@@ -44,6 +44,22 @@ INPUTS = [
             "Fjordhuset",
             ["The view is everything.", "Fish for breakfast, fish for dinner.", "Beds as hard as the rock below."],
         ),
+        (
+            "Albergo della Posta",
+            ["The stairs are steep and there is no lift.", "Best coffee in the valley, and the keys are of iron."],
+        ),
+        (
+            "Station Hotel Malt",
+            ["Trains all night.", "The curtains are thick and the bed is soft.", "Breakfast ends before I get up."],
+        ),
+        (
+            "Ryokan Hinoki",
+            ["The bath smells of cedar.", "We did not know when to take off our shoes.", "Silent garden, long dinner."],
+        ),
+        (
+            "The Old Rectory",
+            ["Warm fires and cold bathrooms.", "The owner plays the organ at seven in the morning."],
+        ),
     )
 ]
 

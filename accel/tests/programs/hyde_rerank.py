@@ -31,6 +31,10 @@ INPUTS = [
     {"question": "Does a fern need a bright window?"},
     {"question": "Can mint and basil share a pot?"},
     {"question": "What do brown tips on a fern tell me?"},
+    {"question": "May mint stay outside in the frost?"},
+    {"question": "Why does my basil have yellow leaves?"},
+    {"question": "How do I cut rosemary that has become woody?"},
+    {"question": "Do aphids harm a lemon tree in winter?"},
 ]
 KEPT = 3
 

@@ -18,6 +18,10 @@ INPUTS = [
         "Good morning! Do you also repair accordions?\nName: B. Lindqvist\nDeadline: 3 weeks",
         "Item: leather trunk\nColour: red\nPhone: call me\nName: Jo",
         "Name: Sister Agnes\nItem: psalter, binding torn\nPhone: 089 7712\nBudget: 450\nDeadline: Advent",
+        "Name: Emil Brandt\nItem: rocking horse without a tail\nPhone: 0331 50 62\nRegards, Emil",
+        "Dear restorers,\nitem: globe with a dent\nbudget: about 150\ndeadline: end of May",
+        "Name: Theatre on the Quay\nPhone: 040 9981\nItem: velvet curtain, moths\nDeadline: first night\nBudget: 2500",
+        "Item: music box, plays too fast\nName: R. Silva\nPhone: ask my son\nBudget: open",
     )
 ]
 FIELDS = {

@@ -17,6 +17,10 @@ INPUTS = [
     {"role": "a pastry chef", "applicant": "baked bread in a village and won a prize with a plum cake"},
     {"role": "a ship's electrician", "applicant": "wired ferries in dry dock and is never seasick"},
     {"role": "a librarian", "applicant": "catalogued a private collection of maps by herself"},
+    {"role": "a forester", "applicant": "planted oaks for the army and keeps bees at home"},
+    {"role": "a school cook", "applicant": "fed two hundred guests a day in a canteen by the docks"},
+    {"role": "a stage manager", "applicant": "ran an amateur theatre and never lost a prop"},
+    {"role": "a bicycle courier", "applicant": "rode races until last year and repairs what breaks"},
 ]
 MAX_QUESTIONS = 3
 

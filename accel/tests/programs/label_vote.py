@@ -21,8 +21,11 @@ MESSAGES = (
     "Best coffee of the city at the ticket office.", "The announcements are so quiet that I missed my stop.",
 )  # fmt: skip
 INPUTS = [
-    {"batch": f"week {week}", "messages": [MESSAGES[(3 * week + k * (week % 4 + 1)) % len(MESSAGES)] for k in range(3)]}
-    for week in range(1, 9)
+    {
+        "batch": f"week {week}",
+        "messages": [MESSAGES[(3 * week + k * (week % 4 + week // 9 + 1)) % len(MESSAGES)] for k in range(3)],
+    }
+    for week in range(1, 13)
 ]
 VOTES = 3
 

@@ -30,6 +30,10 @@ INPUTS = [
     {"place": "Hazel", "documents": _minutes("Hazel", ["rents for shops", "a skate park", "public benches"])},
     {"place": "Larch", "documents": _minutes("Larch", ["the town clock", "water meters", "a summer fair"])},
     {"place": "Maple", "documents": _minutes("Maple", ["bus fares", "the youth club", "speed limits", "allotments"])},
+    {"place": "Oak", "documents": _minutes("Oak", ["the fire station", "hedge cutting", "a footbridge"])},
+    {"place": "Poplar", "documents": _minutes("Poplar", ["taxi stands", "the weekly market", "drains", "a war grave"])},
+    {"place": "Rowan", "documents": _minutes("Rowan", ["the village hall", "broadband", "lorries at night"])},
+    {"place": "Willow", "documents": _minutes("Willow", ["the boat ramp", "school buses", "solar roofs", "geese"])},
 ]
 
 REDUCE_SYSTEM = (

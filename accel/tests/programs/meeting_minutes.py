@@ -7,11 +7,16 @@ from typing import Any, TypedDict
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 
-PLACES = ("bakery", "harbour office", "choir", "allotment club", "bike workshop", "film archive", "ferry", "orchard")
+PLACES = (
+    "bakery", "harbour office", "choir", "allotment club", "bike workshop", "film archive", "ferry", "orchard",
+    "toy library", "rowing club", "weaving mill", "observatory",
+)  # fmt: skip
 TOPICS = (
     ("a second oven", "early shifts"), ("the broken crane", "winter berths"), ("the spring concert", "new scores"),
     ("the shared shed", "water butts"), ("spare parts", "the repair evening"), ("damp reels", "the open day"),
     ("night sailings", "fuel"), ("the cider press", "grafting"),
+    ("missing pieces", "the summer loan"), ("the leaking boat", "the autumn race"), ("the third loom", "dyes"),
+    ("the stuck dome", "school visits"),
 )  # fmt: skip
 
 

@@ -32,6 +32,10 @@ INPUTS = [
     {"question": "How long does a day ticket last?"},
     {"question": "Where can I put a pram in the night bus?"},
     {"question": "Do city bikes cost more on public holidays?"},
+    {"question": "May I bring a pram on the airport train at eight in the morning?"},
+    {"question": "Where is the door for wheelchairs in tram line 2?"},
+    {"question": "I forgot my phone on the ferry in May, is it still there?"},
+    {"question": "Does night bus 7 take my day ticket after midnight?"},
 ]
 
 BROAD = ChatPromptTemplate.from_template(

@@ -19,6 +19,8 @@ TOPICS = [
     ("the old mill", "weather vane"), ("the market square", "fountain"), ("the north gate", "clock"),
     ("the station", "bicycle rack"), ("the cemetery", "stone angel"), ("the school", "climbing wall"),
     ("the harbour", "lighthouse lamp"), ("the castle hill", "bench"),
+    ("the town hall", "flagpole"), ("the river bridge", "lantern"), ("the library", "book box"),
+    ("the playground", "swing"),
 ]  # fmt: skip
 INPUTS = [
     {

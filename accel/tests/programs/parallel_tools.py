@@ -22,6 +22,10 @@ INPUTS = [
         "How far away is a galaxy at 50 parsecs in light years?",
         "How much fainter than Sirius is a star of magnitude 4?",
         "Which eyepiece do I take to see the moon whole in a 700 mm telescope?",
+        "How much brighter is a star of magnitude 1 than one of magnitude 3?",
+        "What does a 20 mm eyepiece give me in a 650 mm telescope?",
+        "How old is the light of a star at 12 parsecs, in years?",
+        "Can I see a star of magnitude 9 in a 500 mm telescope with a 15 mm eyepiece?",
     )
 ]  # fmt: skip
 DECIDE = SystemMessage("You know the night sky. Call the tools that you need, all of them at once.")

@@ -14,6 +14,8 @@ INPUTS = [
         "start a lending library for tools", "bring an old piano back into tune", "count the owls of a valley",
         "print a newspaper for one street", "teach a choir a song without sheet music", "dry the cellar of a school",
         "ship a sculpture to Chile", "rename a river ferry",
+        "plant an orchard behind a station", "map the wells of a village", "stage a play in a barn",
+        "mend the roof of a chapel",
     )
 ]  # fmt: skip
 

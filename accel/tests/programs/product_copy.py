@@ -17,6 +17,10 @@ INPUTS = [
     {"product": "a notebook of stone paper", "audience": "engineers in the field"},
     {"product": "a folding canoe", "audience": "people with small flats"},
     {"product": "a mattress of wool", "audience": "light sleepers"},
+    {"product": "a bell for bicycles with two tones", "audience": "commuters"},
+    {"product": "a pan of cast iron", "audience": "people who cook outside"},
+    {"product": "an umbrella for two", "audience": "couples of different height"},
+    {"product": "a clock without a display", "audience": "people who meditate"},
 ]
 
 FEATURES = """You are a copywriter.

@@ -17,6 +17,10 @@ INPUTS = [
     {"subject": "the rules of chess", "level": "medium"},
     {"subject": "bread and baking", "level": "easy"},
     {"subject": "famous explorers", "level": "hard"},
+    {"subject": "birds of the garden", "level": "medium"},
+    {"subject": "the history of paper", "level": "hard"},
+    {"subject": "clouds and rain", "level": "easy"},
+    {"subject": "bridges of Europe", "level": "medium"},
 ]
 
 SYSTEM = "You are a teacher who writes quizzes. You only answer with what you are asked for."

@@ -29,6 +29,10 @@ INPUTS = [
     {"question": "Can I repair a puncture without a pump?"},
     {"question": "What should I clean after a ride in the rain?"},
     {"question": "Are dynamo lights worth the money?"},
+    {"question": "What does it mean when the gears click under load?"},
+    {"question": "Which parts are checked for free in spring?"},
+    {"question": "Can I replace the front brake at home?"},
+    {"question": "How long does a saddle of leather last in the rain?"},
 ]
 
 QUERIES = ChatPromptTemplate.from_messages(

@@ -20,6 +20,10 @@ INPUTS = [
         "How much bark covers a path of 10 by 1 metres?",
         "How many hedge plants do I need for 25 metres of hornbeam?",
         "What rope is needed to mark a round bed of 3 metres across?",
+        "How many bags of bark cover a play area of 4 by 6 metres?",
+        "How many lavender plants fill a bed of 9 square metres?",
+        "What edging goes around a square herb bed of 2 metres?",
+        "How much compost and how many beans does a bed of 3 by 1 metres need?",
     )
 ]  # fmt: skip
 SYSTEM = "You help people to plan a garden. Compute with the tools, then answer with a few words of advice."

@@ -18,6 +18,10 @@ INPUTS = [
         ("Whisk six egg whites with sugar, fold in almonds, bake slowly, top with berries.", 8, 20),
         ("Salt a salmon with dill, pepper and sugar for two days, slice it thinly.", 10, 5),
         ("Boil potatoes, mash them with butter, nutmeg and hot milk.", 2, 7),
+        ("Stew red cabbage with apples, cloves, wine and a spoon of jam.", 6, 15),
+        ("Knead 400 g spelt flour with oil, water and rosemary; bake thin on a hot stone.", 5, 3),
+        ("Poach four pears in red wine with cinnamon and 100 g sugar, serve with cream.", 4, 11),
+        ("Stuff peppers with millet, feta and mint, bake in a litre of tomato sauce.", 3, 8),
     )
 ]
 

@@ -30,6 +30,10 @@ INPUTS = [
     {"text": _diary("Finn", "the paddle down the river", ["rapids", "mosquitoes", "a leaking boat", "a fallen tree"])},
     {"text": _diary("Gwen", "the tour of the islands", ["a late ferry", "rough sea", "no cash"])},
     {"text": _diary("Hugo", "the hike in the desert", ["great heat", "an empty well", "a sandstorm", "cold nights"])},
+    {"text": _diary("Ida", "the ski tour to the lake", ["thin ice", "a lost glove", "a steep slope", "early dark"])},
+    {"text": _diary("Jan", "the drive to the north", ["a cracked window", "a closed road", "reindeer"])},
+    {"text": _diary("Kira", "the walk over the moor", ["deep mud", "a missing sign", "midges", "a swollen stream"])},
+    {"text": _diary("Leo", "the sail around the cape", ["a torn sail", "a dead calm", "a lost anchor"])},
 ]
 
 INITIAL = ChatPromptTemplate.from_messages(

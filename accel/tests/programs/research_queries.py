@@ -21,6 +21,7 @@ INPUTS = [
     for topic in (
         "tides near harbours", "glaciers that calve", "volcanoes under ice", "reefs and fishing",
         "deserts that grow", "rivers in flood", "forests after fire", "storms in winter",
+        "tides and migrating birds", "glaciers that feed rivers", "volcanoes near towns", "reefs after storms",
     )
 ]  # fmt: skip
 

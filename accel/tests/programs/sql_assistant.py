@@ -17,6 +17,10 @@ INPUTS = [
         "Which products were never ordered together with a shipment to Spain?",
         "How do returns differ between new and old customers?",
         "Which shipments left the warehouse without an invoice?",
+        "Which supplier has the most products below five in stock?",
+        "How many customers since 2020 have returned nothing?",
+        "What is the most frequent reason for returns of chairs?",
+        "Which orders from Portugal have not been shipped yet?",
     )
 ]  # fmt: skip
 

@@ -14,6 +14,8 @@ INPUTS = [
         "Can I move my team to the yearly plan?", "Export to CSV writes an empty file since yesterday.",
         "The card on file has expired, where do I change it?", "Search returns results from a deleted project.",
         "Is there a discount for schools?", "Uploads over 20 MB stop at 99 percent.",
+        "Why was I charged for a month after I had cancelled?", "The login page is blank in an old browser.",
+        "Can we pay by bank transfer once a quarter?", "Reminders arrive an hour late since the clocks changed.",
     )
 ]  # fmt: skip
 

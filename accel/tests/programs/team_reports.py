@@ -20,6 +20,8 @@ INPUTS = [
         "Are gloves worth a place in the window?", "Tell the owner how scarves and hats compare.",
         "Which product deserves a discount?", "Prepare the talk with the bank about our sales.",
         "What do we stop selling next year?", "Write to the supplier of hats about the autumn.",
+        "Explain to the owner why fewer scarves were sold in May.", "Should gloves and hats share a shelf?",
+        "Which product goes into the window in June?", "Write to the supplier of sandals about a larger order.",
     )
 ]  # fmt: skip
 

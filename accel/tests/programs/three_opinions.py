@@ -15,6 +15,8 @@ INPUTS = [
         "Should the old mill become a hostel?", "Should the swimming pool open in winter?",
         "Should every roof carry solar panels?", "Should dogs be allowed in the river park?",
         "Should the town buy the empty cinema?", "Should bus rides be free for pupils?",
+        "Should shops be open on Sundays?", "Should the old bridge be for bicycles alone?",
+        "Should the fountain be turned off in dry summers?", "Should the fair move to the meadow by the river?",
     )
 ]  # fmt: skip
 

@@ -18,6 +18,10 @@ INPUTS = [
     {"source": "Tickets bought online can be changed until noon.", "language": "Polish"},
     {"source": "The trail is steep and should not be walked in ice.", "language": "Czech"},
     {"source": "Milk the goats before sunrise and again at dusk.", "language": "Danish"},
+    {"source": "The lift is out of order until the end of the week.", "language": "Swedish"},
+    {"source": "Shake the bottle well before you open it.", "language": "Portuguese"},
+    {"source": "Children must wear a helmet on the climbing wall.", "language": "Finnish"},
+    {"source": "The last boat to the island leaves at half past six.", "language": "Greek"},
 ]
 
 TRANSLATE = ChatPromptTemplate.from_messages(

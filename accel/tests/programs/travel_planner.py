@@ -16,6 +16,8 @@ INPUTS = [
         ("Slovenia", "a family with a baby"), ("Morocco", "a painter and her mother"),
         ("Estonia", "two students with little money"), ("Vietnam", "a cook who wants to learn"),
         ("Uruguay", "birdwatchers with heavy lenses"), ("Iceland", "a school class from Ghent"),
+        ("Japan", "two brothers who love trains"), ("Ireland", "a choir on tour"),
+        ("Albania", "a couple with folding bicycles"), ("Canada", "a grandmother and her grandson"),
     )
 ]  # fmt: skip
 PARTS_OF_DAY = ("morning", "afternoon", "evening")

@@ -120,12 +120,14 @@ class Trial:
 
 
 def bold(plan: Plan) -> Plan:
-    """A plan that takes what was seen for what always happens. One that knows something stays as it is."""
+    """A plan that takes what was seen for what always happens, and for worth it. One that knows something stays as it
+    is."""
     if plan.last is None or any(node.predictable for node in plan.learnt.nodes):
         return plan
     taken = Plan()
-    taken.follow(learn([plan.last, replace(plan.last, input="another")]))
+    taken.follow(learn([plan.last, replace(plan.last, input="another")]).map(lambda node: replace(node, at_once=False)))
     taken.bindings, taken.barriers = plan.bindings, plan.barriers
+    taken.contexts, taken.mixed, taken.at_mixed = plan.contexts, plan.mixed, plan.at_mixed
     return taken
 
 

@@ -1,0 +1,65 @@
+"""What traces prove of a node: its level's bounds, how sure it is, and what decides whether its calls are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir import Confidence, Level, Node
+from ..values import freeze
+from .decisions import Table, decisions
+from .shape import Shape
+from .view import Fit, View
+
+
+def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
+    """Level bounds, confidence and whether it is always demanded."""
+    level = node.level
+    counts = [len(fit.calls) for fit in fits if fit.calls]
+    complete = [(fit, view) for fit, view in zip(fits, views, strict=True) if view.complete and fit.calls]
+    if level is not None and level.domain is not None:
+        partial = [len(fit.calls) for fit, _ in complete if fit.partial]
+        cap = min(partial) if partial else None
+        seen = max((len(fit.calls) for fit, _ in complete), default=None)
+        fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
+        level = replace(level, cap=cap, exact=fixed, seen=seen, distinct=any(fit.distinct for fit in fits))
+    elif level is not None:
+        level = Level(None, repeat=min(counts))
+    inputs = {view.witness for fit, view in zip(fits, views, strict=True) if fit.calls}
+    confidence: Confidence = "seen"
+    if len(inputs) > 1:
+        confidence = "verified"
+    elif any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
+        confidence = "looped"
+    ran = [
+        (bool(fit.calls) and not fit.skips) or bool(fit.predicted == 0 and (node.when or level is not None))
+        for fit, view in zip(fits, views, strict=True)
+        if view.complete and (node.when or not node.within or view.ran(node.within))
+    ]
+    reason = "" if confidence == "verified" else "seen in one input only"
+    return replace(node, level=level, confidence=confidence, always=all(ran), reason=reason)
+
+
+def decided(
+    node: Node, fits: list[Fit], views: Sequence[View], earlier: Sequence[Node], shape: Shape | None = None
+) -> tuple[Node, list[Fit]]:
+    """The node with what decides whether its calls are made, if it sometimes isn't demanded and something tells."""
+    if node.when or all(not fit.skips and not fit.partial for fit in fits):
+        return node, fits
+    outcomes = [outcome for view in views if view.complete for outcome in view.outcomes(node, shape)]
+    tables = decisions(outcomes, earlier)
+    if not tables:
+        return node, fits
+    settled = replace(node, when=tuple(table.seen_in(1) for table in tables), level=_sparse(node, tables))
+    fits = [view.fit(settled, shape) for view in views]
+    settled = judged(settled, fits, views)
+    if not settled.always:
+        return node, [view.fit(node, shape) for view in views]
+    return replace(settled, when=tuple(table.seen_in(2) for table in tables)), fits
+
+
+def _sparse(node: Node, tables: Sequence[Table]) -> Level | None:
+    """The node's level when these decide which of its elements there are."""
+    level = node.level
+    by_element = level is not None and level.domain is not None and any(table.ref.stars for table in tables)
+    return replace(level, sparse=True) if level is not None and by_element else level

@@ -1,0 +1,58 @@
+"""What is learnt of joins without repetitions: of equal elements the first, also over several lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from accel.evaluate import enumerate_stars
+from accel.extract import Open, Partial
+from accel.ir import STAR, UNIQUE
+from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
+
+PATH = (STAR, STAR, "text", UNIQUE)
+
+
+def passages(*texts: str) -> list[dict[str, str]]:
+    return [{"text": text} for text in texts]
+
+
+def joined(found: Sequence[Sequence[str]], topics: Sequence[str] = TOPICS) -> Any:
+    """A program that searches, and joins what it found without repetitions."""
+
+    def program(script: Script, topic: str) -> None:
+        queries = script.call("q", f"Name queries on {topic}", f"{topic} in winter\n{topic} in summer").split("\n")
+        results = [
+            script.call("s", [query], passages(*(f"{text} of {topic}" for text in texts)), op="searching")
+            for query, texts in zip(queries, found, strict=True)
+        ]
+        texts = dict.fromkeys(row["text"] for rows in results for row in rows)
+        script.call("a", "Answer from:\n" + "\n".join(f"- {text}" for text in texts), "fine")
+
+    return shown(learnt(program, topics))[-1]
+
+
+def test_a_join_of_what_several_searches_found_without_repetitions() -> None:
+    by_position = "{join main.searching[*][*].text|unique by '\\n- '}"
+    assert joined([("the snow", "the ice caves"), ("the ice caves", "the meadows")]).endswith(by_position)
+
+
+def test_without_repetitions_in_what_was_found_nothing_needs_to_be_unique() -> None:
+    assert joined([("the snow", "the ice caves"), ("the birds", "the meadows")]).endswith("[*][*].text by '\\n- '}")
+
+
+@pytest.mark.parametrize(
+    ("value", "found", "complete"),
+    [
+        ([passages("a", "b"), passages("b", "c")], [(0, 0), (0, 1), (1, 1)], True),
+        ([passages("a"), Open(passages("a"))], [(0, 0)], False),
+        (Open([passages("a", "b")]), [(0, 0), (0, 1)], False),
+        ([[{"text": "a"}, {"text": Partial("a")}], passages("c")], [(0, 0)], False),
+    ],
+)
+def test_an_element_that_may_turn_out_to_equal_another_ends_what_is_known(
+    value: Any, found: list[Any], complete: bool
+) -> None:
+    assert enumerate_stars(value, PATH) == (found, complete)

@@ -1,0 +1,60 @@
+"""Who called: LangChain runs steps of chains, prompts of models and elements of batches in tasks and threads of their
+own, out of sight of the program's frames. Where the program enters, its frames are noted for those."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
+
+from accel import intercept
+from accel.intercept import scope
+from accel.record import call_site
+
+ENTRIES: tuple[tuple[type, str], ...] = (
+    (Runnable, "batch"),
+    (Runnable, "abatch"),
+    (RunnableSequence, "ainvoke"),
+    (RunnableSequence, "batch"),
+    (RunnableSequence, "abatch"),
+    (RunnableParallel, "invoke"),
+    (RunnableParallel, "ainvoke"),
+    (BaseChatModel, "ainvoke"),
+)
+"""The public methods behind which frames are lost."""
+
+
+def install() -> None:
+    for cls, name in ENTRIES:
+        intercept.wrap(cls, name, _anoting if name.startswith("a") else _noting)
+
+
+def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    here = scope.get()
+    if here is None:
+        return wrapped(*args, **kwargs)
+    before = scope.set(replace(here, called=call_site() or here.called))
+    try:
+        return wrapped(*args, **kwargs)
+    finally:
+        scope.reset(before)
+
+
+def _anoting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    awaited = wrapped(*args, **kwargs)
+    return awaited if scope.get() is None else _noted(awaited, call_site())
+
+
+async def _noted(awaited: Awaitable[Any], site: str) -> Any:
+    """`site`: of the call; another task may await it."""
+    here = scope.get()
+    if here is None:
+        return await awaited
+    before = scope.set(replace(here, called=site or here.called))
+    try:
+        return await awaited
+    finally:
+        scope.reset(before)

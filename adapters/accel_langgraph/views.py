@@ -1,0 +1,68 @@
+"""LangChain's messages, documents and answers as trees, and back."""
+
+from __future__ import annotations
+
+import re
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.base import TextAccessor
+from langchain_core.outputs import ChatResult
+
+from accel.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot
+
+_FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+
+
+def view_message(message: BaseMessage) -> Tree:
+    """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
+    tree: dict[str, Tree] = {"message": class_name(message), "content": message.content}
+    for field in type(message).model_fields:
+        value = getattr(message, field)
+        if field in ("content", "type") or value is None or value == {} or value == [] or value is False:
+            continue
+        if field == "id" and isinstance(value, str) and _FRAMEWORK_ID.match(value):
+            continue
+        tree[field] = value
+    extra = message.model_extra
+    if extra:
+        tree["extra"] = dict(extra)
+    return tree
+
+
+def build_message(tree: Tree) -> BaseMessage:
+    """The message that `view_message` saw."""
+    fields = {key: value for key, value in tree.items() if key not in ("message", "extra")}
+    return class_named(tree["message"], BaseMessage)(**fields, **tree.get("extra", {}))
+
+
+def view_document(document: Document) -> Tree:
+    return {
+        "document": class_name(document),
+        "page_content": document.page_content,
+        "metadata": document.metadata,
+        "id": document.id,
+    }
+
+
+def build_document(tree: Tree) -> Document:
+    return Document(page_content=tree["page_content"], metadata=tree["metadata"], id=tree["id"])
+
+
+add_view(BaseMessage, view_message, "message", build_message, handed_on=("response_metadata", "usage_metadata"))
+add_view(Document, view_document, "document", build_document)
+add_lookalike(TextAccessor, str)  # what `message.text` gives
+
+
+def view_answer(result: ChatResult) -> Tree:
+    """The answer as a message, with what LangChain makes its `response_metadata`; further choices beside it."""
+    if not result.generations:
+        return None
+    first = result.generations[0]
+    tree: dict[str, Tree] = view_message(first.message)
+    del tree["message"]
+    said = {**(first.generation_info or {}), **first.message.response_metadata}
+    tree = {name: snapshot(value) for name, value in {**tree, "response_metadata": said}.items()}
+    if len(result.generations) > 1:
+        tree["choices"] = [snapshot(generation.message.content) for generation in result.generations[1:]]
+    return tree

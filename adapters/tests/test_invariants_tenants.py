@@ -1,0 +1,86 @@
+"""Invariant 10 where one object serves several users: what is one's stays with that one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import TENANT, Chat, State, World, after_thinking, chain
+from adapters.tests.test_invariants import asked_by
+
+
+def test_what_one_tenant_s_runs_have_in_common_stays_with_that_tenant() -> None:
+    """A text that the program takes from somewhere, for each tenant another one."""
+    world, notes = World(), {"ann": "the diagnosis is bad", "ben": "the diagnosis is good"}
+    model = Chat(world)
+
+    def explain(state: State) -> Any:
+        return model.invoke(f"Explain to {TENANT.get()}: {notes[TENANT.get()].upper()}").content
+
+    fast = accelerate(after_thinking(world, explain))
+    for topic in ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia"):
+        asked_by("ann", fast, topic)
+    assert [call.early for call in world.calls if call.text.startswith("Explain to ann")][-1], "ann's own go early"
+    world.forget()
+    asked_by("ben", fast, "deserts of Chile")
+    assert all("BAD" not in text for text in world.texts())
+
+
+def test_two_questions_that_differ_in_an_id_are_one_question() -> None:
+    world = World()
+    model = Chat(world)
+
+    def join(state: State) -> Any:
+        return model.invoke(f"Join {' '.join(sorted(state['q'].split()))}").content
+
+    fast = accelerate(after_thinking(world, join))
+    for number in range(3):
+        fast.invoke({"q": "volcanoes of Iceland", "c": f"request-{number}"})
+        assert accel.settle()
+    world.forget()
+    fast.invoke({"q": "deserts of Chile", "c": "request-3"})
+    assert world.texts("Join") == ["Join Chile deserts of"]
+
+
+def test_another_tenant_s_component_is_not_called() -> None:
+    world = World()
+    models = {name: Chat(world, label=name) for name in ("ann", "ben")}
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": models["ann"].invoke("Be ready") and "ready" if state["q"] == "never" else "ready"}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": models[TENANT.get()].invoke(f"Beta asks: {state['q']}").content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    for topic in ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia"):
+        asked_by("ann", fast, topic)
+    world.forget()
+    asked_by("ben", fast, "deserts of Chile")
+    assert [(call.component, call.text) for call in world.calls] == [("ben", "Beta asks: deserts of Chile")]
+
+
+def test_a_saved_plan_knows_the_contexts_it_was_learnt_in(tmp_path: Any) -> None:
+    world, path = World(), str(tmp_path / "plan.json")
+    notes = {"ann": "the diagnosis is bad", "ben": "the diagnosis is good"}
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": "ready"}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": Chat(world).invoke(f"Explain: {notes[TENANT.get()].upper()}").content}
+
+    program = chain(("a", a), ("b", b))
+    fast = accelerate(program)
+    for topic in ("volcanoes of Iceland", "glaciers of Norway"):
+        asked_by("ann", fast, topic)
+    fast.save_plan(path)
+    again = accelerate(program, plan=path)
+    world.forget()
+    asked_by("ben", again, "deserts of Chile")
+    assert world.texts() == ["Explain: THE DIAGNOSIS IS GOOD"]
