@@ -19,7 +19,7 @@ from ..values import Tree, freeze, wholes_of
 from .candidates import candidates
 from .fold import Covered, cover, mates
 from .judging import decided, judged
-from .places import EDITED, SHORTEST
+from .places import EDITED, SHORTEST, holds_edited
 from .provenance import Values
 from .shape import Shape
 from .view import Fit, View, repeated_nodes, sites_of, still_given
@@ -255,10 +255,20 @@ class _Builder:
                     known = replace(judged(node, fits, self.views), input=tree, first=_first(call, tree))
                     best, best_score = _Best(known, fits), max(score, best_score)
                 if done:
-                    return best
-            if best_score[0] == most[0]:
+                    break
+            if shortest != EDITED and self._holds_edited(best):
+                best, best_score = _Best(None, []), (0, 0)
+            elif best_score[0] == most[0]:
                 break  # it explains every trace; the rest of the site is another node
         return best
+
+    def _holds_edited(self, best: _Best) -> bool:
+        """Whether a text that is equal in all calls holds a value that every one of these runs knew: somebody's data,
+        which was edited on its way, and which the same search found again."""
+        tree = best.node.input if best.node is not None else None
+        fits = zip(self.views, best.fits, strict=False)
+        made = [(view.values, fit.calls[0].start) for view, fit in fits if fit.calls]
+        return bool(made) and all(holds_edited(values, tree, before) for values, before in made)
 
     # --- loops of the framework: their first round is known earlier than the others
 

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..dumps import dumped, quoted, styles_of
-from ..ir import EDITS, HEADS, QUOTED, Clip, Escape, Head, Step
+from ..ir import EDITS, HEADS, QUOTED, Clip, Escape, Head, Step, Template
+from ..values import Tree, is_class_name, leaves
 
 if TYPE_CHECKING:
     from .provenance import Values
@@ -115,6 +116,18 @@ def _edited(values: Values, text: str, before: int) -> Iterator[Place]:
             ]
             if shown:
                 yield from ((at, end, given) for at, end in occurrences(text, shown))
+
+
+def holds_edited(values: Values, tree: Tree, before: int) -> bool:
+    """Whether a literal text of an input holds a value that was known by then, and is not written like this."""
+    for path, leaf in leaves(tree):
+        parts = leaf.parts if isinstance(leaf, Template) else (leaf,)
+        if path and is_class_name(path[-1], leaf):
+            continue
+        for text in (part for part in parts if isinstance(part, str)):
+            if any(text[at:end] not in values.texts for at, end, _ in _edited(values, text, before)):
+                return True
+    return False
 
 
 @lru_cache(10_000)

@@ -56,6 +56,18 @@ class _Rest:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedCall:
+    """What a call site called in the process that saved the plan."""
+
+    cls: str
+    """The class of the component,"""
+    family: str
+    method: str
+    like: str
+    """and the first site that called the same component, maybe this one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How well a node is known."""
 
@@ -92,8 +104,8 @@ class Plan:
         """and by node the identity of the one that it calls."""
         self.methods: dict[tuple[str, bool], Method] = {}
         """By call site and whether somebody listened to tokens (then frameworks stream): the method it last called."""
-        self.saved_calls: dict[str, tuple[str, str, str]] = {}
-        """Of a loaded plan, by call site: the class of the component, the family and the name of the method."""
+        self.saved_calls: dict[str, SavedCall] = {}
+        """Of a loaded plan, by call site."""
         self.saved = Graph()
         """What was learnt before this process began."""
         self.varying: set[str] = set()

@@ -7,12 +7,14 @@ plan of another program can cost time but never change a result; sites that don'
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
+from collections.abc import Hashable
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
 from ..evaluate import is_opaque
+from ..identity import identity_of
 from ..ir import (
     COUNT,
     ITEMS,
@@ -42,9 +44,9 @@ from ..ir import (
     verify,
 )
 from ..values import Tree
-from .plan import Plan
+from .plan import Plan, SavedCall
 
-VERSION = 5
+VERSION = 6
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
@@ -52,9 +54,7 @@ def save(plan: Plan, path: str) -> None:
     """Write what is verified. Nodes that hold an object or were seen with one input only keep their place, without
     their input: the text in them may be somebody's."""
     nodes = [_encode_node(node, plan) for node in plan.learnt.nodes]
-    calls = dict(plan.saved_calls)
-    for site, (component, method) in plan.bindings.items():
-        calls[site] = (type(component).__qualname__, method.family, method.name)
+    calls = {site: [call.cls, call.family, call.method, call.like] for site, call in _calls(plan).items()}
     data = {"accel_plan": VERSION, "nodes": nodes, "calls": calls}
     Path(path).write_text(json.dumps(data, indent=1), encoding="utf-8")
 
@@ -79,7 +79,7 @@ def load(path: str) -> Plan:
         for node in data["nodes"]:
             for context in node["seen_in"]:
                 plan.contexts.note(graph, [node["name"]], str(context))
-        calls = {str(site): (str(cls), str(family), str(name)) for site, (cls, family, name) in data["calls"].items()}
+        calls = {str(site): SavedCall(*map(str, call)) for site, call in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(
             f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
@@ -88,6 +88,21 @@ def load(path: str) -> Plan:
     plan.follow(graph)
     plan.saved_calls = calls
     return plan
+
+
+def _calls(plan: Plan) -> dict[str, SavedCall]:
+    """What every call site calls, here or, where it was not seen here, in the process before."""
+    first: dict[Hashable, str] = {}
+    here = {}
+    for site, (component, method) in plan.bindings.items():
+        one = site not in plan.varying and site not in plan.mixed
+        like = first.setdefault((type(component), identity_of(component, method.by_object)), site) if one else site
+        here[site] = SavedCall(type(component).__qualname__, method.family, method.name, like)
+    before = {
+        site: replace(call, like=here[call.like].like) if call.like in here else call
+        for site, call in plan.saved_calls.items()
+    }
+    return before | here
 
 
 # --- encoding: every object is a list that starts with its kind ------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ..components import Facts, tells_within
 from ..intercept import Method, epoch
@@ -12,10 +12,11 @@ from .ambient import Ambient, unchanged
 from .call import Call
 
 
-def claim(calls: Iterable[Call], method: Method, ambient: Ambient, facts: Facts) -> Call | None:
+def claim(calls: Sequence[Call], site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
     """Of the calls with the demand's key, the one that answers it: marked as joined, or as taken over if it has not
-    started. The caller holds the run's lock."""
-    for call in calls:
+    started. Those that were issued for its call site come first: two sites may ask the same and get different samples,
+    of which what follows is predicted. The caller holds the run's lock."""
+    for call in [*(call for call in calls if call.site == site), *(call for call in calls if call.site != site)]:
         if call.over and call.state != "done":
             continue
         if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or call.tells):

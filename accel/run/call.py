@@ -68,6 +68,8 @@ class Call:
         self.resource: object = None
         self.output: Tree = None
         self.record: CallRecord | None = None
+        self.site = ""
+        """The call site that an early call was issued for."""
         self.bound: tuple[str, int] | None = None
         """Node and position in the e-graph."""
         self.partial_posted = False

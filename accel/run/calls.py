@@ -38,10 +38,10 @@ class Calls:
         with self.lock:
             self._by_key.setdefault(call.key, []).append(call)
 
-    def claim(self, key: Hashable, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
+    def claim(self, key: Hashable, site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
         """The call that answers a demand, if there is one; see `answers.claim`."""
         with self.lock:
-            call = claim(self._by_key.get(key, ()), method, ambient, facts)
+            call = claim(self._by_key.get(key, ()), site, method, ambient, facts)
             if call is not None and not call.joined:
                 self.counts.issued -= 1  # taken over before it started
             return call

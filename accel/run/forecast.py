@@ -46,8 +46,8 @@ class Forecast:
             (state for state in self.states.values() if state.node.predictable),
             key=lambda state: state.order - 10_000 * state.node.depth,
         )
-        self._by_key: dict[Hashable, list[tuple[int, int, int, Element]]] = {}
-        """Elements by the key they had once, in the order in which demands take them."""
+        self._by_key: dict[Hashable, dict[str, list[tuple[int, int, int, Element]]]] = {}
+        """Elements by the key they had once and their call site, in the order in which demands take them."""
         self._given = {field for node in graph.nodes for field in node.unreplaced}
         self._replaced: set[Field] = set()
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
@@ -77,6 +77,8 @@ class Forecast:
 
     def demanded(self, call: Call) -> None:
         """The program made a call: find its place, the predicted one if the input matches, else the site's next."""
+        if call.bound is None:
+            self._bind_site(call)
         if call.bound is None:
             place = self._matching(call) or self._next_at_site(call)
             if place is not None and self._bind(call, *place):
@@ -134,16 +136,33 @@ class Forecast:
 
     # --- places
 
+    def _bind_site(self, call: Call) -> None:
+        """What is expected at a call's site can be compared with it once its component is known: by this call, if it
+        is the first one."""
+        changed: Changed = {}
+        for node in self.graph.by_site.get(call.record.site, ()) if call.record is not None else ():
+            if self._bindable(node):
+                self._update(node, changed)
+        self.advance(changed)
+
     def _matching(self, call: Call) -> tuple[str, int] | None:
-        """The first element that is predicted to be this call, and that no other demand has taken."""
-        found = self._by_key.get(call.key, [])
-        while found:
-            order, _, _, element = found[0]
-            if element.key == call.key and not element.demanded:
-                return self.graph.nodes[order].name, element.position
-            heappop(found)
-        self._by_key.pop(call.key, None)
-        return None
+        """The first element that is predicted to be this call, and that no other demand has taken: of its own site, if
+        there is one, as two sites may ask the same and be answered differently."""
+        by_site = self._by_key.get(call.key, {})
+        heads = {}
+        for site, found in list(by_site.items()):
+            while found and (found[0][3].key != call.key or found[0][3].demanded):
+                heappop(found)
+            if found:
+                heads[site] = found[0]
+            else:
+                del by_site[site]
+        if not heads:
+            self._by_key.pop(call.key, None)
+            return None
+        own = heads.get(call.record.site) if call.record is not None else None
+        order, _, _, element = own or min(heads.values())
+        return self.graph.nodes[order].name, element.position
 
     def _next_at_site(self, call: Call) -> tuple[str, int] | None:
         """The first position at this site that the program hasn't demanded; a wrong prediction there is replaced."""
@@ -291,7 +310,8 @@ class Forecast:
                 changed = True
             state.set_key(element, key)
             if key is not None:
-                heappush(self._by_key.setdefault(key, []), (state.order, position, id(element), element))
+                found = self._by_key.setdefault(key, {}).setdefault(node.site, [])
+                heappush(found, (state.order, position, id(element), element))
                 known = self.run.calls.unbound(key)
                 if known is not None:
                     element.call = known

@@ -57,12 +57,15 @@ def _at_site(run: Run, node: Node) -> Bound | None:
 
 
 def _saved(run: Run, site: str) -> tuple[Any, Method] | None:
-    """For a site of a saved plan that was not seen here yet: what it calls, if the program refers to but one such."""
+    """For a site of a saved plan that was not seen here yet: what it calls, if this run has used the component at
+    another site, or the program refers to but one of its class."""
     saved = run.plan.saved_calls.get(site)
-    method = METHODS.get(saved[1:]) if saved is not None else None
+    method = METHODS.get((saved.family, saved.method)) if saved is not None else None
     if saved is None or method is None:
         return None
-    component = run.host.references.only(saved[0], method.by_object)
+    component = run.used_like.get(saved.like)
+    if component is None or type(component).__qualname__ != saved.cls:
+        component = run.host.references.only(saved.cls, method.by_object)
     return (component, method) if component is not None else None
 
 

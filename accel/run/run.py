@@ -71,6 +71,8 @@ class Run:
         self._visits: dict[str, int] = {}
         self.used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
+        self.used_like: dict[str, Any] = {}
+        """By what a saved plan says that several sites call: the component that one of them called here."""
         self.mixed: set[str] = set()
         """Call sites of which this run has used several components."""
         self._identities: dict[str, Hashable] = {}
@@ -216,9 +218,11 @@ class Run:
             self.trace.calls.append(record)
             self.counts.demanded += 1
             self.used[site] = (component, method)
+            if site in self.plan.saved_calls:
+                self.used_like[self.plan.saved_calls[site].like] = component
             if self._identities.setdefault(site, identity) != identity:
                 self.mixed.add(site)
-            call = None if writes else self.calls.claim(key, method, ambient, facts)
+            call = None if writes else self.calls.claim(key, site, method, ambient, facts)
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
                 call.state, call.demanded = "running", True

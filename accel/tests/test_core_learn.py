@@ -406,6 +406,31 @@ def test_text_from_nowhere_is_opaque() -> None:
     assert lines[1] == "? its input holds text that no known value explains"
 
 
+def found_by_both_runs(edit: Any, places: dict[str, int]) -> Graph:
+    """Runs with different inputs that are given the same record of somebody's, and paste it edited."""
+
+    def program(script: Script, topic: str) -> None:
+        found = ["the record of Mr Smith", f"notes on {topic}"][:: places[topic]]
+        script.call("search", {"args": [topic]}, [{"page_content": text} for text in found], op="searching")
+        script.call("sum", f"Summarise: {edit('the record of Mr Smith')}", "fine")
+
+    return learnt(program)
+
+
+@pytest.mark.parametrize(("edit", "step"), [(str.upper, "upper"), (str.title, "title")], ids=["upper", "title"])
+def test_an_edited_value_that_is_equal_in_two_runs_is_not_part_of_the_program(edit: Any, step: str) -> None:
+    graph = found_by_both_runs(edit, dict.fromkeys(TOPICS, 1))
+    assert f": Summarise: {{main.searching[0].page_content|{step}}}" in shown(graph)
+
+
+def test_an_edited_value_of_which_no_reading_holds_in_every_run_is_nowhere_in_the_graph() -> None:
+    graph = found_by_both_runs(str.upper, dict(zip(TOPICS, (1, -1), strict=True)))
+    assert "SMITH" not in str(graph)
+    assert [node.reason for node in graph.nodes if node.site == "sum"] == [
+        "its input holds text that no known value explains"
+    ]
+
+
 def test_what_is_called_in_some_runs_only_is_not_always() -> None:
     def program(script: Script, topic: str) -> None:
         script.call("a", f"Describe {topic}", "x")

@@ -91,7 +91,9 @@ def visits(model: Chat) -> Any:
 
 
 def unbounded(node: Node) -> Node:
-    return node if node.level is None else replace(node, level=replace(node.level, seen=None))
+    """Longer runs than were seen are still predicted, however soon a call follows on what it needs."""
+    level = replace(node.level, seen=None) if node.level is not None else None
+    return replace(node, level=level, at_once=False)
 
 
 def value(program: Callable[[Chat], Any], size: int, number: int) -> State:
@@ -106,7 +108,7 @@ def lines(program: Callable[[Chat], Any], size: int, budget: accel.Budget) -> tu
     for number in range(2):
         fast.invoke(value(program, LEARNT_FROM, number), {"recursion_limit": 1000})
     plan = fast.plan
-    plan.follow(plan.learnt.map(unbounded))  # longer runs than were seen are still predicted
+    plan.follow(plan.learnt.map(unbounded))
     found: list[Any] = []
     plan.learn_from, plan.learn_within = found.append, lambda *_: None
     counter = Lines()
