@@ -289,8 +289,9 @@ class _Builder:
             fits = [view.fit(first, candidate.shape) for view in self.views]
             if all(fits[number].calls and not fits[number].skips for number in calls):
                 known = replace(judged(first, fits, self.views), input=candidate.input())
-                if known.confidence == "verified" and known.always:
-                    return _Best(known, fits)
+                best = _Best(known, fits)
+                if known.confidence == "verified" and known.always and not self._holds_edited(best):
+                    return best
         return None
 
     def _is_late(self, ref: Ref) -> bool:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..identity import identity_of
 from ..intercept import Method, Scope
 from ..ir import OPS, Node
 from ..values import Opaque, Tree, leaves
@@ -30,7 +31,7 @@ class Announced:
     def advance(self) -> None:
         """Issue as many as may be, in order."""
         run = self._run
-        bound = run.binding(self._node)
+        bound = run.bindings.of(self._node)
         while self._coming and bound is not None and not run.closed:
             tree = self._coming[0]
             key = bound.key(tree)
@@ -46,7 +47,7 @@ class Announced:
 def announce(run: Run, here: Scope, component: Any, method: Method, inputs: Iterable[Tree]) -> None:
     """The code at `here` is about to call `component`, which it is using already, with these inputs, in this order."""
     site = f"{here.within}|announced {method.family}|{type(component).__qualname__}|{id(component)}"
-    run.used[site] = (component, method)
+    run.bindings.note(site, component, method, identity_of(component, method.by_object))
     name = f"{here.within or 'main'}.announced"
     node = Node(
         name, OPS[method.op], site=site, within=here.within, method=method.family, confidence="verified", always=True

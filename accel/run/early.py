@@ -36,7 +36,7 @@ LATE = "the run is over, or the program has just made this call itself"
 def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
     """The streaming method of the same family and colour, if the component has it and merged chunks are equal."""
     twin = METHODS.get((method.family, method.streamed))
-    if twin is None or not has_leaf(component, twin.name) or not run.facts(component).streams_equal:
+    if twin is None or not has_leaf(component, twin.name) or not run.bindings.facts(component).streams_equal:
         return None
     return twin if twin is method or may_stand_in(component, twin, method) else None
 

@@ -228,7 +228,7 @@ class Forecast:
 
     def _bindable(self, node: Node) -> bool:
         """Whether only the component was missing, and now is known."""
-        return self.states[node.name].unbound and self.run.binding(node) is not None
+        return self.states[node.name].unbound and self.run.bindings.of(node) is not None
 
     def start(self) -> None:
         """Evaluate everything once; later events only touch dependents."""
@@ -242,7 +242,7 @@ class Forecast:
         state = self.states[node.name]
         if state.frozen:
             return
-        bound = self.run.binding(node)
+        bound = self.run.bindings.of(node)
         whose = (bound.method.family, bound.identity) if bound is not None else None
         places = self._reach[node.name].touched(changed) if state.whose == whose else None
         if places is None and self._may_wait(state, changed):

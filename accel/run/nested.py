@@ -61,7 +61,7 @@ def _hindered(call: Call | None, reason: str) -> CallCancelled:
 
 def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
     assert method.copy is not None
-    shared, mine = run.calls.share(method, component, tree, run.ambient, run.facts(component))
+    shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
         with _as_urgent(shared):
             try:
@@ -82,7 +82,7 @@ async def _async(
     run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]
 ) -> Any:
     assert method.copy is not None
-    shared, mine = run.calls.share(method, component, tree, run.ambient, run.facts(component))
+    shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
         with _as_urgent(shared):
             try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import engine, intercept
 from ..clock import now_s
-from ..components import Facts, facts_of, note_told
+from ..components import note_told
 from ..identity import identity_of
 from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
@@ -26,12 +26,13 @@ from ..values import Tree, freeze, snapshot
 from . import demands, early, permits, priorities
 from .ambient import Ambient, fingerprint, user_vars
 from .answers import loop_here
+from .bindings import Bindings
 from .call import Call
 from .calls import Calls
 from .egress import Ledger, endpoint_key
 from .forecast import Forecast
 from .gates import gate_of
-from .settings import Bound, Counts, Host, Settings
+from .settings import Counts, Host, Settings
 from .threads import collecting, issuer
 
 if TYPE_CHECKING:
@@ -69,16 +70,9 @@ class Run:
         self.calls = Calls(self._lock, self.counts)
         self.calls.accepting = not self.quiet
         self._visits: dict[str, int] = {}
-        self.used: dict[str, tuple[Any, Method]] = {}
-        """By call site, the component and method of its last demand in this run."""
-        self.used_like: dict[str, Any] = {}
-        """By what a saved plan says that several sites call: the component that one of them called here."""
-        self.mixed: set[str] = set()
-        """Call sites of which this run has used several components."""
-        self._identities: dict[str, Hashable] = {}
+        self.bindings = Bindings(self)
         self.ended: set[str] = set()
         """Call sites of which a call has ended in this run: whether it makes calls of its own is known."""
-        self._facts: dict[int, tuple[Any, Facts]] = {}
         self._inside = 0
         self._site_counts: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -88,13 +82,6 @@ class Run:
         intercept.count_run(+1)
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
-
-    def facts(self, component: Any) -> Facts:
-        """`facts_of`, looked up once per run."""
-        held = self._facts.get(id(component))
-        if held is None or held[0] is not component:
-            held = self._facts[id(component)] = (component, facts_of(component))
-        return held[1]
 
     # --- following the program
 
@@ -212,16 +199,12 @@ class Run:
             site, here.within, method.name, method.family, method.op, component, identity, tree, key,
             self.trace.tick(), now, parent, here.visit,
         )  # fmt: skip
-        facts = self.facts(component)
+        facts = self.bindings.facts(component)
         writes = method.op == "ingestion"
         with self._lock:
             self.trace.calls.append(record)
             self.counts.demanded += 1
-            self.used[site] = (component, method)
-            if site in self.plan.saved_calls:
-                self.used_like[self.plan.saved_calls[site].like] = component
-            if self._identities.setdefault(site, identity) != identity:
-                self.mixed.add(site)
+            self.bindings.note(site, component, method, identity)
             call = None if writes else self.calls.claim(key, site, method, ambient, facts)
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
@@ -261,7 +244,7 @@ class Run:
         return call
 
     def enter_component(self, call: Call, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
-        wait = gate_of(call.component).enter(self.facts(call.component).concurrency or 1, here)
+        wait = gate_of(call.component).enter(self.bindings.facts(call.component).concurrency or 1, here)
         if wait is None:
             with self._lock:
                 self._inside += 1
@@ -297,7 +280,7 @@ class Run:
                 self._close(call, call.record)
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
-        if not self.facts(call.component).local:
+        if not self.bindings.facts(call.component).local:
             self.ledger.add(endpoint_key(call.component), call.output)
         if not call.early and not call.substituted:
             note_told(call.component, call.method.name, call.tells)
@@ -375,10 +358,6 @@ class Run:
 
     # --- issuing (called by the forecast)
 
-    def binding(self, node: Node) -> Bound | None:
-        """The live component a node's calls go to in this run."""
-        return permits.binding(self, node)
-
     def refuses(self, node: Node, values: list[str], decided: bool = True) -> str:
         """Why nothing may be issued for this node now; empty if it may."""
         return permits.refuses(self, node, values, decided)
@@ -397,14 +376,14 @@ class Run:
 
     def issue(self, node: Node, tree: Tree, key: Hashable) -> Call | str:
         """Start an early call, or say why not."""
-        bound = self.binding(node)
+        bound = self.bindings.of(node)
         if bound is None or bound.key(tree) != key:
             return "its component changed"
         return early.issue(self, node, bound, tree, key)
 
     def prefill(self, node: Node, tree: Tree) -> bool:
         """Warm the engine's cache with what is known of a prompt; False if the component can't."""
-        bound = self.binding(node)
+        bound = self.bindings.of(node)
         with self._lock:
             if bound is None or self._prefilling:
                 return False
