@@ -5,16 +5,16 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
+from .dumps import Dump
 from .extract import Open, Partial, extract
-from .ir import (
+from .templates import (
     Clip,
     Collect,
     Count,
     Counter,
-    Dump,
     Edit,
     Escape,
     Extract,
@@ -23,7 +23,6 @@ from .ir import (
     Items,
     Join,
     Leaf,
-    Node,
     Ref,
     Star,
     Step,
@@ -31,8 +30,8 @@ from .ir import (
     Template,
     Unique,
     Verdict,
-    When,
     Whole,
+    leaves_in,
 )
 from .values import Opaque, Tree, freeze, leaves
 
@@ -314,93 +313,6 @@ def evaluate(tree: Tree, binding: Index, position: int, env: Env) -> Tree:
     return tree
 
 
-def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complete: bool, sparse: bool = False) -> Tree:
-    """The outputs of a node with many, as lists in lists: one level for each star its elements run over. What follows
-    the last known one is open. The innermost position counts the elements there are, or is the binding's, too, where
-    they are `sparse`; the others are the bindings'."""
-    if dims <= 1:
-        placed = _placed([binding[0] for binding in bindings], values) if sparse else values
-        return list(placed) if complete else Open(placed)
-    groups: list[tuple[list[Index], list[Tree]]] = []
-    for binding, value in zip(bindings, values, strict=True):
-        while len(groups) <= binding[0]:
-            groups.append(([], []))
-        groups[binding[0]][0].append(binding[1:])
-        groups[binding[0]][1].append(value)
-    last = len(groups) - 1
-    lists = [nested(inner, held, dims - 1, complete or i < last, sparse) for i, (inner, held) in enumerate(groups)]
-    return lists if complete else Open(lists)
-
-
-def _placed(places: Sequence[int], values: Sequence[Tree]) -> list[Tree]:
-    placed: list[Tree] = [DROPPED] * (max(places, default=-1) + 1)
-    for place, value in zip(places, values, strict=True):
-        placed[place] = value
-    return placed
-
-
-class Prediction:
-    """The elements of one node as far as they are known: inputs in order, gaps included."""
-
-    __slots__ = ("bindings", "complete", "decided", "inputs")
-
-    def __init__(self, inputs: list[Tree], bindings: list[Index], complete: bool, decided: bool = True) -> None:
-        self.inputs = inputs
-        self.bindings = bindings
-        self.complete = complete
-        """Whether the number of elements is final."""
-        self.decided = decided
-        """Whether the calls will be made, as far as the node's decisions tell."""
-
-
-def decide(decisions: Sequence[When], binding: Index, env: Env) -> bool | None:
-    """Whether a call is made; None while that is not known."""
-    answers: set[bool | None] = set()
-    for when in decisions:
-        said = follow(env.value(when.ref.node), when.ref.path, binding[: when.ref.stars])
-        answers.add(True if said in when.yes else False if said in when.no else None)
-    return answers.pop() if len(answers) == 1 else True if not answers else None
-
-
-def predict(node: Node, env: Env) -> Prediction:
-    """The inputs of all elements of `node` in program order, without those that the program drops (equal ones, or by a
-    decision)."""
-    level = node.level
-    if level is None or level.domain is None:
-        made = decide(node.when, (), env)
-        count = (1 if level is None else level.repeat) if made is not False else 0
-        one = evaluate(node.input, (), 0, env) if count else UNKNOWN
-        return Prediction([one] * count, [()] * count, True, made is True)
-    value = env.value(level.domain.node)
-    tuples, complete = enumerate_stars(value, level.domain.path) if value is not UNKNOWN else ([], False)
-    inputs: list[Tree] = []
-    bindings: list[Index] = []
-    seen: set[Any] = set()
-    cap = level.cap
-    for index in tuples:
-        if cap is not None and len(inputs) >= cap:
-            break
-        if index[0] < level.first:
-            continue
-        if node.when:
-            made = decide(node.when, index, env)
-            if made is None:
-                return Prediction(inputs, bindings, False)
-            if not made:
-                continue
-        item = evaluate(node.input, index, len(inputs), env)
-        if level.distinct:
-            if has_gap(item):
-                return Prediction(inputs, bindings, False)  # an equal one may still drop out: positions aren't final
-            key = freeze(item)
-            if key in seen:
-                continue
-            seen.add(key)
-        inputs.append(item)
-        bindings.append(index)
-    return Prediction(inputs, bindings, level.exact and (complete or (cap is not None and len(inputs) >= cap)))
-
-
 def is_opaque(tree: Tree) -> bool:
     """Whether a tree holds something that can't be saved or sent."""
     if isinstance(tree, Opaque):
@@ -413,7 +325,7 @@ def is_opaque(tree: Tree) -> bool:
 def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
     """Every value that holes put into the input of an element: what would leave with the call, beside the template."""
     found: list[str] = []
-    for leaf in _leaf_nodes(tree):
+    for leaf in leaves_in(tree):
         if isinstance(leaf, Template):
             holes: tuple[Any, ...] = leaf.holes
             for hole in holes:
@@ -426,11 +338,3 @@ def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
             value = _leaf(leaf, binding, position, env)
             found.extend(str(v) for _, v in leaves(value) if v is not None and not isinstance(v, Opaque | _Unknown))
     return found
-
-
-def _leaf_nodes(tree: Tree) -> Iterator[Leaf]:
-    if isinstance(tree, Template | Whole | Collect):
-        yield tree
-    elif isinstance(tree, dict | list):
-        for value in tree.values() if isinstance(tree, dict) else tree:
-            yield from _leaf_nodes(value)

@@ -12,96 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from .dumps import Dump
 from .errors import AccelError
-from .ops import OPS, Effect, EngineKind, Op
-from .templates import (
-    COUNT,
-    EDITS,
-    ESCAPES,
-    HEADS,
-    ITEMS,
-    QUOTED,
-    STAR,
-    STRIP,
-    UNIQUE,
-    VERDICTS,
-    Clip,
-    Collect,
-    Count,
-    Counter,
-    Edit,
-    Escape,
-    Extract,
-    Field,
-    Head,
-    Items,
-    Join,
-    Leaf,
-    Part,
-    Ref,
-    Star,
-    Step,
-    Strip,
-    Template,
-    Unique,
-    Verdict,
-    Whole,
-    path_text,
-)
+from .ops import OPS, Op
+from .templates import Collect, Field, Join, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text
 from .values import Opaque, Tree
-
-__all__ = [
-    "COUNT",
-    "EDITS",
-    "ESCAPES",
-    "HEADS",
-    "ITEMS",
-    "OPS",
-    "QUOTED",
-    "STAR",
-    "STRIP",
-    "UNIQUE",
-    "VERDICTS",
-    "Clip",
-    "Collect",
-    "Confidence",
-    "Count",
-    "Counter",
-    "Dump",
-    "Effect",
-    "EngineKind",
-    "Edit",
-    "Escape",
-    "Extract",
-    "Field",
-    "First",
-    "Graph",
-    "GraphError",
-    "Head",
-    "Items",
-    "Join",
-    "Leaf",
-    "Level",
-    "Node",
-    "Op",
-    "Part",
-    "Ref",
-    "Star",
-    "Step",
-    "Strip",
-    "Template",
-    "Unique",
-    "Verdict",
-    "When",
-    "Whole",
-    "input_text",
-    "leads",
-    "path_text",
-    "verify",
-]
-
-# --- nodes and graphs -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,15 +181,7 @@ class Node:
         return {field for ref in self.refs() if ref.node == "input" and (field := ref.field)}
 
     def leaves(self) -> Iterator[Leaf]:
-        stack = [self.input]
-        while stack:
-            value = stack.pop()
-            if isinstance(value, Template | Whole | Collect):
-                yield value
-            elif isinstance(value, dict):
-                stack.extend(reversed(value.values()))
-            elif isinstance(value, list):
-                stack.extend(reversed(value))
+        return leaves_in(self.input)
 
     def refs(self) -> Iterator[Ref]:
         """Every reference in the input and the level, in order; equal ones may repeat."""

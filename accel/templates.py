@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .dumps import Dump
+from .values import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,3 +288,12 @@ def path_text(path: tuple[Step, ...]) -> str:
         else:
             out.append(str(step))
     return "".join(out)
+
+
+def leaves_in(tree: Tree) -> Iterator[Leaf]:
+    """What is pasted into an input, in order."""
+    if isinstance(tree, Template | Whole | Collect):
+        yield tree
+    elif isinstance(tree, dict | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves_in(value)

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from ..extract import EXTRACTORS
-from ..ir import STAR, Clip, Collect, Extract, Join, Leaf, Level, Part, Ref, Step, Template, Whole
+from ..ir import Level
+from ..templates import STAR, Clip, Collect, Extract, Join, Leaf, Part, Ref, Step, Template, Whole
 from ..values import Tree, rebuild
 from .fold import Covered, Slot, skeletons
 from .provenance import AnyPosition, Hole, Parts, Row, Skeleton

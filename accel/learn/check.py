@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..evaluate import Index
-from ..ir import Extract, Graph, Node, Ref, Star
+from ..ir import Graph, Node
 from ..record import CallRecord, Trace
+from ..templates import Extract, Ref, Star
 from .view import Fit, View, repeated_nodes, sites_of, still_given
 
 

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from ..evaluate import UNKNOWN, Env, Index
 from ..extract import extract
-from ..ir import STAR, VERDICTS, Extract, Node, Ref, Step, Verdict, When
+from ..ir import Node, When
+from ..templates import STAR, VERDICTS, Extract, Ref, Step, Verdict
 from ..values import Tree, is_handed_on, leaves
 
 DECIDE = ("none", "llm", "tool")

@@ -10,8 +10,8 @@ import os.path
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass
 
-from ..ir import Clip
 from ..record import CallRecord
+from ..templates import Clip
 from ..values import Tree, Vector, freeze, holds_number, is_class_name, leaves, rebuild
 from .joins import fold_joins
 from .provenance import Hole, Parts, Skeleton, Values

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from ..evaluate import DROPPED, enumerate_stars
-from ..ir import STAR, UNIQUE, Counter
+from ..templates import STAR, UNIQUE, Counter
 from .places import stands_alone
 from .provenance import ANY, Hole, OpenPath, Parts, Row, Skeleton, Values, filled
 

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..intercept import METHODS
-from ..ir import OPS, First, Graph, Node, Ref, leads, verify
+from ..ir import First, Graph, Node, leads, verify
+from ..ops import OPS
 from ..record import CallRecord, Trace
+from ..templates import Ref
 from ..values import Tree, freeze, wholes_of
 from .candidates import candidates
 from .fold import Covered, cover, mates

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..dumps import dumped, quoted, styles_of
-from ..ir import EDITS, HEADS, QUOTED, Clip, Escape, Head, Step, Template
+from ..templates import EDITS, HEADS, QUOTED, Clip, Escape, Head, Step, Template
 from ..values import Tree, is_class_name, leaves
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import partial
 
 from ..evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from ..extract import EXTRACTORS, extract
-from ..ir import COUNT, ESCAPES, ITEMS, STAR, STRIP, UNIQUE, Counter, Extract, Ref, Star, Step
+from ..templates import COUNT, ESCAPES, ITEMS, STAR, STRIP, UNIQUE, Counter, Extract, Ref, Star, Step
 from ..values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
 from .decisions import Said
 from .places import EDITED, Path, Place, Source, longest_first, places

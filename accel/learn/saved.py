@@ -12,36 +12,30 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
+from ..dumps import Dump
 from ..errors import ConfigurationError
 from ..evaluate import is_opaque
 from ..identity import identity_of
-from ..ir import (
+from ..ir import First, Graph, GraphError, Level, Node, When, verify
+from ..ops import OPS
+from ..templates import (
     COUNT,
     ITEMS,
-    OPS,
     STAR,
     STRIP,
     UNIQUE,
     Clip,
     Collect,
     Counter,
-    Dump,
     Edit,
     Escape,
     Extract,
-    First,
-    Graph,
-    GraphError,
     Head,
     Join,
-    Level,
-    Node,
     Ref,
     Template,
     Verdict,
-    When,
     Whole,
-    verify,
 )
 from ..values import Tree
 from .plan import Plan, SavedCall

@@ -10,7 +10,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..ir import Collect, Node, Template, Whole
+from ..ir import Node
+from ..templates import Collect, Template, Whole
 from ..values import Opaque, Tree, freeze, leaves
 
 Place = tuple[str | int, ...]

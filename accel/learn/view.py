@@ -9,9 +9,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ..evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, nested, predict, replaces
-from ..ir import OPS, STAR, Field, Node, Ref, Star
+from ..evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
+from ..ir import Node
+from ..ops import OPS
+from ..predict import nested, predict
 from ..record import CallRecord, Trace
+from ..templates import STAR, Field, Ref, Star
 from ..values import Opaque, Tree, freeze, texts_of
 from .decisions import DECIDE, Outcome
 from .provenance import Values

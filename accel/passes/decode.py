@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..ir import Clip, Extract, Graph, Node, Ref
+from ..ir import Graph, Node
 from ..profile import Profile
+from ..templates import Clip, Extract, Ref
 
 
 def decode(graph: Graph, _: Mapping[str, Profile]) -> Graph:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..ir import Graph, Join, Node, Ref, Template
+from ..ir import Graph, Node
 from ..profile import Profile
+from ..templates import Join, Ref, Template
 
 USUAL_TOKENS = 50
 """Without a profile: about two blocks of a prefix cache."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..ir import OPS, Graph, Node
+from ..ir import Graph, Node
+from ..ops import OPS
 from ..profile import Profile
 from ..values import Tree
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..evaluate import DROPPED, Index, enumerate_stars, evaluate, has_gap, pasted, step_into
-from ..ir import Counter, Node, Star, Step, Template
+from ..ir import Node
+from ..templates import Counter, Star, Step, Template
 from ..values import Tree
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..identity import identity_of
 from ..intercept import Method, Scope
-from ..ir import OPS, Node
+from ..ir import Node
+from ..ops import OPS
 from ..values import Opaque, Tree, leaves
 from .threads import issuer
 

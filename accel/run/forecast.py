@@ -11,9 +11,11 @@ from collections.abc import Hashable, Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from ..evaluate import UNKNOWN, Index, evaluate, follow, has_gap, pasted, predict, replaces
+from ..evaluate import UNKNOWN, Index, evaluate, follow, has_gap, pasted, replaces
 from ..extract import Open, Partial
-from ..ir import Field, Graph, Node
+from ..ir import Graph, Node
+from ..predict import predict
+from ..templates import Field
 from ..values import Tree, same
 from .ahead import issue_ahead, may_go_ahead
 from .early import BUSY, LATE

@@ -11,9 +11,10 @@ from collections.abc import Hashable, Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from ..evaluate import UNKNOWN, Index, has_gap, nested
+from ..evaluate import UNKNOWN, Index, has_gap
 from ..extract import Open, Partial
 from ..ir import Node
+from ..predict import nested
 from ..values import Tree, texts_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir import STAR, Collect, Graph, Join, Level, Node, Ref, Whole
+from ..ir import Graph, Level, Node
+from ..templates import STAR, Collect, Join, Ref, Whole
 
 Places = set[int] | None
 """Positions of a node's output; None for any of them, or for what has no positions."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..extract import extract
-from ..ir import OPS
+from ..ops import OPS
 from ..record import CallRecord, Trace, Visit
 from ..run.topology import START, Topology
 from ..values import Tree, Vector, leaves, texts_of

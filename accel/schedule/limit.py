@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from random import Random
 from statistics import median
 
-from ..ir import OPS
+from ..ops import OPS
 from ..profile import Profile
 from ..record import CallRecord, Trace
 from ..run.topology import Topology

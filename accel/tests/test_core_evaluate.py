@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.evaluate import UNKNOWN, enumerate_stars, evaluate, follow, has_gap, nested, pasted, predict
+from accel.evaluate import UNKNOWN, enumerate_stars, evaluate, follow, has_gap, pasted
 from accel.extract import EXTRACTORS, Open, Partial
-from accel.ir import OPS, STAR, STRIP, Clip, Collect, Counter, Extract, Join, Level, Node, Ref, Template, Whole
+from accel.ir import Level, Node
+from accel.ops import OPS
+from accel.predict import nested, predict
+from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
 
 
 class Known(dict[str, Any]):

@@ -8,7 +8,7 @@ import pytest
 
 from accel.evaluate import step_into
 from accel.extract import Partial
-from accel.ir import Head
+from accel.templates import Head
 from accel.tests.test_core_learn import Script, learnt, shown
 
 PAGES = {

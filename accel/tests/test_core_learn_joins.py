@@ -9,7 +9,7 @@ import pytest
 
 from accel.evaluate import enumerate_stars
 from accel.extract import Open, Partial
-from accel.ir import STAR, UNIQUE
+from accel.templates import STAR, UNIQUE
 from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
 
 PATH = (STAR, STAR, "text", UNIQUE)

@@ -8,24 +8,8 @@ from typing import Any
 
 import pytest
 
-from accel.ir import (
-    OPS,
-    STAR,
-    STRIP,
-    Clip,
-    Collect,
-    Counter,
-    Extract,
-    Graph,
-    GraphError,
-    Join,
-    Level,
-    Node,
-    Ref,
-    Template,
-    Whole,
-    verify,
-)  # fmt: skip
+from accel.ir import Graph, GraphError, Level, Node, verify
+from accel.ops import OPS
 from accel.passes import PASSES, rewrite, without
 from accel.passes.decode import decode
 from accel.passes.depth import depth
@@ -33,6 +17,7 @@ from accel.passes.pmap import pmap
 from accel.passes.prefill import prefill
 from accel.passes.prune import prune
 from accel.profile import Profile
+from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
 from accel.values import Opaque
 
 INPUT = Node("input", OPS["input"])

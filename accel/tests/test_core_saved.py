@@ -10,26 +10,11 @@ from typing import Any
 import pytest
 
 from accel.errors import ConfigurationError
-from accel.ir import (
-    OPS,
-    STAR,
-    STRIP,
-    Clip,
-    Collect,
-    Counter,
-    Extract,
-    Graph,
-    Join,
-    Level,
-    Node,
-    Ref,
-    Template,
-    Verdict,
-    When,
-    Whole,
-)  # fmt: skip
+from accel.ir import Graph, Level, Node, When
 from accel.learn.plan import Plan
 from accel.learn.saved import load, save
+from accel.ops import OPS
+from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Verdict, Whole
 from accel.values import Opaque, class_named
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))

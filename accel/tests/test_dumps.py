@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from accel.dumps import Dump, dumped, styles_of
 from accel.evaluate import UNKNOWN, step_into
 from accel.extract import Open, Partial
-from accel.ir import COUNT
+from accel.templates import COUNT
 from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
 from accel.values import same
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 from textwrap import dedent
 from typing import Any
 
-from accel.ir import OPS, STAR, Extract, First, Graph, Join, Level, Node, Ref, Template
+from accel.ir import First, Graph, Level, Node
 from accel.learn.plan import Plan
+from accel.ops import OPS
 from accel.passes import only, without
 from accel.profile import Profile
 from accel.record import where
 from accel.report import explain
+from accel.templates import STAR, Extract, Join, Ref, Template
 
 LINES = Ref("expand", ("content", Extract("lines"), STAR))
 INPUT = Node("input", OPS["input"])

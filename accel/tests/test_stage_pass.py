@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from accel.errors import ConfigurationError
-from accel.ir import OPS, STAR, Extract, First, Graph, GraphError, Level, Node, Ref, Template, verify
+from accel.ir import First, Graph, GraphError, Level, Node, verify
 from accel.learn.plan import Plan
 from accel.learn.saved import load, save
+from accel.ops import OPS
 from accel.passes import PASSES, only, rewrite, without
 from accel.passes.prune import program_order
 from accel.passes.stage import stage
 from accel.profile import Profile
+from accel.templates import STAR, Extract, Ref, Template
 
 QUERY = First("embedding", "embed_query", ("args", 0))
 TEXTS = First("embedding", "embed_documents", ("args", 0))

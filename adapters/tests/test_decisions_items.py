@@ -9,9 +9,10 @@ import pytest
 
 import accel
 from accel import accelerate
-from accel.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow, nested
+from accel.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from accel.extract import Open
-from accel.ir import STAR
+from accel.predict import nested
+from accel.templates import STAR
 from adapters.tests.core_fakes import Chat, State, World, chain
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Siberia")

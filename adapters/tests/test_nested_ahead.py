@@ -11,8 +11,10 @@ import accel
 from accel import accelerate
 from accel.evaluate import DROPPED, UNKNOWN
 from accel.extract import Open
-from accel.ir import OPS, STAR, Counter, Extract, Level, Node, Ref, Template
+from accel.ir import Level, Node
+from accel.ops import OPS
 from accel.run.ahead import behind_gaps, may_go_ahead
+from accel.templates import STAR, Counter, Extract, Ref, Template
 from adapters.tests.core_fakes import Chat, State, World, after_thinking
 
 INPUTS = [{"q": f"{topic} coast", "c": [f"{topic} bay", f"{topic} cape"]} for topic in ("northern", "eastern", "old")]
