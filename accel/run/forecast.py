@@ -7,8 +7,7 @@ event doesn't depend on how long the run is (`outlook`, `touched`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from heapq import heappop, heappush
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..evaluate import UNKNOWN, Index, evaluate, follow, has_gap, pasted, replaces
@@ -19,7 +18,7 @@ from ..templates import Field
 from ..values import Tree, same
 from .ahead import issue_ahead, may_go_ahead
 from .early import BUSY, LATE
-from .outlook import Element, Outlook, known_prefix
+from .outlook import Element, Expected, Outlook, known_prefix
 from .touched import Changed, Places, Reach, note
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class Forecast:
             (state for state in self.states.values() if state.node.predictable),
             key=lambda state: state.order - 10_000 * state.node.depth,
         )
-        self._by_key: dict[Hashable, dict[str, list[tuple[int, int, int, Element]]]] = {}
-        """Elements by the key they had once and their call site, in the order in which demands take them."""
+        self._expected = Expected()
         self._given = {field for node in graph.nodes for field in node.unreplaced}
         self._replaced: set[Field] = set()
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
@@ -82,7 +80,7 @@ class Forecast:
         if call.bound is None:
             self._bind_site(call)
         if call.bound is None:
-            place = self._matching(call) or self._next_at_site(call)
+            place = self._predicted_place(call) or self._next_at_site(call)
             if place is not None and self._bind(call, *place):
                 self.advance({place[0]: {place[1]}})
         if call.over:
@@ -147,24 +145,11 @@ class Forecast:
                 self._update(node, changed)
         self.advance(changed)
 
-    def _matching(self, call: Call) -> tuple[str, int] | None:
-        """The first element that is predicted to be this call, and that no other demand has taken: of its own site, if
-        there is one, as two sites may ask the same and be answered differently."""
-        by_site = self._by_key.get(call.key, {})
-        heads = {}
-        for site, found in list(by_site.items()):
-            while found and (found[0][3].key != call.key or found[0][3].demanded):
-                heappop(found)
-            if found:
-                heads[site] = found[0]
-            else:
-                del by_site[site]
-        if not heads:
-            self._by_key.pop(call.key, None)
-            return None
-        own = heads.get(call.record.site) if call.record is not None else None
-        order, _, _, element = own or min(heads.values())
-        return self.graph.nodes[order].name, element.position
+    def _predicted_place(self, call: Call) -> tuple[str, int] | None:
+        """Where this very call is expected: at its own site, if there, as two sites may ask the same and be answered
+        differently."""
+        site = call.record.site if call.record is not None else ""
+        return self._expected.first(call.key, site)
 
     def _next_at_site(self, call: Call) -> tuple[str, int] | None:
         """The first position at this site that the program hasn't demanded; a wrong prediction there is replaced."""
@@ -312,8 +297,7 @@ class Forecast:
                 changed = True
             state.set_key(element, key)
             if key is not None:
-                found = self._by_key.setdefault(key, {}).setdefault(node.site, [])
-                heappush(found, (state.order, position, id(element), element))
+                self._expected.add(state, element)
                 known = self.run.calls.unbound(key)
                 if known is not None:
                     element.call = known

@@ -228,6 +228,32 @@ class Outlook:
                     heappush(self._keyless, position)
 
 
+class Expected:
+    """Elements by the key they had once and their call site, in the order in which demands take them."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Hashable, dict[str, list[tuple[int, int, int, str, Element]]]] = {}
+
+    def add(self, state: Outlook, element: Element) -> None:
+        """An element that has got its key."""
+        found = self._by_key.setdefault(element.key, {}).setdefault(state.node.site, [])
+        heappush(found, (state.order, element.position, id(element), state.node.name, element))
+
+    def first(self, key: Hashable, site: str) -> tuple[str, int] | None:
+        """The node and position of the first element with this key that no demand has taken; those of this site come
+        first."""
+        by_site = self._by_key.get(key, {})
+        for found in by_site.values():
+            while found and (found[0][-1].key != key or found[0][-1].demanded):
+                heappop(found)
+        heads = {where: found[0] for where, found in by_site.items() if found}
+        if not heads:
+            self._by_key.pop(key, None)
+            return None
+        *_, name, element = heads.get(site) or min(heads.values())
+        return name, element.position
+
+
 def known_prefix(tree: Tree) -> int:
     """Characters known of an input whose last text is still growing; 0 if anything else is missing."""
     texts = list(texts_of(tree))
