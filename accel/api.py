@@ -41,7 +41,8 @@ def accelerate(
     "off" only records. `egress`: "known" sends a value early to a remote endpoint only if that
     endpoint has it already, "inputs" lifts that.
     `plan`: a plan of an earlier object, or the path of a saved one. `plan_scope`: objects of one scope share what they
-    learn (for tenants: one scope each).
+    learn (for tenants: one scope each), if their class and the names of their nodes are the same; the first of them may
+    bring a `plan`.
 
     Raises TypeError for anything else, naming what is accepted; ConfigurationError for unknown options.
     """
@@ -65,8 +66,8 @@ def accelerate(
         from .learn.saved import load
 
         plan = load(plan)
-    if plan is None and plan_scope is not None:
-        plan = _scopes.setdefault((plan_scope, _program(obj)), Plan())
+    if plan_scope is not None:
+        plan = _scopes.setdefault((plan_scope, _program(obj)), plan or Plan())
     settings = Settings(speculate, egress, budget or Budget())
     return adapter.accelerate_object(obj, settings, plan, tuple(pure_nodes))  # type: ignore[no-any-return]
 

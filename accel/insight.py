@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -25,12 +26,15 @@ class HasPlan(Protocol):
 
 
 class Insight:
-    """Mixed into accelerated objects. `_run_once` runs the program on one input."""
+    """Mixed into accelerated objects. `_run_once` and `_arun_once` run the program on one input."""
 
     __slots__ = ()
     _accel: HasPlan
 
     def _run_once(self, value: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    async def _arun_once(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
 
     @property
@@ -54,10 +58,17 @@ class Insight:
         timeline({"last run": self._accel.plan.last}, path)
 
     def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
-        """Run the program on these inputs, effects included, and wait until Accel has learnt from them."""
+        """Run the program on these inputs, effects included, and wait until Accel has learnt from them: two at least,
+        and of different words, as what one run has shown may be somebody's data."""
         for value in inputs:
             self._run_once(value, **options)
         learner.settle(SETTLE_S)
+
+    async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None:
+        """`warmup` of a program of coroutines."""
+        for value in inputs:
+            await self._arun_once(value, **options)
+        await asyncio.to_thread(learner.settle, SETTLE_S)
 
     def save_plan(self, path: str) -> None:
         """Write the learnt templates as JSON: no components, no secrets, no one's data."""

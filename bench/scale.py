@@ -238,7 +238,13 @@ def main(arguments: Sequence[str]) -> int:
             what, sizes = (learning, LEARNING) if arm == LEARNT else (running, LONG if options.long else RUNNING)
             with console.status(f"{program}, {arm}"):
                 found += measured(what, program, sizes, arm, options.limit_s)
-    record = {"machine": machine_name(), "most_learnt": MAX_CALLS, "call_s": CALL_S, "figures": found}
+    record = {
+        "machine": machine_name(),
+        "most_learnt": MAX_CALLS,
+        "most_issued": accel.Budget().max_issued,
+        "call_s": CALL_S,
+        "figures": found,
+    }
     shown = scale(record)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -19,8 +19,8 @@ class Judgement:
 
     complete: bool
     """Verified nodes predict every issuable call, and no more: nothing to learn."""
-    made: dict[str, bool]
-    """For every predictable node whether its calls were made."""
+    made: dict[str, int]
+    """For every predictable node how many of its calls were made."""
 
 
 def judge(graph: Graph, trace: Trace) -> Judgement:
@@ -30,7 +30,7 @@ def judge(graph: Graph, trace: Trace) -> Judgement:
     same = all(
         node.unreplaced == still_given(node.unreplaced, [(view, call) for call in fit.calls]) for node, fit in fits
     )
-    return Judgement(sure and same and not any(view.open.values()), {node.name: bool(fit.calls) for node, fit in fits})
+    return Judgement(sure and same and not any(view.open.values()), {node.name: len(fit.calls) for node, fit in fits})
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,7 +239,7 @@ class Plan:
         self.contexts.note(self.learnt, (name for name, made in judged.made.items() if made), trace.ambient)
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
-            if self._kept_missing():
+            if self._kept_missing() or self.learnt.map(self._widen) is not self.learnt:
                 self._adopt(self.learnt)
             else:
                 self._look_at_profiles()
@@ -275,12 +275,16 @@ class Plan:
         rarely: int = 2 ** min(max(0, self._in_vain - PATIENCE), 6)
         return max(self._memory.calls // CALLS_A_RUN, rarely)
 
-    def _note_made(self, made: dict[str, bool]) -> None:
+    def _note_made(self, made: dict[str, int]) -> None:
         with self._lock:
-            for name, demanded in made.items():
-                asked = asked_for(self.learnt.by_name[name])
-                self._made[asked] += demanded
+            for name, count in made.items():
+                node = self.learnt.by_name[name]
+                asked = asked_for(node)
+                self._made[asked] += count > 0
                 self._runs[asked] += 1
+                if node.level is not None:
+                    fan_out = (node.site, str(node.level.domain))
+                    self._widest[fan_out] = max(self._widest[fan_out], count)
 
     def _note_learnt(self, learnt: Lesson) -> None:
         """Nodes that are new were made in the runs that they were learnt from, and in no others."""

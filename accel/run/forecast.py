@@ -143,7 +143,8 @@ class Forecast:
         for node in self.graph.by_site.get(call.record.site, ()) if call.record is not None else ():
             if self._bindable(node):
                 self._update(node, changed)
-        self.advance(changed)
+        if changed:
+            self.advance(changed)
 
     def _predicted_place(self, call: Call) -> tuple[str, int] | None:
         """Where this very call is expected: at its own site, if there, as two sites may ask the same and be answered

@@ -94,6 +94,9 @@ class AcceleratedChain(Insight):
     def _run_once(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)
 
+    async def _arun_once(self, value: Any, **options: Any) -> Any:
+        return await self.ainvoke(value, **options)
+
 
 def is_chain(obj: Any) -> bool:
     return isinstance(obj, Runnable) and type(obj).__module__.startswith(_MODULE) and not is_component(obj)

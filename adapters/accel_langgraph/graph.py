@@ -111,6 +111,9 @@ class Accelerated(Insight):
     def _run_once(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)  # type: ignore[attr-defined]
 
+    async def _arun_once(self, value: Any, **options: Any) -> Any:
+        return await self.ainvoke(value, **options)  # type: ignore[attr-defined]
+
 
 def _constructor_names(graph: Any) -> frozenset[str]:
     names = {"builder", "schema_to_mapper"}

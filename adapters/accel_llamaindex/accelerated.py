@@ -98,10 +98,16 @@ class Accelerated(Insight):
     _accel: Acceleration
 
     def _run_once(self, value: Any, **options: Any) -> Any:
-        name = _main(type(self))[0][0]
+        name, _ = _main(type(self))[0]
         if isinstance(self, IngestionPipeline):
             return self.run(documents=value, **options)
         return getattr(self, name)(value, **options)
+
+    async def _arun_once(self, value: Any, **options: Any) -> Any:
+        _, name = _main(type(self))[0]
+        if isinstance(self, IngestionPipeline):
+            return await self.arun(documents=value, **options)
+        return await getattr(self, name)(value, **options)
 
 
 def _main(cls: type) -> tuple[tuple[str, str], ...]:

@@ -310,6 +310,16 @@ def test_caches_and_rate_limiters_hold_early_calls() -> None:
     assert "a cache may answer it" in fast.explain() + str(fast.report())
 
 
+async def test_warming_up() -> None:
+    program = Program("compact", fusion=1)
+    fast = accel.accelerate(program.engine)
+    await fast.awarmup(QUESTIONS[:2])
+    first = fast.report().demanded
+    await asyncio.to_thread(fast.warmup, QUESTIONS[2:4])
+    assert fast.report().demanded == 2 * first > 0
+    assert any(node.confidence == "verified" for node in fast.plan.learnt.nodes)
+
+
 def test_what_is_not_supported_is_refused_with_what_is() -> None:
     with pytest.raises(TypeError, match="query engines, retrievers, ingestion pipelines and vector store indexes"):
         accel.accelerate(Scribe())

@@ -1,0 +1,69 @@
+"""What a plan knows before the first user comes, and what later runs add to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import Chat, State, World, chain, three, train
+
+NEW = {"q": "deserts of Chile"}
+
+
+def listing(world: World) -> Any:
+    """A note on every item that it is given."""
+    model = Chat(world)
+
+    def notes(state: State) -> State:
+        world.node("notes")
+        return {"b": [model.invoke(f"Note on {item}").content for item in state["q"].split(", ")]}
+
+    return chain(("notes", notes))
+
+
+def test_a_longer_list_than_any_before_is_known_from_then_on() -> None:
+    world = World()
+    fast = accelerate(listing(world))
+    train(fast, ["oak, ash, elm", "cod, eel, ray", "ruby, opal, onyx, topaz, beryl"])
+    assert len(world.texts("Note on", early=True)) <= 3, "no more than any run had"
+    world.forget()
+    world.hooks["notes"] = lambda: world.wait(lambda: len(world.texts("Note on", early=True)) == 5)
+    fast.invoke({"q": "rye, oats, wheat, rice, millet"})
+
+
+async def test_a_program_of_coroutines_is_warmed_up() -> None:
+    world = World()
+    model = Chat(world)
+
+    async def a(state: State) -> State:
+        return {"a": (await model.ainvoke(f"Alpha asks: {state['q']}")).content}
+
+    async def b(state: State) -> State:
+        world.node("b")
+        return {"b": (await model.ainvoke(f"Beta asks: {state['q']}")).content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    await fast.awarmup({"q": topic} for topic in ("volcanoes of Iceland", "glaciers of Norway"))
+    assert fast.report().demanded == 4
+    await fast.ainvoke(NEW)
+    assert world.texts("Beta asks: deserts", early=True)
+
+
+def test_the_first_object_of_a_scope_may_bring_a_plan(tmp_path: Path) -> None:
+    path, world = str(tmp_path / "plan.json"), World()
+    graph = three(world, Chat(world))
+    ready = accelerate(graph)
+    train(ready)
+    ready.save_plan(path)
+
+    first = accelerate(graph, plan=path, plan_scope="the first tenant")
+    second = accelerate(graph, plan_scope="the first tenant")
+    other = accelerate(graph, plan_scope="another tenant")
+    assert first.plan is second.plan is not other.plan
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early("Beta asks")
+    second.invoke(NEW)
+    assert accel.settle()
+    assert not other.plan.learnt.nodes
