@@ -7,11 +7,11 @@ may come from.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..record import CallRecord
-from ..templates import Clip
+from ..templates import Clip, Join, Part, Template
 from ..values import Tree, Vector, freeze, holds_number, is_class_name, leaves, rebuild
 from .joins import fold_joins
 from .provenance import Hole, Parts, Skeleton, Values
@@ -108,6 +108,25 @@ def cover(
         args = [visit(value) for value in tree["args"]]
         return Covered(trace, call, {key: args if key == "args" else visit(tree[key]) for key in tree}, slots)
     return Covered(trace, call, visit(tree), slots)
+
+
+def literals_in(tree: Tree, constant: Container[Hashable]) -> Iterator[str]:
+    """The texts of an input that no value was pasted into, but for `constant` lists and dicts."""
+    if isinstance(tree, Template):
+        for part in tree.parts:
+            yield from _texts_of(part)
+    elif isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, dict | list) and not (constant and freeze(tree) in constant):
+        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+        for key, value in items:
+            if not is_class_name(str(key), value):
+                yield from literals_in(value, constant)
+
+
+def _texts_of(part: Part) -> Iterator[str]:
+    texts = (*part.sep, *part.row) if isinstance(part, Join) else (part,)
+    yield from (text for text in texts if isinstance(text, str))
 
 
 # --- which calls share a template -----------------------------------------------------------------------------------

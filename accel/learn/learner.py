@@ -19,7 +19,7 @@ from ..record import CallRecord, Trace
 from ..templates import Ref
 from ..values import Tree, freeze, wholes_of
 from .candidates import candidates
-from .fold import Covered, cover, mates
+from .fold import Covered, cover, literals_in, mates
 from .judging import decided, judged
 from .places import EDITED, SHORTEST, holds_edited
 from .provenance import Values
@@ -211,7 +211,7 @@ class _Builder:
         if best.node is not None and any(map(self._is_late, best.node.refs())):
             with self._early_values():
                 early = self._search(site, view, call)
-            if early.node is not None and early.score >= best.score:
+            if early.node is not None and early.score >= best.score and not self._holds_edited(early):
                 return early
         return best
 
@@ -267,10 +267,12 @@ class _Builder:
     def _holds_edited(self, best: _Best) -> bool:
         """Whether a text that is equal in all calls holds a value that every one of these runs knew: somebody's data,
         which was edited on its way, and which the same search found again."""
-        tree = best.node.input if best.node is not None else None
-        fits = zip(self.views, best.fits, strict=False)
+        if best.node is None or not any(view.complete for view in self.views):
+            return False  # what one run teaches stays with that run
+        texts = list(literals_in(best.node.input, self._constant))
+        fits = zip(self.views, best.fits, strict=True)
         made = [(view.values, fit.calls[0].start) for view, fit in fits if fit.calls]
-        return bool(made) and all(holds_edited(values, tree, before) for values, before in made)
+        return all(holds_edited(values, texts, before) for values, before in made)
 
     # --- loops of the framework: their first round is known earlier than the others
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..dumps import dumped, quoted, styles_of
-from ..templates import EDITS, HEADS, QUOTED, Clip, Escape, Head, Step, Template
-from ..values import Tree, is_class_name, leaves
+from ..templates import EDITS, HEADS, QUOTED, Clip, Escape, Head, Step
 
 if TYPE_CHECKING:
     from .provenance import Values
@@ -21,7 +20,7 @@ SHORTEST = (8, 3)
 """The shortest value that counts as pasted, first try and second. Shorter ones are only looked for where literals of
 one site differ (`fold.mates`)."""
 EDITED = 0
-"""Instead of the shortest value: values of the first try, also as user code edits them (`EDITS`)."""
+"""Instead of the shortest value: those of the first try, and also as user code edits them (`EDITS`)."""
 _SEED = 20
 """A clipped value is recognised by its first characters, this many at least;"""
 _BEGUN = 8
@@ -49,7 +48,7 @@ Place = tuple[int, int, list[Source]]
 def places(values: Values, text: str, before: int, shortest: int) -> list[Place]:
     """All of them, values known before `before` and at least `shortest` long; they may overlap."""
     if shortest == EDITED:
-        return list(_edited(values, text, before))
+        return [*places(values, text, before, SHORTEST[0]), *_edited(values, text, before)]
     near = [value for value in values.texts if len(value) >= shortest and value[:_BEGUN] in text]
     found = [place for value in near for place in _whole_or_cut(values, text, value, before)]
     found += [(at, end, given) for at, end, given in _quoted(values, text, before) if end - at - 2 >= shortest]
@@ -118,16 +117,16 @@ def _edited(values: Values, text: str, before: int) -> Iterator[Place]:
                 yield from ((at, end, given) for at, end in occurrences(text, shown))
 
 
-def holds_edited(values: Values, tree: Tree, before: int) -> bool:
-    """Whether a literal text of an input holds a value that was known by then, and is not written like this."""
-    for path, leaf in leaves(tree):
-        parts = leaf.parts if isinstance(leaf, Template) else (leaf,)
-        if path and is_class_name(path[-1], leaf):
-            continue
-        for text in (part for part in parts if isinstance(part, str)):
-            if any(text[at:end] not in values.texts for at, end, _ in _edited(values, text, before)):
-                return True
-    return False
+def holds_edited(values: Values, texts: Sequence[str], before: int) -> bool:
+    """Whether one of the texts holds a value that was known by then, and not as it is written there."""
+    folded = "\0".join(texts).casefold()
+    if not any(len(value) >= SHORTEST[0] and _bare(value) in folded for value in values.texts):
+        return False
+    return any(
+        not values.seen(values.texts.get(text[at:end], ()), before)
+        for text in texts
+        for at, end, _ in _edited(values, text, before)
+    )
 
 
 @lru_cache(10_000)

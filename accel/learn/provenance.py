@@ -15,7 +15,7 @@ from ..extract import EXTRACTORS, extract
 from ..templates import COUNT, ESCAPES, ITEMS, STAR, STRIP, UNIQUE, Counter, Extract, Ref, Star, Step
 from ..values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
 from .decisions import Said
-from .places import EDITED, Path, Place, Source, longest_first, places
+from .places import Path, Place, Source, longest_first, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class Values:
 
     def cover(self, text: str, before: int, shortest: int) -> Parts:
         """`text` as literals and holes, in turn; values known before `before`, at least `shortest` long."""
-        exact = self.known(text, before) if shortest != EDITED else None
+        exact = self.known(text, before)
         if exact is not None:
             return ["", exact, ""]
         return self._holes_in(text, places(self, text, before, shortest), before)

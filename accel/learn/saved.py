@@ -7,7 +7,6 @@ plan of another program can cost time but never change a result; sites that don'
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 from ..dumps import Dump
 from ..errors import ConfigurationError
 from ..evaluate import is_opaque
-from ..identity import identity_of
 from ..ir import First, Graph, GraphError, Level, Node, When, verify
 from ..ops import OPS
 from ..templates import (
@@ -73,7 +71,7 @@ def load(path: str) -> Plan:
         for node in data["nodes"]:
             for context in node["seen_in"]:
                 plan.contexts.note(graph, [node["name"]], str(context))
-        calls = {str(site): SavedCall(*map(str, call)) for site, call in data["calls"].items()}
+        calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(
             f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
@@ -86,17 +84,25 @@ def load(path: str) -> Plan:
 
 def _calls(plan: Plan) -> dict[str, SavedCall]:
     """What every call site calls, here or, where it was not seen here, in the process before."""
-    first: dict[Hashable, str] = {}
+    first: dict[int, str] = {}
+    several = plan.varying | plan.mixed
     here = {}
     for site, (component, method) in plan.bindings.items():
-        one = site not in plan.varying and site not in plan.mixed
-        like = first.setdefault((type(component), identity_of(component, method.by_object)), site) if one else site
+        like = first.setdefault(id(component), site) if site not in several else site
         here[site] = SavedCall(type(component).__qualname__, method.family, method.name, like)
-    before = {
-        site: replace(call, like=here[call.like].like) if call.like in here else call
-        for site, call in plan.saved_calls.items()
-    }
+    before = dict(plan.saved_calls)
+    for site, call in before.items():
+        if call.like in several:
+            before[site] = replace(call, like=site)
+        elif call.like in here:
+            before[site] = replace(call, like=here[call.like].like)
     return before | here
+
+
+def _decode_call(data: Any) -> SavedCall:
+    if not isinstance(data, list) or not all(isinstance(part, str) for part in data):
+        raise ValueError(f"{data!r} is no call")
+    return SavedCall(*data)
 
 
 # --- encoding: every object is a list that starts with its kind ------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 from ..components import Facts, tells_within
@@ -16,7 +17,8 @@ def claim(calls: Sequence[Call], site: str, method: Method, ambient: Ambient, fa
     """Of the calls with the demand's key, the one that answers it: marked as joined, or as taken over if it has not
     started. Those that were issued for its call site come first: two sites may ask the same and get different samples,
     of which what follows is predicted. The caller holds the run's lock."""
-    for call in [*(call for call in calls if call.site == site), *(call for call in calls if call.site != site)]:
+    own, others = (call for call in calls if call.site == site), (call for call in calls if call.site != site)
+    for call in itertools.chain(own, others):
         if call.over and call.state != "done":
             continue
         if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or call.tells):

@@ -25,8 +25,10 @@ class Bindings:
         self._run = run
         self._used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
-        self._used_like: dict[str, Any] = {}
+        self._used_like: dict[str, tuple[Hashable, Any]] = {}
         """By what a saved plan says that several sites call: the component that one of them called here."""
+        self._parted: set[str] = set()
+        """Of those, what several sites do not call together any more."""
         self._mixed: set[str] = set()
         """Call sites of which this run has used several components."""
         self._identities: dict[str, Hashable] = {}
@@ -43,8 +45,8 @@ class Bindings:
         """The program calls this component here."""
         self._used[site] = (component, method)
         saved = self._run.plan.saved_calls.get(site)
-        if saved is not None:
-            self._used_like[saved.like] = component
+        if saved is not None and self._used_like.setdefault(saved.like, (identity, component))[0] != identity:
+            self._parted.add(saved.like)
         if self._identities.setdefault(site, identity) != identity:
             self._mixed.add(site)
 
@@ -87,10 +89,11 @@ class Bindings:
         another site, or the program refers to but one of its class."""
         saved = self._run.plan.saved_calls.get(site)
         method = METHODS.get((saved.family, saved.method)) if saved is not None else None
-        if saved is None or method is None:
+        if saved is None or method is None or saved.like in self._parted:
             return None
-        component = self._used_like.get(saved.like)
-        if component is None or type(component).__qualname__ != saved.cls:
+        _, component = self._used_like.get(saved.like, (None, None))
+        # A plan may be older than the program: an endpoint elsewhere is not taken for another one.
+        if component is None or type(component).__qualname__ != saved.cls or not self.facts(component).local:
             component = self._run.host.references.only(saved.cls, method.by_object)
         return (component, method) if component is not None else None
 

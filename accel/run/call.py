@@ -68,7 +68,7 @@ class Call:
         self.resource: object = None
         self.output: Tree = None
         self.record: CallRecord | None = None
-        self.site = ""
+        self.issued_for = ""
         """The call site that an early call was issued for."""
         self.bound: tuple[str, int] | None = None
         """Node and position in the e-graph."""
@@ -86,6 +86,11 @@ class Call:
         self.issued_s: float | None = None
         self.ended_s: float | None = None
         self.tokens = (0, 0)
+
+    @property
+    def site(self) -> str:
+        """Where the program made it, or is expected to."""
+        return self.record.site if self.record is not None else self.issued_for
 
     @property
     def over(self) -> bool:

@@ -52,13 +52,15 @@ class Calls:
             self._early = {call for call in self._early if call.early and not call.over}
             return len(self._early)
 
-    def unbound(self, key: Hashable) -> Call | None:
-        """A call with this key that has no place in the graph yet."""
+    def unbound(self, key: Hashable, site: str) -> Call | None:
+        """A call with this key that has no place in the graph yet; one of this site comes first."""
         with self.lock:
-            for call in self._by_key.get(key, ()):
-                if call.bound is None and not (call.over and call.state != "done"):
-                    return call
-        return None
+            free = [
+                call
+                for call in self._by_key.get(key, ())
+                if call.bound is None and not (call.over and call.state != "done")
+            ]
+        return next((call for call in free if call.site == site), free[0] if free else None)
 
     def has(self, key: Hashable) -> bool:
         """Whether this call was made or issued, and may still answer."""

@@ -77,7 +77,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     if not is_comparable(tree):
         return "its input holds an object that may change meanwhile"
     call = Call(method, bound.component, bound.identity, tree, key, run.ambient, early=True)
-    call.site = node.site
+    call.issued_for = node.site
     if method.op == "searching":
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)

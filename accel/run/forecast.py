@@ -299,7 +299,7 @@ class Forecast:
             state.set_key(element, key)
             if key is not None:
                 self._expected.add(state, element)
-                known = self.run.calls.unbound(key)
+                known = self.run.calls.unbound(key, node.site)
                 if known is not None:
                     element.call = known
                     known.bound = (node.name, position)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from accel.ir import Graph
-from accel.learn.learner import learn
-from accel.record import CallRecord, Trace
+from accel.learn.learner import extend, learn
+from accel.record import CallRecord, Trace, Visit
 from accel.values import freeze
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway")
@@ -429,6 +429,57 @@ def test_an_edited_value_of_which_no_reading_holds_in_every_run_is_nowhere_in_th
     assert [node.reason for node in graph.nodes if node.site == "sum"] == [
         "its input holds text that no known value explains"
     ]
+
+
+SMITH = "the record of Mr Smith"
+
+
+def edited(program: Any, **fields: Any) -> Graph:
+    """Two runs with different inputs, in which a search finds the same record at different places."""
+    traces = []
+    for number, topic in enumerate(TOPICS):
+        script = Script({"q": topic, **fields})
+        found = [SMITH, f"notes on {topic}"][:: 1 - 2 * number]
+        script.call("search", {"args": [topic]}, [{"page_content": text} for text in found], op="searching")
+        program(script, topic)
+        traces.append(script.done())
+    return learn(traces)
+
+
+def test_an_edited_value_is_somebody_s_although_a_node_puts_it_out_later() -> None:
+    def program(script: Script, topic: str) -> None:
+        visit = Visit("sum", script.trace.tick(), {"q": topic}, 0.0)
+        script.trace.visits.append(visit)
+        script.call("sum", f"Summarise: {SMITH.upper()}", "fine", within="sum", visit=visit)
+        visit.left, visit.end = {"title": SMITH.upper()}, script.trace.tick()
+
+    assert "SMITH" not in str(edited(program))
+
+
+def test_an_edited_value_between_joined_items_is_somebody_s() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.call("sum", f"\n[{SMITH.upper()}] ".join(["All", *ITEMS[topic]]), "fine")
+
+    assert "SMITH" not in str(edited(program, items=ITEMS))
+
+
+def test_what_looks_like_an_edited_value_keeps_nothing_from_being_predicted() -> None:
+    def program(script: Script, topic: str) -> None:
+        notes = script.call("note", f"Take notes on {topic}.", f"Notes, made in a hurry, on all of {topic}")
+        text = f"Weather Report on {topic}: {notes[:36]}"
+        script.call("ask", {"text": text, "kinds": ["Weather Report", "Letter"]}, "fine")
+
+    graph = edited(program, kind="weather report")
+    assert [node.confidence for node in graph.nodes if node.site == "ask"] == ["verified"], graph
+    assert 'kinds[0]: "Weather Report"' in str(graph)
+
+
+def test_inside_a_first_run_edited_values_are_its_own() -> None:
+    script = Script({"q": TOPICS[0], "docs": [f"{item}, at length and in detail" for item in ITEMS[TOPICS[0]]]})
+    for document in script.trace.input["docs"]:
+        script.call("note", f"# {TOPICS[0].title()}\n{document[:24]}", "fine")
+    graph = extend(Graph(), script.trace, "note")
+    assert [node.confidence for node in graph.nodes if node.site] == ["looped"], graph
 
 
 def test_what_is_called_in_some_runs_only_is_not_always() -> None:

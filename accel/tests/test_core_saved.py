@@ -106,6 +106,16 @@ def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
         load(str(path))
 
 
+@pytest.mark.parametrize("call", ["abcd", ["a", "b", "c"], {"a": 1, "b": 2, "c": 3, "d": 4}, [1, None, [], {}], None])
+def test_a_call_that_is_none(tmp_path: Path, call: Any) -> None:
+    path = saved(tmp_path, LIST)
+    data = json.loads(path.read_text())
+    data["calls"] = {"site": call}
+    path.write_text(json.dumps(data))
+    with pytest.raises(ConfigurationError, match="damaged"):
+        load(str(path))
+
+
 def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     found = [path]
     if isinstance(data, dict | list):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import accel
 from accel import accelerate
-from adapters.tests.core_fakes import Chat, World, three, train
+from adapters.tests.core_fakes import Chat, RemoteChat, State, World, chain, three, train
 
 NEW = {"q": "deserts of Chile"}
 
@@ -40,3 +42,71 @@ def test_what_calls_the_same_component_is_kept_by_a_process_that_never_went_ther
     fast = accelerate(three(world, Chat(world), Chat(world, style="!")), plan=second)
     fast.invoke(NEW)
     assert len(world.texts("Gamma")) == 1
+
+
+def test_sites_that_no_longer_call_the_same_component_tell_nothing_of_each_other(tmp_path: Path) -> None:
+    path, world = str(tmp_path / "plan.json"), World()
+    ready = accelerate(three(world, Chat(world)))
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    fast = accelerate(three(world, Chat(world, label="x"), Chat(world, label="y")), plan=path)
+    fast.invoke(NEW)
+    assert accel.settle()
+    assert [call.component for call in world.calls if call.text.startswith("Gamma")] == ["x"]
+    assert not world.texts("Gamma", early=True)
+
+
+def test_an_endpoint_elsewhere_is_not_known_by_another_site(tmp_path: Path) -> None:
+    path, world = str(tmp_path / "plan.json"), World()
+    ready = accelerate(three(world, RemoteChat(world)), egress="inputs")
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    graph = three(world, RemoteChat(world, label="x"), RemoteChat(world, label="y"))
+    fast = accelerate(graph, plan=path, egress="inputs")
+    fast.invoke(NEW)
+    assert accel.settle()
+    assert [call.component for call in world.calls] == ["x", "y", "x"]
+
+
+def test_the_call_that_shows_a_component_is_not_made_twice_where_the_prompt_has_changed(tmp_path: Path) -> None:
+    def program(world: World, words: str) -> Any:
+        model, other = Chat(world), Chat(world, style="!")
+
+        def a(state: State) -> State:
+            world.node("a")
+            return {"a": model.invoke(f"{words}: {state['q']}").content}
+
+        def b(state: State) -> State:
+            return {"b": other.invoke(f"Beta asks: {state['q']}").content}
+
+        return chain(("a", a), ("b", b))
+
+    path, world = str(tmp_path / "plan.json"), World()
+    ready = accelerate(program(world, "Alpha asks"))
+    train(ready)
+    ready.save_plan(path)
+
+    fast = accelerate(program(World(), "Alpha wonders"), plan=path)
+    fast.invoke(NEW)
+    assert accel.settle()
+    assert fast.report().issued == 0
+
+
+def test_a_site_that_calls_several_components_stands_for_no_other(tmp_path: Path) -> None:
+    """The plan is saved again by a process in which the first site called one model per user."""
+    first, second = str(tmp_path / "first.json"), str(tmp_path / "second.json")
+    world = World()
+    ready = accelerate(three(world, Chat(world)))
+    train(ready)
+    ready.save_plan(first)
+    between = accelerate(three(world, Chat(world)), plan=first)
+    site = next(node.site for node in between.plan.learnt.nodes if node.name == "a.decode")
+    between.plan.bindings[site] = ready.plan.bindings[site]
+    between.plan.varying.add(site)
+    between.save_plan(second)
+    calls = accelerate(three(world, Chat(world)), plan=second).plan.saved_calls
+    assert all(call.like == where for where, call in calls.items())
