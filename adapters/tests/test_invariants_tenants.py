@@ -19,9 +19,11 @@ def test_what_one_tenant_s_runs_have_in_common_stays_with_that_tenant() -> None:
         return model.invoke(f"Explain to {TENANT.get()}: {notes[TENANT.get()].upper()}").content
 
     fast = accelerate(after_thinking(world, explain))
-    for topic in ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia"):
+    for topic in ("volcanoes of Iceland", "glaciers of Norway"):
         asked_by("ann", fast, topic)
-    assert [call.early for call in world.calls if call.text.startswith("Explain to ann")][-1], "ann's own go early"
+    world.hooks["b"] = lambda: world.wait_early("Explain to ann")
+    asked_by("ann", fast, "rivers of Siberia")
+    del world.hooks["b"]
     world.forget()
     asked_by("ben", fast, "deserts of Chile")
     assert all("BAD" not in text for text in world.texts())
