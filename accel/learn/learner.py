@@ -265,8 +265,8 @@ class _Builder:
         return best
 
     def _holds_edited(self, best: _Best) -> bool:
-        """Whether a text that is equal in all calls holds a value that every one of these runs knew: somebody's data,
-        which was edited on its way, and which the same search found again."""
+        """Whether a text that is equal in all calls holds a value that every one of these runs knew, edited on its way:
+        somebody's data, which all of them happened to find."""
         if best.node is None or not any(view.complete for view in self.views):
             return False  # what one run teaches stays with that run
         texts = list(literals_in(best.node.input, self._constant))
