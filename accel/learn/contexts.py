@@ -23,6 +23,8 @@ class Contexts:
     def __init__(self) -> None:
         self._nodes: dict[str, tuple[object, Tree, set[str]]] = {}
         """By name, what the node asks for, its input, and where it was seen."""
+        self._former: dict[str, object] = {}
+        """The same of nodes that a later lesson left out: what they ask for. A run may still follow them."""
         self._bindings: dict[str, set[str]] = {}
         """By call site, where its component was used."""
         self._lock = threading.RLock()
@@ -33,6 +35,7 @@ class Contexts:
         """These are the nodes from now on; what is known of those that ask for the same stays."""
         with self._lock:
             before = {asked: seen for asked, _, seen in self._nodes.values()}
+            self._former |= {name: asked for name, (asked, _, _) in self._nodes.items()}
             predictable = {node.name: (asked_for(node), node.input) for node in graph.nodes if node.predictable}
             self._nodes = {n: (asked, tree, before.get(asked, set())) for n, (asked, tree) in predictable.items()}
 
@@ -50,15 +53,17 @@ class Contexts:
         return self._nodes[name][2] if name in self._nodes else set()
 
     def allow(self, node: Node, ambient: str) -> bool:
-        """Whether a learnt node may be issued in this context."""
-        asked, tree, seen = self._nodes[node.stage_of or node.name]
+        """Whether a node may be issued in this context. What finished runs have not taught (a loop that this run has
+        shown, one that the framework announces) is this context's own."""
+        name = node.stage_of or node.name
+        with self._lock:
+            known, former = self._nodes.get(name), self._former.get(name)
+        if known is None:
+            return former is None or (not node.stage_of and former != asked_for(node))
+        asked, tree, seen = known
         if not node.stage_of and tree is not node.input and asked != asked_for(node):
             return False  # of a graph from before, which a run may still follow
         return ambient in seen or len(seen) >= ENOUGH
-
-    def know(self, node: Node) -> bool:
-        """Whether it was learnt from finished runs, not in the one that is going on."""
-        return (node.stage_of or node.name) in self._nodes
 
     # --- bindings
 

@@ -27,7 +27,7 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> st
     certain = run.settings.speculate == "certain"
     if node.confidence != "verified" and not (node.confidence == "looped" and run.learnt_here):
         return "not verified yet: needs two runs with different inputs"
-    if run.plan.contexts.know(node) and not run.plan.contexts.allow(node, run.trace.ambient):
+    if not run.plan.contexts.allow(node, run.trace.ambient):
         return "seen in another context only: the values that ContextVars or the configuration have in this run are new"
     if node.confidence == "looped" and node.site not in run.ended:
         return "none of its calls has ended yet"
