@@ -51,11 +51,11 @@ def test_sites_that_no_longer_call_the_same_component_tell_nothing_of_each_other
     ready.save_plan(path)
 
     world = World()
-    fast = accelerate(three(world, Chat(world, label="x"), Chat(world, label="y")), plan=path)
+    fast = accelerate(three(world, Chat(world, label="x"), Chat(world, label="y", style="!")), plan=path)
     fast.invoke(NEW)
     assert accel.settle()
-    assert [call.component for call in world.calls if call.text.startswith("Gamma")] == ["x"]
-    assert not world.texts("Gamma", early=True)
+    joined = [call for call in world.calls if call.text.startswith("Gamma") and "!" in call.text]
+    assert [(call.component, call.early) for call in joined] == [("x", False)]
 
 
 def test_an_endpoint_elsewhere_is_not_known_by_another_site(tmp_path: Path) -> None:
