@@ -20,7 +20,6 @@ def carried(learnt: Graph, saved: Graph, ran: Container[str]) -> Graph:
     for node in saved.nodes:
         within = node.within or node.name.rpartition(".")[0]
         if within and within not in ran and node.name not in learnt.by_name:
-            names = [ref.node for ref in (*node.refs(), *(when.ref for when in node.when))]
-            if all(map(is_known, names)):
+            if all(is_known(ref.node) for ref in node.refs()):
                 kept[node.name] = node
     return replace(learnt, nodes=(*learnt.nodes, *kept.values())) if kept else learnt

@@ -60,9 +60,7 @@ def load(path: str) -> Plan:
     except ValueError as error:
         raise ConfigurationError(f"{path} is not JSON: {error}", _AGAIN) from None
     if not isinstance(data, dict) or data.get("accel_plan") != VERSION:
-        raise ConfigurationError(
-            f"{path} is not an Accel plan of version {VERSION}.", "Write a new one with fast.save_plan(path)."
-        )
+        raise ConfigurationError(f"{path} is not an Accel plan of version {VERSION}.", _AGAIN)
     plan = Plan()
     try:
         graph = Graph(tuple(_decode_node(node) for node in data["nodes"]))
@@ -73,9 +71,7 @@ def load(path: str) -> Plan:
                 plan.contexts.note(graph, [node["name"]], str(context))
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
-        raise ConfigurationError(
-            f"The plan in {path} is damaged: {error}", "Write a new one with fast.save_plan(path)."
-        ) from None
+        raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
     plan.saved = graph
     plan.follow(graph)
     plan.saved_calls = calls
