@@ -185,8 +185,11 @@ class Program:
 
 
 def _why(plan: Plan, site: str) -> str:
-    nodes = plan.graph.by_site.get(site, ())
-    said = {plan.reasons.get(node.name) or node.reason or "issued, but not what was asked for" for node in nodes}
+    said = set()
+    for node in plan.graph.by_site.get(site, ()):
+        new = plan.standing(node).since == plan.runs
+        other = "learnt from this very run" if new else "issued, but not what was asked for"
+        said.add(plan.reasons.get(node.name) or node.reason or other)
     within = site.split("|", 1)[0] or "no node"
     return f"`{within}` ({where(site)}): {', '.join(sorted(said)) or 'not seen before'}"
 

@@ -272,7 +272,9 @@ class _Builder:
         texts = list(literals_in(best.node.input, self._constant))
         fits = zip(self.views, best.fits, strict=True)
         made = [(view.values, fit.calls[0].start) for view, fit in fits if fit.calls]
-        return all(holds_edited(values, texts, before) for values, before in made)
+        # What the template refers to by name is the program's: it says "Title:" before what is under "title".
+        keys = {step for ref in best.node.refs() for step in ref.path if isinstance(step, str)}
+        return all(holds_edited(values, texts, before, keys) for values, before in made)
 
     # --- loops of the framework: their first round is known earlier than the others
 

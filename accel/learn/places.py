@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -97,13 +97,13 @@ def _heads(value: str) -> tuple[tuple[int, Head], ...]:
     return tuple((end, head) for end, head in ends if end >= _BEGUN)
 
 
-def _edited(values: Values, text: str, before: int) -> Iterator[Place]:
+def _edited(values: Values, text: str, before: int, besides: Container[str] = ()) -> Iterator[Place]:
     """Where edited values stand in the text, with what gives them."""
     if len(text) < SHORTEST[0]:
         return
     folded = text.casefold()
     for value, sources in values.texts.items():
-        if len(value) < SHORTEST[0] or _bare(value) not in folded:
+        if len(value) < SHORTEST[0] or _bare(value) not in folded or value in besides:
             continue
         known = values.seen(sources, before)
         for shown in {edit.shown(value) for edit in EDITS} if known else ():
@@ -117,15 +117,16 @@ def _edited(values: Values, text: str, before: int) -> Iterator[Place]:
                 yield from ((at, end, given) for at, end in occurrences(text, shown))
 
 
-def holds_edited(values: Values, texts: Sequence[str], before: int) -> bool:
-    """Whether one of the texts holds a value that was known by then, and not as it is written there."""
+def holds_edited(values: Values, texts: Sequence[str], before: int, keys: Container[str]) -> bool:
+    """Whether one of the texts holds a value that was known by then, and not as it is written there. `keys`: names of
+    fields, which are values as well where dicts are printed."""
     folded = "\0".join(texts).casefold()
     if not any(len(value) >= SHORTEST[0] and _bare(value) in folded for value in values.texts):
         return False
     return any(
         not values.seen(values.texts.get(text[at:end], ()), before)
         for text in texts
-        for at, end, _ in _edited(values, text, before)
+        for at, end, _ in _edited(values, text, before, keys)
     )
 
 

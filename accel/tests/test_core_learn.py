@@ -474,6 +474,21 @@ def test_what_looks_like_an_edited_value_keeps_nothing_from_being_predicted() ->
     assert 'kinds[0]: "Weather Report"' in str(graph)
 
 
+def test_names_of_fields_before_what_is_in_them_are_the_program_s() -> None:
+    def program(script: Script, topic: str) -> None:
+        editor = {"affiliation": f"University of {topic}", "description": f"Writes on {topic}"}
+        visit = Visit("plan", script.trace.tick(), {"q": topic}, 0.0)
+        script.trace.visits.append(visit)
+        script.call("plan", f"Who writes on {topic}?", json.dumps(editor), within="plan", visit=visit)
+        visit.left, visit.end = {"editor": editor}, script.trace.tick()
+        lines = "\n".join(f"{name.capitalize()}: {text}" for name, text in editor.items())
+        script.call("ask", f"You are an editor.\n{lines}", "fine")
+
+    asked = next(node for node in edited(program).nodes if node.site == "ask")
+    assert asked.confidence == "verified"
+    assert {ref.node for ref in asked.refs()} == {"plan.decode"}, "it is known before the framework node is over"
+
+
 def test_inside_a_first_run_edited_values_are_its_own() -> None:
     script = Script({"q": TOPICS[0], "docs": [f"{item}, at length and in detail" for item in ITEMS[TOPICS[0]]]})
     for document in script.trace.input["docs"]:
