@@ -9,7 +9,8 @@ branches of a router) is known by then. A second process repeats a request with 
 
 A call is *predictable* if its input is complete well before the program makes the call, in the best schedule we know
 (`accel.schedule.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few between
-any two nodes. Raw records go to a file; `--write` makes `bench/CORPUS.md` of them.
+any two nodes. Raw records go to a file, which keeps those of other programs that were measured on this machine;
+`--write` makes `bench/CORPUS.md` of all of them.
 """
 
 from __future__ import annotations
@@ -232,19 +233,30 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(str(error))
     plans = options.out / "plans"
     plans.mkdir(parents=True, exist_ok=True)
-    file = options.out / ("saved.json" if options.saved else "corpus.json")
-    record: dict[str, Any] = {"machine": machine_name(), "programs": run(modules, plans, options.saved, console)}
-    file.write_text(json.dumps(record), encoding="utf-8")
+    found = run(modules, plans, options.saved, console)
+    record = keep(options.out / ("saved.json" if options.saved else "corpus.json"), found)
     if options.saved:
         return 0
     again = [sys.executable, "-m", "bench", "corpus", "--saved", "--out", str(options.out)]
     subprocess.run([*again, "--programs", ",".join(modules)], check=True, stdout=subprocess.DEVNULL)
-    shown = report(record, json.loads((options.out / "saved.json").read_text(encoding="utf-8")), modules)
+    saved = json.loads((options.out / "saved.json").read_text(encoding="utf-8"))
+    shown = report(record, saved, programs(list(record["programs"])))
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:
         before, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("<!-- table -->")
         DOCUMENT.write_text(f"{before}<!-- table -->\n{shown}\n", encoding="utf-8")
-    return 0 if all(one["equal"] for every in record["programs"].values() for one in every) else 1
+    return 0 if all(one["equal"] for every in found.values() for one in every) else 1
+
+
+def keep(file: Path, found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Put the records of these programs into the file, which keeps those of others if they are of this machine."""
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    machine = machine_name()
+    kept = before["programs"] if before.get("machine") == machine else {}
+    merged = {**kept, **found}
+    record = {"machine": machine, "programs": {name: merged[name] for name in programs() if name in merged}}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    return record
 
 
 # --- the table
@@ -275,7 +287,7 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
         met += not misses
         source = getattr(modules.get(name), "SOURCE", "")
         if misses:
-            short.append(f"- `{name}`: {', '.join(misses)}. {_why_not(late)}")
+            short.append(f"- `{name}`: {', '.join(misses)}. {_why_not(requests, misses)}")
         (applications if source else rows).append(
             [
                 name,
@@ -304,8 +316,15 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
     return "\n\n".join(told)
 
 
-def _why_not(requests: Sequence[Request]) -> str:
-    """Where predictable calls of the steady requests were not early, and what the plan said of them."""
-    missed = Counter(why for request in requests for why in request.missed)
-    told = "; ".join(f"{count} calls of {why}" for why, count in missed.most_common(3))
-    return f"Not early: {told}." if told else "Every predictable call was early."
+def _why_not(requests: Sequence[Request], misses: Sequence[str]) -> str:
+    """The slowest request, if that was too slow; where predictable calls of the steady requests were not early, and
+    what the plan said of them."""
+    told = []
+    if "ratio" in misses:
+        slow = min(requests[1:], key=lambda request: request.ratio)
+        issued, wasted = slow.counts.get("issued", 0), slow.counts.get("wasted", 0)
+        told.append(f"Request {slow.number + 1}: {slow.ratio:.2f}x, {wasted} of {issued} early calls in vain.")
+    missed = Counter(why for request in requests[-STEADY:] for why in request.missed)
+    if missed:
+        told.append(f"Not early: {'; '.join(f'{count} calls of {why}' for why, count in missed.most_common(3))}.")
+    return " ".join(told) or "Every predictable call was early."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -53,4 +54,17 @@ def test_the_table_says_which_goals_are_missed() -> None:
     rows = [line for line in shown.splitlines() if line.startswith(("| good", "| bad"))]
     assert rows[0].endswith("| 2.00x | 2.00x | 1.00 | 36 of 40 | 0.0% | - | 7 of 7 | met |")
     assert rows[1].endswith("| 32 of 40 | 3.0% | - | 7 of 7 | retired, share, ratio, waste |")
-    assert shown.splitlines()[-1].startswith("- `bad`: retired, share, ratio, waste.")
+    assert shown.splitlines()[-1].startswith("- `bad`: retired, share, ratio, waste. Request 4: 0.95x, ")
+
+
+def test_programs_that_are_measured_anew_leave_the_others_records(tmp_path: Path) -> None:
+    file = tmp_path / "corpus.json"
+    names = list(MODULES)[:3]
+    for number, name in enumerate((*reversed(names), names[0])):
+        record = corpus.keep(file, {name: [asdict(request(number, 2.0, 2.0, 0))]})
+    assert json.loads(file.read_text(encoding="utf-8")) == record
+    assert [(name, one[0]["number"]) for name, one in record["programs"].items()] == list(
+        zip(names, (3, 1, 0), strict=True)
+    )
+    file.write_text(json.dumps({**record, "machine": "another one"}), encoding="utf-8")
+    assert list(corpus.keep(file, {names[1]: []})["programs"]) == [names[1]], "times of two machines are not compared"
