@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,7 +149,7 @@ class Arm:
             context.run(TURN.set, turn)
             try:
                 if runner:
-                    results.append(runner.run(call.awaited(value), context=context))
+                    results.append(run_to_the_end(runner, call.awaited(value), context))
                 else:
                     results.append(context.run(call.sync, value))
             except (Exception, asyncio.CancelledError) as caught:  # noqa: BLE001 - whatever it raises is compared
@@ -167,6 +167,13 @@ class Arm:
         raised = "cancelled" if cancelled else plain(error)
         stored = {**self.parts.stored(), **self.around.stored()}
         return Outcome(plain(results), raised, lines, plain(given), stored, call.tasks_left)
+
+
+def run_to_the_end(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, Any], context: Context) -> Any:
+    """Also of threads that run synchronous nodes: one that has failed leaves its siblings' running."""
+    with ThreadPoolExecutor() as threads:
+        runner.get_loop().set_default_executor(threads)
+        return runner.run(coroutine, context=context)
 
 
 @dataclass(eq=False)
