@@ -254,7 +254,8 @@ def keep(file: Path, found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any
     machine = machine_name()
     kept = before["programs"] if before.get("machine") == machine else {}
     merged = {**kept, **found}
-    record = {"machine": machine, "programs": {name: merged[name] for name in programs() if name in merged}}
+    there = (name for name in sorted(merged) if (FOLDER / f"{name}.py").exists())
+    record = {"machine": machine, "programs": {name: merged[name] for name in there}}
     file.write_text(json.dumps(record), encoding="utf-8")
     return record
 

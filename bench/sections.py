@@ -141,9 +141,9 @@ def scale(raw: Raw) -> str:
         "calls. The exponent is that of the whole work by size: 1 is a cost in proportion to the size. At the largest "
         "size: *time* on the clock per call; *early*, those calls that Accel made before the program asked; *memory*, "
         "by how much the process's peak grew, per call. Accel learns from runs of up to "
-        f"{raw['most_learnt']} calls; longer traces are given to the learner for this table alone, and the accelerated "
-        "runs follow a plan without its bound on items (elsewhere no more start early than a run has had) and with the "
-        f"usual budget of {raw['most_issued']:,} early calls. "
+        f"{raw['most_learnt']:,} calls; longer traces are given to the learner for this table alone, and the "
+        "accelerated runs follow a plan without its bound on items (elsewhere no more start early than a run has had) "
+        f"and with the usual budget of {raw['most_issued']:,} early calls. "
         f"{raw['machine']}.\n\n```\npython -m bench scale  # --long: up to 100,000 calls\n```\n\n{table(head, rows)}"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -48,7 +48,7 @@ Place = tuple[int, int, list[Source]]
 def places(values: Values, text: str, before: int, shortest: int) -> list[Place]:
     """All of them, values known before `before` and at least `shortest` long; they may overlap."""
     if shortest == EDITED:
-        return [*places(values, text, before, SHORTEST[0]), *_edited(values, text, before)]
+        return [*places(values, text, before, SHORTEST[0]), *_edited(values, text, before, _near(values, text))]
     near = [value for value in values.texts if len(value) >= shortest and value[:_BEGUN] in text]
     found = [place for value in near for place in _whole_or_cut(values, text, value, before)]
     found += [(at, end, given) for at, end, given in _quoted(values, text, before) if end - at - 2 >= shortest]
@@ -97,15 +97,10 @@ def _heads(value: str) -> tuple[tuple[int, Head], ...]:
     return tuple((end, head) for end, head in ends if end >= _BEGUN)
 
 
-def _edited(values: Values, text: str, before: int, besides: Container[str] = ()) -> Iterator[Place]:
-    """Where edited values stand in the text, with what gives them."""
-    if len(text) < SHORTEST[0]:
-        return
-    folded = text.casefold()
-    for value, sources in values.texts.items():
-        if len(value) < SHORTEST[0] or _bare(value) not in folded or value in besides:
-            continue
-        known = values.seen(sources, before)
+def _edited(values: Values, text: str, before: int, near: Iterable[str]) -> Iterator[Place]:
+    """Where these values stand in the text in one of their edited forms, with what gives them."""
+    for value in near:
+        known = values.seen(values.texts[value], before)
         for shown in {edit.shown(value) for edit in EDITS} if known else ():
             given = [
                 replace(source, path=(*source.path, edit))
@@ -117,16 +112,23 @@ def _edited(values: Values, text: str, before: int, besides: Container[str] = ()
                 yield from ((at, end, given) for at, end in occurrences(text, shown))
 
 
+def _near(values: Values, text: str) -> list[str]:
+    """The values that may stand in the text, edited or not."""
+    if len(text) < SHORTEST[0]:
+        return []
+    folded = text.casefold()
+    return [value for value in values.texts if len(value) >= SHORTEST[0] and _bare(value) in folded]
+
+
 def holds_edited(values: Values, texts: Sequence[str], before: int, keys: Container[str]) -> bool:
     """Whether one of the texts holds a value that was known by then, and not as it is written there. `keys`: names of
     fields, which are values as well where dicts are printed."""
-    folded = "\0".join(texts).casefold()
-    if not any(len(value) >= SHORTEST[0] and _bare(value) in folded for value in values.texts):
-        return False
+    texts = [text for text in texts if len(text) >= SHORTEST[0]]
+    near = [value for value in _near(values, "\0".join(texts)) if value not in keys]
     return any(
         not values.seen(values.texts.get(text[at:end], ()), before)
         for text in texts
-        for at, end, _ in _edited(values, text, before, keys)
+        for at, end, _ in _edited(values, text, before, near)
     )
 
 
