@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .components import endpoint_of, facts_of
+from .components import endpoint_of
 from .record import CallRecord, where
 from .replay import CONCURRENCY, EGRESS, Replay, Rule
 from .run.settings import Settings
@@ -93,8 +93,6 @@ def _declaration(
         "local": f"what {component} is sent stays on your own network",
         "egress": f"{component} may get values before the program sends them, also if it then doesn't",
     }[kind]
-    if kind == "pure":
-        sure += f", although {facts_of(first).reason}"
     if kind == "local":
         sure += f" ({endpoint_of(first)})"
     most = max(freed, key=lambda event: spared_s[event[0]])[1]

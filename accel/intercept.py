@@ -82,6 +82,10 @@ class Method:
     inner: Inner | None = None
     """The call of another component that it begins with."""
 
+    @property
+    def is_async(self) -> bool:
+        return self.kind in ("async", "astream")
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

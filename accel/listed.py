@@ -32,6 +32,8 @@ class Facts:
     """A batch gives what its elements give alone."""
     streams_equal: bool | None = None
     """Merged chunks equal the unstreamed message."""
+    twins: bool | None = None
+    """Sync and async methods of one family give the same: one may answer for the other."""
     reason: str = ""
 
     def over(self, other: Facts) -> Facts:
@@ -41,27 +43,40 @@ class Facts:
         return replace(self, **gaps, reason=reason)
 
 
-_HTTP = Facts(pure=True, concurrency=64, reason="listed: stateless HTTP client that threads may share")
-_BOTO = Facts(pure=True, concurrency=8, reason="listed: stateless; boto3's clients may be shared by threads")
-_IN_PROCESS = Facts(pure=True, concurrency=1, local=True, reason="listed: model in this process, not made for threads")
-_DICT = Facts(pure=True, concurrency=8, local=True, reason="listed: a dict in this process")
+_HTTP = Facts(pure=True, concurrency=64, twins=True, reason="listed: stateless HTTP client that threads may share")
+_BOTO = Facts(
+    pure=True, concurrency=8, twins=True, reason="listed: stateless; boto3's clients may be shared by threads"
+)
+_IN_PROCESS = Facts(
+    pure=True, concurrency=1, local=True, twins=True, reason="listed: model in this process, not made for threads"
+)
+_DICT = Facts(pure=True, concurrency=8, local=True, twins=True, reason="listed: a dict in this process")
 _INDEX = Facts(
-    pure=True, concurrency=1, local=True, reason="listed: index in this process; a search changes nothing in it"
+    pure=True,
+    concurrency=1,
+    local=True,
+    twins=True,
+    reason="listed: index in this process; a search changes nothing in it",
 )
 _STORE = Facts(
     pure=True,
+    twins=True,
     reason="listed: a search changes nothing; where its client goes and how many calls it takes depends on how it was "
     "made, and others may write to it",
 )
 _PUBLIC = "listed: search of a public service to which the program can't write"
-_SEARCH = Facts(pure=True, concurrency=8, readonly=True, reason=f"{_PUBLIC}; a connection of its own for every call")
-_ONE_BY_ONE = Facts(pure=True, concurrency=1, readonly=True, reason=f"{_PUBLIC}, and that wants one call at a time")
+_SEARCH = Facts(
+    pure=True, concurrency=8, readonly=True, twins=True, reason=f"{_PUBLIC}; a connection of its own for every call"
+)
+_ONE_BY_ONE = Facts(
+    pure=True, concurrency=1, readonly=True, twins=True, reason=f"{_PUBLIC}, and that wants one call at a time"
+)
 
 LISTED: dict[str, dict[str, Facts]] = {
     # --- LangChain
     "langchain_core": {
         "DeterministicFakeEmbedding": Facts(
-            pure=True, concurrency=8, local=True, reason="listed: function of the text"
+            pure=True, concurrency=8, local=True, twins=True, reason="listed: function of the text"
         ),
         "InMemoryVectorStore": _DICT,
     },

@@ -115,6 +115,8 @@ class Plan:
         self.topology: Topology | None = None
         """Where control may go in the program, set by the adapter."""
         self.disqualified: dict[type, str] = {}
+        self.delaying: set[type] = set()
+        """Classes whose early calls were in the way of the program's own."""
         self.runs = 0
         self.total = Counts()
         self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
@@ -176,6 +178,10 @@ class Plan:
     def note_hit(self, name: str) -> None:
         with self._lock:
             self._misses.pop(name, None)
+
+    def note_delay(self, cls: type) -> None:
+        """An early call was in the way of the program's own."""
+        self.delaying.add(cls)
 
     def _kept_missing(self) -> set[str]:
         with self._lock:

@@ -14,6 +14,7 @@ from ..values import Opaque
 
 FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
+    "accel_around",
     "accel_priority",
     "accel_cancel_token",
     "decimal_context",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from ..intercept import Method, epoch
 from ..values import is_comparable
 from .ambient import Ambient, unchanged
 from .call import Call
+from .waiting import loop_here
 
 
 def claim(calls: Sequence[Call], site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
@@ -23,7 +23,7 @@ def claim(calls: Sequence[Call], site: str, method: Method, ambient: Ambient, fa
             continue
         if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or call.tells):
             continue
-        if not may_retire(call, method, ambient, facts):
+        if not facts.pure or not may_retire(call, method, ambient, facts):
             continue
         if call.state == "queued":
             call.state = "running"
@@ -44,6 +44,8 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
         if not (same_epoch or facts.readonly):
             call.fed = True
             return False
+    if method.is_async != call.method.is_async and not facts.twins:
+        return False
     streams = method.kind in ("stream", "astream")
     if (streams or call.method.name != method.name) and tells_within(call.component, method.name) != "":
         return False
@@ -61,11 +63,3 @@ def may_share(call: Call, method: Method, ambient: Ambient, facts: Facts) -> boo
     if call.state == "running" and call.loop is None and call.method.kind != "sync":
         return False  # the program's own, on a loop that may be waiting for us
     return may_retire(call, method, ambient, facts)
-
-
-def loop_here() -> asyncio.AbstractEventLoop | None:
-    """The loop this thread is running, if any."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -8,12 +8,14 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, Literal
 
+from ..clock import now_s
 from ..engine import DEMAND, CancelToken, Priority
 from ..intercept import Method
 from ..record import CallRecord
 from ..values import Tree
 from .ambient import Ambient
 from .gates import gate_of
+from .waiting import Party, patience_s
 
 State = Literal["queued", "running", "done", "failed", "dropped"]
 
@@ -22,7 +24,7 @@ Aside = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A call of a callback manager: method and arguments."""
 
 
-class Call:
+class Call(Party):
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     def __init__(
@@ -35,9 +37,10 @@ class Call:
         ambient: Ambient,
         early: bool,
     ) -> None:
+        super().__init__(component)
+        self.outer: Call | None = None
         self.method = method
         """The method that runs; the demand may come through another one of the same family."""
-        self.component = component
         self.identity = identity
         self.input = input
         self.key = key
@@ -50,19 +53,16 @@ class Call:
         self.fed = False
         """Its value fed predictions although the program made its own call (invariant 5)."""
         self.future: Future[Any] = Future()
-        self.left: Future[None] = Future()
-        """Resolved when an early call is no longer inside its component."""
         self.chunks: list[Any] = []
         self.asides: dict[int, list[Aside]] = {}
         """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
-        self.grew = threading.Condition()
+        self.grew = threading.RLock()
         self.wake: list[Callable[[], None]] = []
         """Called once when the next chunk or the end comes."""
         self.delta = method.delta
         self.token = CancelToken()
         self.priority: Priority = DEMAND
         """The engines it waits for look at it; an early call's may be raised."""
-        self.loop: asyncio.AbstractEventLoop | None = None
         self.task: asyncio.Task[Any] | None = None
         self.epoch = -1
         self.resource: object = None
@@ -77,8 +77,12 @@ class Call:
         """How it told listeners of itself from within (`nested.tells`)."""
         self.hindered = False
         """Something it asked for was refused, because it is early: its result is not what the program would get."""
-        self.outer: Call | None = None
-        """The early call that made it."""
+        self.only_feeds = False
+        """The program's own call will be made all the same."""
+        self.abandon: Callable[[], None] = lambda: None
+        """Give it up: whoever waits for it does without. Set once it is early."""
+        self.waiters = 0
+        """Demands that wait for it at the moment."""
         self.substituted = False
         """A demand that is being served with the streaming method, in place of the one that was called."""
         self.nested = False
@@ -113,11 +117,13 @@ class Call:
             self._notify()
 
     def leave(self) -> None:
-        """An early call is no longer inside its component: demands that wait for that go on. Idempotent."""
-        gate_of(self.component).leave_early(self)
-        with self.grew:
-            if not self.left.done():
-                self.left.set_result(None)
+        """It is no longer inside its component. Idempotent."""
+        gate_of(self.component).leave(self)
+
+    def patience_s(self) -> float:
+        """How long a demand waits for it yet."""
+        since = self.issued_s if self.issued_s is not None else now_s()
+        return max(0.0, since + patience_s(type(self.component)) - now_s())
 
     def close(self) -> None:
         """Wake whoever replays the chunks: there are no more."""
@@ -125,7 +131,6 @@ class Call:
             self._notify()
 
     def _notify(self) -> None:
-        self.grew.notify_all()
         waiting, self.wake = self.wake, []
         for wake in waiting:
             wake()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import suppress
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -13,9 +14,10 @@ from ..identity import identity_of
 from ..intercept import Method
 from ..values import Tree, freeze
 from .ambient import Ambient
-from .answers import claim, loop_here, may_share
+from .answers import claim, may_share
 from .call import Call
 from .settings import Counts
+from .waiting import loop_here
 
 
 class Calls:
@@ -44,6 +46,7 @@ class Calls:
             call = claim(self._by_key.get(key, ()), site, method, ambient, facts)
             if call is not None and not call.joined:
                 self.counts.issued -= 1  # taken over before it started
+                call.leave()
             return call
 
     def outstanding(self) -> int:
@@ -77,6 +80,7 @@ class Calls:
             self._by_key.setdefault(call.key, []).append(call)
             self._early.add(call)
             self.counts.issued += 1
+            call.abandon = partial(self.drop, call)
             return True
 
     def begin(self, call: Call) -> bool:
@@ -101,6 +105,7 @@ class Calls:
             call.state = "running"
             call.nested = True
             call.loop = loop_here() if method.kind == "async" else None
+            call.abandon = partial(self.drop, call)
             self._by_key.setdefault(key, []).append(call)
             self._early.add(call)
         return call, True
@@ -128,6 +133,7 @@ class Calls:
             return
         if never_began:
             call.leave()  # its loop may be closed, and then nothing else would
+        call.let_go()
         call.token.cancel()
         if call.loop is not None and call.task is not None:
             with suppress(RuntimeError):  # a closed loop runs nothing any more

@@ -6,10 +6,10 @@ demand; if not, the component runs as it would have, watched.
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Generator
-from concurrent.futures import CancelledError
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..components import note_told
@@ -19,6 +19,7 @@ from ..intercept import Method, Scope, original, scope
 from ..record import call_site
 from . import early, nested
 from .call import Call
+from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
 
 if TYPE_CHECKING:
     from .run import Run
@@ -66,15 +67,12 @@ def _sync(
 ) -> Any:
     call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
-        try:
-            result = call.future.result()
-        except CancelledError:
-            call = run.instead(call)
-        except BaseException:
-            run.failed_join(call)
-            raise
-        else:
-            return run.retire(call, method, result)
+        with _joining(here, call, loop_here()) as woken:
+            if woken is not None:
+                until(woken, call.patience_s())
+        if _has_answered(run, call):
+            return _retired(run, call, method)
+        call = run.instead(call, here.call)
     with run.inside(call), _within(Scope(run, here.visit, call)):
         try:
             twin = _partial_twin(run, call)
@@ -93,31 +91,22 @@ async def _async(
 ) -> Any:
     call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
+        with _joining(here, call) as woken:
+            if woken is not None:
+                await auntil(woken, call.patience_s())
+        if _has_answered(run, call):
+            return _retired(run, call, method)
+        call = run.instead(call, here.call)
+    async with run.ainside(call):
         try:
-            result = await asyncio.wrap_future(call.future)
-        except asyncio.CancelledError:
-            if call.state != "dropped":
-                run.calls.drop(call)  # the program cancelled its demand: the work ends with it
-                raise
-            call = run.instead(call)
-        except BaseException:
-            run.failed_join(call)
+            with _within(Scope(run, here.visit, call)):
+                twin = _partial_twin(run, call)
+                result = await _adrain(run, call, twin, args, kwargs) if twin is not None else _OWN
+                if result is _OWN:
+                    result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            run.failed(call, error)
             raise
-        else:
-            return run.retire(call, method, result)
-    while (wait := run.enter_component(call)) is not None:
-        await asyncio.wrap_future(wait)
-    try:
-        with _within(Scope(run, here.visit, call)):
-            twin = _partial_twin(run, call)
-            result = await _adrain(run, call, twin, args, kwargs) if twin is not None else _OWN
-            if result is _OWN:
-                result = await wrapped(*args, **kwargs)
-    except BaseException as error:
-        run.failed(call, error)
-        raise
-    finally:
-        run.leave_component(call)
     run.done(call, result)
     return result
 
@@ -127,16 +116,14 @@ def _stream(
 ) -> Generator[Any, None, None]:
     call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
-        yield from early.replay(call, kwargs.get("run_manager"))
-        try:
-            result = call.future.result()
-        except CancelledError:
-            raise CallCancelled("the stream was cancelled while it was being read") from None
-        except BaseException:
-            run.failed_join(call)
-            raise
-        run.retire(call, method, result)
-        return
+        with _joining(here, call, loop_here()) as woken:
+            if woken is not None:
+                yield from early.replay(call, kwargs.get("run_manager"))
+                until(woken)
+        if _has_answered(run, call):
+            _retired(run, call, method)
+            return
+        call = _begun_anew(run, here, call)
     with run.inside(call):
         inner = Scope(run, here.visit, call)
         stream = None
@@ -166,10 +153,10 @@ async def _astream(
     run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> AsyncGenerator[Any, None]:
     call = run.open(here, method, component, args, kwargs, site)
-    if call.joined:
-        stream = _areplayed(run, call, method, kwargs)
-    else:
-        stream = _adelivered(run, here, call, method, lambda: wrapped(*args, **kwargs))
+    own = partial(wrapped, *args, **kwargs)
+    stream = (
+        _areplayed(run, here, call, method, kwargs, own) if call.joined else _adelivered(run, here, call, method, own)
+    )
     async with aclosing(stream):
         async for chunk in stream:
             yield chunk
@@ -181,56 +168,111 @@ async def _opened(
     """A coroutine that gives the stream: what fails before the first chunk fails here."""
     call = run.open(here, method, component, args, kwargs, site)
     if call.joined:
-        return _areplayed(run, call, method, kwargs)
-    while (wait := run.enter_component(call)) is not None:
-        await asyncio.wrap_future(wait)
+        return _areplayed(run, here, call, method, kwargs, partial(_reopened, wrapped, args, kwargs))
     try:
-        with _within(Scope(run, here.visit, call)):
-            stream = await wrapped(*args, **kwargs)
+        async with run.ainside(call):
+            with _within(Scope(run, here.visit, call)):
+                stream = await wrapped(*args, **kwargs)
     except BaseException as error:
         run.failed(call, error)
         raise
-    finally:
-        run.leave_component(call)
     return _adelivered(run, here, call, method, lambda: stream)
 
 
-async def _areplayed(run: Run, call: Call, method: Method, kwargs: Any) -> AsyncGenerator[Any, None]:
-    async for chunk in early.areplay(call, kwargs.get("run_manager")):
+async def _reopened(wrapped: Callable[..., Any], args: Any, kwargs: Any) -> AsyncGenerator[Any, None]:
+    async for chunk in await wrapped(*args, **kwargs):
         yield chunk
-    try:
-        result = await asyncio.wrap_future(call.future)
-    except BaseException:
-        run.failed_join(call)
-        raise
-    run.retire(call, method, result)
+
+
+async def _areplayed(
+    run: Run, here: Scope, call: Call, method: Method, kwargs: Any, own: Callable[[], Any]
+) -> AsyncGenerator[Any, None]:
+    with _joining(here, call) as woken:
+        if woken is not None:
+            async with aclosing(early.areplay(call, kwargs.get("run_manager"))) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            await auntil(woken)
+    if _has_answered(run, call):
+        _retired(run, call, method)
+        return
+    async with aclosing(_adelivered(run, here, _begun_anew(run, here, call), method, own)) as chunks:
+        async for chunk in chunks:
+            yield chunk
 
 
 async def _adelivered(
-    run: Run, here: Scope, call: Call, method: Method, begin: Callable[[], Any]
+    run: Run, here: Scope, call: Call, method: Method, own: Callable[[], Any]
 ) -> AsyncGenerator[Any, None]:
-    while (wait := run.enter_component(call)) is not None:
-        await asyncio.wrap_future(wait)
-    stream: Any = None
-    try:
-        inner = Scope(run, here.visit, call)
-        with _within(inner):
-            stream = begin()
-        while True:
+    async with run.ainside(call):
+        stream: Any = None
+        try:
+            inner = Scope(run, here.visit, call)
             with _within(inner):
-                chunk = await anext(stream, _END)
-            if chunk is _END:
-                break
-            run.feed(call, chunk)
-            yield chunk
-    except BaseException as error:
-        if isinstance(error, GeneratorExit) and stream is not None:
-            await stream.aclose()
-        run.failed(call, error)
+                stream = own()
+            while True:
+                with _within(inner):
+                    chunk = await anext(stream, _END)
+                if chunk is _END:
+                    break
+                run.feed(call, chunk)
+                yield chunk
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and stream is not None:
+                await stream.aclose()
+            run.failed(call, error)
+            raise
+    run.done(call, method.merge(call.chunks) if method.merge else None)
+
+
+# --- joining --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _joining(here: Scope, call: Call, blocks: AbstractEventLoop | None = None) -> Generator[Woken | None, None, None]:
+    """Around waiting for the early call that answers a demand: what is resolved when it is over; None where nobody may
+    wait for it. Whoever stops waiting gives it up, unless others wait for it, too. `blocks`: the loop that stands still
+    meanwhile."""
+    woken = Woken()
+    if not begin(here.call, (call,), woken, blocks):
+        call.abandon()
+        yield None
+        return
+    call.waiters += 1
+    on_done(call.future, woken)
+    try:
+        yield woken
+    except BaseException:
+        if call.waiters == 1:
+            call.abandon()
         raise
     finally:
-        run.leave_component(call)
-    run.done(call, method.merge(call.chunks) if method.merge else None)
+        call.waiters -= 1
+        end(here.call, woken)
+
+
+def _has_answered(run: Run, call: Call) -> bool:
+    """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
+    if not call.future.done():
+        call.abandon()
+        run.plan.disqualified[type(call.component)] = "an early call of it stood still while the program waited for it"
+    return not call.future.cancelled()
+
+
+def _retired(run: Run, call: Call, method: Method) -> Any:
+    try:
+        result = call.future.result()
+    except BaseException:
+        run.failed_join(call)
+        raise
+    return run.retire(call, method, result)
+
+
+def _begun_anew(run: Run, here: Scope, gone: Call) -> Call:
+    """The program's own stream in place of one that was given up before it began."""
+    if gone.chunks:
+        raise CallCancelled("the stream was cancelled while it was being read")
+    return run.instead(gone, here.call)
 
 
 # --- partial decodes of demanded calls ------------------------------------------------------------------------------

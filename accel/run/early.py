@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import engine
-from ..components import note_told, tells_within
+from ..components import facts_of, note_told, tells_within
 from ..errors import CallCancelled
 from ..identity import identity_of
 from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
@@ -22,6 +22,7 @@ from . import priorities, threads
 from .call import Call
 from .gates import gate_of
 from .nested import give_up
+from .waiting import Woken, auntil, until, wake
 
 if TYPE_CHECKING:
     from .run import Run
@@ -42,7 +43,10 @@ def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
 
 
 def may_stand_in(component: Any, other: Method, method: Method) -> bool:
-    """Whether a call through one method may answer a demand of another: neither is heard from within."""
+    """Whether a call through one method may answer a demand of another: neither is heard from within, and somebody
+    vouches that coroutines give the same."""
+    if method.is_async != other.is_async and not facts_of(component).twins:
+        return False
     return tells_within(component, method.name) == "" and not tells_within(component, other.name)
 
 
@@ -67,7 +71,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     """Start an early call for a complete, allowed input; or say why it can't be."""
     method = choose_method(run, bound, node)
     if method is None:
-        return "its component is only known to answer coroutines; declare its concurrency with accel.register"
+        return "it takes one coroutine at a time; accel.register(..., concurrency=n) says how many, or twins=True"
     try:
         args, kwargs = method.build(bound.component, tree)
     except LookupError:
@@ -81,8 +85,8 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     if method.op == "searching":
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)
-    gate = gate_of(bound.component)
-    if not gate.try_enter_early(call, bound.facts.concurrency or 1):
+        call.only_feeds = not (bound.facts.readonly or bound.facts.owned)
+    if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
         return BUSY
     call.priority = priorities.of_early(run, node)
     if not run.calls.hold(call):
@@ -103,8 +107,9 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
 
 
 def _ended(run: Run, call: Call) -> None:
-    """An early call has left its component, and others may take the place."""
-    call.leave()
+    """An early call has left its component, and others may take the place; unless the program has taken it over."""
+    if call.early:
+        call.leave()
     run.stopped()
 
 
@@ -241,45 +246,50 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
 
 
 def replay(call: Call, manager: Any) -> Generator[Any, None, None]:
-    """The chunks of a running or finished stream, as they come, and what it said to its callback manager with each."""
+    """The chunks of a running or finished stream, as they come, and what it said to its callback manager with each.
+    A stream that does not begin in time is given up."""
     position = 0
     while True:
-        with call.grew:
-            call.grew.wait_for(lambda: len(call.chunks) > position or call.over)  # noqa: B023 - evaluated here
-            more = len(call.chunks) > position
+        woken = _grown_beyond(call, position)
+        if woken is not None:
+            until(woken, call.patience_s() if not position else None)
+            if not woken.done():
+                call.abandon()
+            continue
         for name, args, kwargs in call.asides.get(position, ()):
             getattr(manager, name)(*args, **kwargs)
-        if not more:
+        if position == len(call.chunks):
             return
         position += 1
         yield call.chunks[position - 1]
-
-
-def _set_from_thread(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    loop.call_soon_threadsafe(event.set)
 
 
 async def areplay(call: Call, manager: Any) -> AsyncGenerator[Any, None]:
-    """As `replay`; a stream on the same loop wakes us through its own future of the next chunk."""
+    """As `replay`."""
     position = 0
-    loop = asyncio.get_running_loop()
     while True:
-        event = asyncio.Event()
-        with call.grew:
-            if len(call.chunks) == position and not call.over:
-                call.wake.append(partial(_set_from_thread, loop, event))
-            else:
-                event.set()
-        await event.wait()
-        more = len(call.chunks) > position
-        if not more and not call.over:
+        woken = _grown_beyond(call, position)
+        if woken is not None:
+            await auntil(woken, call.patience_s() if not position else None)
+            if not woken.done():
+                call.abandon()
             continue
         for name, args, kwargs in call.asides.get(position, ()):
             await getattr(manager, name)(*args, **kwargs)
-        if not more:
+        if position == len(call.chunks):
             return
         position += 1
         yield call.chunks[position - 1]
+
+
+def _grown_beyond(call: Call, position: int) -> Woken | None:
+    """None if there is another chunk, or no more will come; else what to wait for."""
+    with call.grew:
+        if len(call.chunks) > position or call.over:
+            return None
+        woken = Woken()
+        call.wake.append(partial(wake, (woken,)))
+        return woken
 
 
 # --- prefill --------------------------------------------------------------------------------------------------------

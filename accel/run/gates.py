@@ -1,56 +1,164 @@
-"""Who is inside a component right now, so that early calls never add concurrency it has not agreed to (invariant 7)."""
+"""Who is inside a component right now, so that early calls never add concurrency it has not agreed to (invariant 7).
+
+The program's own calls are never limited among themselves. A call inside another call of the same component takes that
+one's place. Who waits for whom: see `waiting`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from ..clock import now_s
+from ..errors import CallCancelled
+from .waiting import Party, Woken, auntil, begin, end, lock, loop_here, patience_s, until, wake
 
 if TYPE_CHECKING:
     from .call import Call
 
 
 class Gate:
-    """One live component. The program's own calls are counted but never limited among themselves."""
+    """One live component."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._inside = 0
-        self._early: set[Call] = set()
+        self._inside: set[Party] = set()
+        """Calls of the program."""
+        self._early: dict[Call, float] = {}
+        """Early calls, and until when demands bear with them. Also those that were given up, as long as they are really
+        inside."""
+        self._demands: set[Woken] = set()
+        """Of calls of the program that wait,"""
+        self._others: set[Woken] = set()
+        """and of calls inside early ones."""
 
     def try_enter_early(self, call: Call, limit: int) -> bool:
-        with self._lock:
-            if self._inside + len(self._early) >= limit:
+        with lock:
+            if self._is_full(limit):
                 return False
-            self._early.add(call)
+            self._hold(call)
             return True
 
-    def leave_early(self, call: Call) -> None:
-        with self._lock:
-            self._early.discard(call)
+    def enter_nested(self, call: Call, limit: int) -> Woken | None:
+        """A call inside an early one enters, or gets what to wait for. Raises CallCancelled where it may not wait."""
+        with lock:
+            if self._has_place(call):
+                return None
+            if not self._is_full(limit):
+                self._hold(call)
+                return None
+            woken = Woken()
+            if not begin(call, (*self._inside, *self._early), woken):
+                raise CallCancelled("its component is busy with what waits itself")
+            self._others.add(woken)
+            return woken
 
-    def enter(self, limit: int, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
-        """Enter, or get the future of an early call that must end first: try again when it has.
+    def enter(
+        self,
+        party: Party,
+        limit: int,
+        here: asyncio.AbstractEventLoop | None = None,
+        blocks: asyncio.AbstractEventLoop | None = None,
+    ) -> InTheWay | None:
+        """A call of the program enters, or learns what is in its way. `here`: the loop of the task that would wait;
+        `blocks`: the one that stands still if it waits."""
+        with lock:
+            if self._has_place(party):
+                return None
+            now = now_s()
+            borne = {call: end for call, end in self._early.items() if end > now}
+            others = [call for call in borne if call.loop not in (None, here)]
+            left_s = [end - now for call, end in borne.items() if call.loop in (None, here)]
+            if not borne or len(self._inside) + len(borne) < limit:
+                self._inside.add(party)
+                return None
+            stuck = [call for call in borne if call.waiting or call.only_feeds]
+            found = InTheWay([*others, *stuck], min(left_s, default=0.0))
+            if not left_s:
+                self._inside.add(party)
+                wake((found.woken,))
+                return found
+            begin(party, (), found.woken, blocks)
+            self._demands.add(found.woken)
+            return found
 
-        `here`: the loop this thread is blocking, if it is. Early calls of that loop stand still meanwhile, so they are
-        not waited for: that would never end.
-        """
-        with self._lock:
-            early = [call for call in self._early if here is None or call.loop is not here]
-            if early and self._inside + len(early) >= limit:
-                return early[0].left
-            self._inside += 1
-            return None
+    def stop_waiting(self, party: Party, woken: Woken) -> None:
+        end(party, woken)
+        with lock:
+            self._demands.discard(woken)
+            self._others.discard(woken)
+            woken_now = [] if self._demands else list(self._others)
+        wake(woken_now)
 
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
+    def leave(self, party: Party) -> None:
+        """A call is no longer inside. Idempotent."""
+        with lock:
+            was_inside = party in self._inside or party in self._early
+            self._inside.discard(party)
+            self._early.pop(cast("Call", party), None)
+            woken = list(self._demands or self._others) if was_inside else []
+        wake(woken)
+
+    def _is_full(self, limit: int) -> bool:
+        """Whether an early call would be one too many, or in the way of the program."""
+        return bool(self._demands) or len(self._inside) + len(self._early) >= limit
+
+    def _has_place(self, party: Party) -> bool:
+        return any(each in self._inside or each in self._early for each in party.around())
+
+    def _hold(self, call: Call) -> None:
+        self._early[call] = now_s() + patience_s(type(call.component))
+
+
+@dataclass(slots=True)
+class InTheWay:
+    """What keeps a call of the program from entering."""
+
+    give_up: list[Call]
+    """Early calls that it does not wait for: they wait themselves, or only feed predictions, or are another loop's."""
+    timeout_s: float
+    """How long it bears with the others, at most."""
+    woken: Woken = field(default_factory=Woken)
+
+
+def enter(party: Party, limit: int) -> float:
+    """Enter a component from this thread; the seconds that early calls were in the way."""
+    gate, started_s = gate_of(party.component), now_s()
+    waited = False
+    while (found := gate.enter(party, limit, blocks=loop_here())) is not None:
+        waited = True
+        try:
+            for call in found.give_up:
+                call.abandon()
+            until(found.woken, found.timeout_s)
+        except BaseException:
+            gate.leave(party)
+            raise
+        finally:
+            gate.stop_waiting(party, found.woken)
+    return now_s() - started_s if waited else 0.0
+
+
+async def aenter(party: Party, limit: int) -> float:
+    """The same from a task."""
+    gate, started_s = gate_of(party.component), now_s()
+    waited = False
+    while (found := gate.enter(party, limit, here=asyncio.get_running_loop())) is not None:
+        waited = True
+        try:
+            for call in found.give_up:
+                call.abandon()
+            await auntil(found.woken, found.timeout_s)
+        except BaseException:
+            gate.leave(party)
+            raise
+        finally:
+            gate.stop_waiting(party, found.woken)
+    return now_s() - started_s if waited else 0.0
 
 
 _gates: dict[int, tuple[Any, Gate]] = {}
-_gates_lock = threading.RLock()
 
 
 def gate_of(component: Any) -> Gate:
@@ -59,11 +167,14 @@ def gate_of(component: Any) -> Gate:
     held = _gates.get(key)
     if held is not None and held[0]() is component:
         return held[1]
-    with _gates_lock:
+    with lock:
         held = _gates.get(key)
         if held is None or held[0]() is not component:
             try:
-                alive: Any = weakref.ref(component, lambda _: _gates.pop(key, None))
+                alive: Any = weakref.ref(
+                    component,
+                    lambda _, known=_gates: known.pop(key, None),  # at exit modules are empty
+                )
             except TypeError:
                 alive = lambda: component  # noqa: E731 - not weakly referable: kept alive, so the id stays its own
             held = _gates[key] = (alive, Gate())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,9 @@ from .. import engine
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, scope
 from ..values import Tree
+from .gates import gate_of
 from .permits import nested_refuses
+from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
 
 if TYPE_CHECKING:
     from .call import Call
@@ -63,15 +64,21 @@ def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tr
     assert method.copy is not None
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
-        with _as_urgent(shared):
-            try:
-                return method.copy(shared.future.result())
-            except CancelledError:
-                raise _hindered(outer, _DROPPED) from None
+        with _as_urgent(shared), _sharing(outer, shared, loop_here()) as woken:
+            until(woken)
+        return method.copy(_result(outer, shared))
     shared.outer, shared.priority = outer, engine.priority.get()
     try:
-        with run.inside(shared), _within(run, shared):
-            result = work()
+        while (busy := _in_the_way(run, shared)) is not None:
+            try:
+                until(busy)
+            finally:
+                gate_of(component).stop_waiting(shared, busy)
+        try:
+            with _within(run, shared):
+                result = work()
+        finally:
+            shared.leave()
     except BaseException as error:
         _failed(run, shared, error)
         raise
@@ -84,26 +91,55 @@ async def _async(
     assert method.copy is not None
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
-        with _as_urgent(shared):
-            try:
-                return method.copy(await asyncio.shield(asyncio.wrap_future(shared.future)))
-            except asyncio.CancelledError:
-                if shared.future.cancelled():
-                    raise _hindered(outer, _DROPPED) from None
-                raise
+        with _as_urgent(shared), _sharing(outer, shared) as woken:
+            await auntil(woken)
+        return method.copy(_result(outer, shared))
     shared.outer, shared.priority = outer, engine.priority.get()
     try:
-        while (wait := run.enter_component(shared)) is not None:
-            await asyncio.wrap_future(wait)
+        while (busy := _in_the_way(run, shared)) is not None:
+            try:
+                await auntil(busy)
+            finally:
+                gate_of(component).stop_waiting(shared, busy)
         try:
             with _within(run, shared):
                 result = await work()
         finally:
-            run.leave_component(shared)
+            shared.leave()
     except BaseException as error:
         _failed(run, shared, error)
         raise
     return _shared(run, shared, result)
+
+
+@contextmanager
+def _sharing(
+    outer: Call | None, shared: Call, blocks: asyncio.AbstractEventLoop | None = None
+) -> Generator[Woken, None, None]:
+    """What to wait for until another call has the result, or the one that waits is given up."""
+    woken = Woken()
+    if not begin(outer, (shared,), woken, blocks):
+        raise _hindered(outer, "what it needs waits itself")
+    shared.waiters += 1
+    on_done(shared.future, woken)
+    try:
+        yield woken
+    finally:
+        shared.waiters -= 1
+        end(outer, woken)
+
+
+def _result(outer: Call | None, shared: Call) -> Any:
+    if not shared.future.done() or shared.future.cancelled():
+        raise _hindered(outer, _DROPPED)
+    return shared.future.result()
+
+
+def _in_the_way(run: Run, shared: Call) -> Woken | None:
+    try:
+        return gate_of(shared.component).enter_nested(shared, run.bindings.facts(shared.component).concurrency or 1)
+    except CallCancelled as busy:
+        raise _hindered(shared.outer, busy.what) from None
 
 
 def _shared(run: Run, shared: Call, result: Any) -> Any:

@@ -52,12 +52,15 @@ def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
     if bound is None:
         return "its component was not used in this run and the graph doesn't refer to it"
     if not bound.facts.pure:
-        return f"not pure: {bound.facts.reason}"
+        return f"{type(bound.component).__name__} is not called early: {bound.facts.reason}"
     if type(bound.component) in run.plan.disqualified:
         return run.plan.disqualified[type(bound.component)]
     telling = tells_within(bound.component, bound.method.name)
     if telling:
         return f"its component {telling}"
+    if bound.method.op == "searching" and not (bound.facts.readonly or bound.facts.owned):
+        if type(bound.component) in run.plan.delaying:
+            return "an early search would only feed predictions, and such were in the way of the program's own"
     held = run.host.holds(bound.component)
     if held:
         return held

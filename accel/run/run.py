@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Generator, Hashable
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from contextlib import asynccontextmanager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +22,16 @@ from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
-from . import demands, early, permits, priorities
+from . import demands, early, gates, permits, priorities
 from .ambient import Ambient, fingerprint, user_vars
-from .answers import loop_here
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
 from .egress import Ledger, endpoint_key
 from .forecast import Forecast
-from .gates import gate_of
 from .settings import Counts, Host, Settings
 from .threads import collecting, issuer
+from .waiting import took
 
 if TYPE_CHECKING:
     from ..learn.plan import Plan
@@ -208,13 +206,15 @@ class Run:
             call = None if writes else self.calls.claim(key, site, method, ambient, facts)
             if call is None:
                 call = Call(method, component, identity, tree, key, ambient, early=False)
-                call.state, call.demanded = "running", True
+                call.state, call.demanded, call.outer = "running", True, here.call
                 call.priority = priorities.of_demand(self, site, here.call)
                 if not writes:
                     self.calls.add(call)
                 call.record = record
             elif call.record is None:
                 call.record = record
+                if not call.joined:
+                    call.outer = here.call
             else:
                 call = call.again(record)
             count = self._site_counts[site] = self._site_counts.get(site, 0) + 1
@@ -233,36 +233,53 @@ class Run:
             self.plan.learn_within(self, site)
         return call
 
-    def instead(self, gone: Call) -> Call:
-        """The joined call was dropped before it gave a result: the program runs its own."""
+    def instead(self, gone: Call, outer: Call | None) -> Call:
+        """The joined call was dropped before it gave a result: the program runs its own, inside `outer`."""
         with self._lock:
             call = Call(gone.method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
-            call.state, call.demanded = "running", True
+            call.state, call.demanded, call.outer = "running", True, outer
             call.record, call.priority = gone.record, gone.priority
             self.calls.add(call)
         self._tell(lambda forecast: forecast.demanded(call))
         return call
 
-    def enter_component(self, call: Call, here: asyncio.AbstractEventLoop | None = None) -> Future[Any] | None:
-        wait = gate_of(call.component).enter(self.bindings.facts(call.component).concurrency or 1, here)
-        if wait is None:
-            with self._lock:
-                self._inside += 1
-        return wait
-
-    def leave_component(self, call: Call) -> None:
-        gate_of(call.component).leave()
-        with self._lock:
-            self._inside -= 1
-
     @contextmanager
     def inside(self, call: Call) -> Generator[None, None, None]:
-        while (wait := self.enter_component(call, loop_here())) is not None:
-            wait.result()
+        """A call of the program is inside its component, which early calls may have entered if somebody vouches for
+        it."""
+        facts = self.bindings.facts(call.component)
+        if facts.pure:
+            self._delayed(call, gates.enter(call, facts.concurrency or 1))
+        with self._counted(call, gated=bool(facts.pure)):
+            yield
+
+    @asynccontextmanager
+    async def ainside(self, call: Call) -> AsyncGenerator[None, None]:
+        """As `inside`, for a coroutine."""
+        facts = self.bindings.facts(call.component)
+        if facts.pure:
+            self._delayed(call, await gates.aenter(call, facts.concurrency or 1))
+        with self._counted(call, gated=bool(facts.pure)):
+            yield
+
+    @contextmanager
+    def _counted(self, call: Call, gated: bool) -> Generator[None, None, None]:
+        with self._lock:
+            self._inside += 1
         try:
             yield
         finally:
-            self.leave_component(call)
+            if gated:
+                call.leave()
+            with self._lock:
+                self._inside -= 1
+
+    def _delayed(self, call: Call, seconds: float) -> None:
+        """Early calls were in the way of a demand for so long."""
+        if seconds:
+            self.counts.delayed += 1
+            self.counts.delayed_s += seconds
+            self.plan.note_delay(type(call.component))
 
     # --- closing a demand
 
@@ -276,6 +293,9 @@ class Run:
             if call.state == "dropped":
                 return
             call.state = "done"
+            since_s = call.issued_s if call.issued_s is not None else call.record.started_s if call.record else None
+            if since_s is not None:
+                took(type(call.component), call.ended_s - since_s)
             if call.record is not None and not call.joined:
                 self._close(call, call.record)
         if call.resource is not None and call.method.op == "ingestion":

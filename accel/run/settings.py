@@ -49,6 +49,10 @@ class Counts:
     prefills: int = 0
     failed_prefills: int = 0
     wasted_tokens: int = 0
+    delayed: int = 0
+    """Demands that early calls kept from entering their component,"""
+    delayed_s: float = 0.0
+    """for so long in all."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))

@@ -1,78 +1,83 @@
-"""Component calls that belong to no run while runs are going on, e.g. from a thread that lost its context.
+"""Component calls that belong to no run while early calls are under way, e.g. from a thread that lost its context.
 
 They are neither recorded nor predicted, but they count as being inside their component, so that no early call joins
-them in an instance that takes one call at a time (invariant 7).
+them in an instance that takes fewer calls (invariant 7).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from ..components import facts_of
 from ..intercept import Method
-from .gates import Gate, gate_of
+from .gates import aenter, enter, gate_of
+from .waiting import Party
+
+_around: ContextVar[Party | None] = ContextVar("accel_around", default=None)
+"""The call of no run that the current code is inside of."""
 
 
 def call(method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """The call itself, with its component's gate around it."""
-    limit = facts_of(component).concurrency or 1
-    gate = gate_of(component)
+    """The call itself, with its component's gate around it where early calls may enter it."""
+    facts = facts_of(component)
+    if not facts.pure:
+        return wrapped(*args, **kwargs)
+    party, limit = Party(component, _around.get()), facts.concurrency or 1
     if method.kind == "sync":
-        _enter(gate, limit)
-        try:
+        enter(party, limit)
+        with _inside(party):
             return wrapped(*args, **kwargs)
-        finally:
-            gate.leave()
     if method.kind == "async":
-        return _coroutine(gate, limit, wrapped, args, kwargs)
+        return _coroutine(party, limit, wrapped, args, kwargs)
     if method.opens:
-        return _opened(gate, limit, wrapped, args, kwargs)
+        return _opened(party, limit, wrapped, args, kwargs)
     if method.kind == "stream":
-        return _stream(gate, limit, wrapped, args, kwargs)
-    return _astream(gate, limit, wrapped, args, kwargs)
+        return _stream(party, limit, wrapped, args, kwargs)
+    return _astream(party, limit, wrapped, args, kwargs)
 
 
-def _enter(gate: Gate, limit: int) -> None:
-    while (wait := gate.enter(limit)) is not None:
-        wait.result()
-
-
-async def _aenter(gate: Gate, limit: int) -> None:
-    while (wait := gate.enter(limit)) is not None:
-        await asyncio.wrap_future(wait)
-
-
-async def _coroutine(gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    await _aenter(gate, limit)
+@contextmanager
+def _inside(party: Party) -> Generator[None, None, None]:
+    before = _around.set(party)
     try:
-        return await wrapped(*args, **kwargs)
+        yield
     finally:
-        gate.leave()
+        _around.reset(before)
+        gate_of(party.component).leave(party)
 
 
-def _stream(gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Generator[Any, None, None]:
-    _enter(gate, limit)
+async def _coroutine(party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    await aenter(party, limit)
+    with _inside(party):
+        return await wrapped(*args, **kwargs)
+
+
+def _stream(
+    party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
+) -> Generator[Any, None, None]:
+    enter(party, limit)
     try:
         yield from wrapped(*args, **kwargs)
     finally:
-        gate.leave()
+        gate_of(party.component).leave(party)
 
 
 async def _opened(
-    gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
+    party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
 ) -> AsyncGenerator[Any, None]:
-    stream = await _coroutine(gate, limit, wrapped, args, kwargs)
-    return _astream(gate, limit, lambda: stream, (), {})
+    stream = await _coroutine(party, limit, wrapped, args, kwargs)
+    return _astream(Party(party.component), limit, lambda: stream, (), {})
 
 
 async def _astream(
-    gate: Gate, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
+    party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
 ) -> AsyncGenerator[Any, None]:
-    await _aenter(gate, limit)
+    await aenter(party, limit)
     try:
         async for chunk in wrapped(*args, **kwargs):
             yield chunk
     finally:
-        gate.leave()
+        gate_of(party.component).leave(party)

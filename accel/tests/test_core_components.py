@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections import defaultdict
+import gc
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import accel
+from accel import components
 from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint, said_of
 from accel.errors import AccelError
 from accel.identity import identity_of
@@ -21,211 +21,19 @@ for leaf in ("_generate", "_stream"):
     declared = Method(leaf, "test", "decode", "sync", lambda *call: None, lambda *call: ((), {}), lambda result: None)
     METHODS.setdefault(("test", leaf), declared)
 
-TOTAL = 0
-LOG: list[str] = []
 
+class Plain:
+    """A component of a user's."""
 
-def note(text: str) -> str:
-    LOG.append(text)
-    return text
-
-
-def shout(text: str) -> str:
-    return text.upper()
-
-
-class Base:
-    def __init__(self) -> None:
-        self.n = 0
-        self.replies = ["a", "b"]
-        self.seen: dict[str, int] = {}
-        self.source = itertools.count()
-
-    def step(self) -> int:
-        self.n += 1
-        return self.n
-
-    @property
-    def reply(self) -> str:
-        return self.replies.pop(0)
-
-
-class AssignsSelf(Base):
-    def _generate(self, text: str) -> str:
-        self.n += 1
-        return text
-
-
-class AssignsGlobal(Base):
-    def _generate(self, text: str) -> str:
-        global TOTAL
-        TOTAL += 1
-        return text
-
-
-class PopsList(Base):
-    def _generate(self, text: str) -> str:
-        return self.replies.pop(0)
-
-
-class PopsAlias(Base):
-    def _generate(self, text: str) -> str:
-        replies = self.replies
-        return replies.pop(0)
-
-
-class PopsAliasOfAlias(Base):
-    def _generate(self, text: str) -> str:
-        first, _ = self.replies, text
-        second = first
-        return second.pop(0)
-
-
-class PopsWalrus(Base):
-    def _generate(self, text: str) -> str:
-        return replies.pop(0) if (replies := self.replies) else text
-
-
-class PopsGetattr(Base):
-    def _generate(self, text: str) -> str:
-        replies = getattr(self, "replies")  # noqa: B009 - the subject
-        return str(replies.pop(0))
-
-
-class PopsElement(Base):
-    def _generate(self, rows: Any) -> str:
-        for row in rows:
-            row.pop()
-        return ""
-
-
-class DrawsNext(Base):
-    def _generate(self, text: str) -> str:
-        return str(next(self.source))
-
-
-class DrawsDunder(Base):
-    def _generate(self, text: str) -> str:
-        return str(self.source.__next__())
-
-
-class SetsItem(Base):
-    def _generate(self, text: str) -> str:
-        self.seen[text] = 1
-        return text
-
-
-class SetsItemByAttribute(Base):
-    def _generate(self, text: str) -> str:
-        key = shout(text)
-        self.seen[key.__doc__] = 1  # type: ignore[index]
-        return text
-
-
-class CountsInSelf(Base):
-    def _generate(self, text: str) -> str:
-        counts: dict[str, int] = {}
-        counts[text] = 1
-        self.seen[text] += counts[text]
-        return text
-
-
-class CountsInArgument(Base):
-    def _generate(self, text: Any) -> str:
-        key = "n"
-        text[key] += 1
-        return key
-
-
-class CountsInPart(Base):
-    def _generate(self, text: str) -> str:
-        part = self.seen
-        part[text] += 1
-        return max(part, key=lambda word: part[word])
-
-
-class CallsMethod(Base):
-    def _generate(self, text: str) -> str:
-        return str(self.step())
-
-
-class ReadsProperty(Base):
-    def _generate(self, text: str) -> str:
-        return self.reply
-
-
-class CallsHelper(Base):
-    def _generate(self, text: str) -> str:
-        return note(text)
-
-
-class CallsSuper(AssignsSelf):
-    def _generate(self, text: str) -> str:
-        return super()._generate(text)
-
-
-class InClosure(Base):
-    def _generate(self, text: str) -> str:
-        return "".join(str(self.step()) for _ in text)
-
-
-class StatefulStream(Base):
     def _generate(self, text: str) -> str:
         return text
-
-    def _stream(self, text: str) -> Any:
-        self.n += 1
-        yield text
-
-
-IMPURE = [cls for cls in Base.__subclasses__() if "_generate" in cls.__dict__] + [CallsSuper]
-
-
-class Pure(Base):
-    def _generate(self, text: str) -> str:
-        found = []
-        counts = {}
-        sums: dict[str, int] = defaultdict(int)
-        for word in text.split():
-            found.append(shout(word))
-            counts[word] = 1
-            sums[word] += len(word)
-        found.sort(key=lambda word: sums[word])
-        rows = sorted(found)
-        rows.reverse()
-        copy = self.replies[:]
-        copy.pop()
-        return " ".join(rows) + str(counts)
-
-
-IMPURE.remove(Pure) if Pure in IMPURE else None
-
-
-@pytest.mark.parametrize("cls", IMPURE, ids=lambda cls: cls.__name__)
-def test_state_in_the_code_is_found(cls: type[Base]) -> None:
-    facts = facts_of(cls())
-    assert facts.pure is False
-    assert facts.reason.startswith(f"{cls.__name__}.") and "(line " in facts.reason
-
-
-def test_what_a_leaf_made_itself_it_may_change() -> None:
-    assert facts_of(Pure()).pure is True
-
-
-def test_an_attribute_is_not_the_function_of_the_same_name() -> None:
-    class Named(Base):
-        note = "not the function"
-
-        def _generate(self, text: str) -> str:
-            return text + self.note
-
-    assert facts_of(Named()).pure is True
 
 
 def test_nothing_is_assumed_of_an_unknown_component() -> None:
-    facts = facts_of(Pure())
+    facts = facts_of(Plain())
     assert (facts.concurrency, facts.local, facts.readonly, facts.owned) == (1, False, False, False)
-    assert (facts.elementwise, facts.streams_equal) == (False, False)
+    assert (facts.elementwise, facts.streams_equal, facts.twins) == (False, False, False)
+    assert facts.pure is False and facts.reason == "nobody vouches for it"
 
 
 def test_a_program_is_looked_through_once_also_if_nothing_is_found() -> None:
@@ -248,16 +56,16 @@ def test_objects_that_answer_to_any_name_are_passed_by() -> None:
         def __getattr__(self, name: str) -> Any:
             return lambda *args: None  # as proxies and patched-in fakes do
 
-    fake, component = Anything(), Pure()
+    fake, component = Anything(), Plain()
     fake.held = component
-    assert References([lambda: [fake]], lambda value: isinstance(value, Pure), lambda value: False)(component)
+    assert References([lambda: [fake]], lambda value: isinstance(value, Plain), lambda value: False)(component)
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_instance_goes_before_its_class_and_a_class_before_its_bases() -> None:
-    class Parent(Pure):
+    class Parent(Plain):
         pass
 
     class Child(Parent):
@@ -273,7 +81,7 @@ def test_an_instance_goes_before_its_class_and_a_class_before_its_bases() -> Non
 
 
 def test_later_declarations_add_to_earlier_ones() -> None:
-    class Own(Pure):
+    class Own(Plain):
         pass
 
     accel.register(Own, concurrency=2)
@@ -283,24 +91,84 @@ def test_later_declarations_add_to_earlier_ones() -> None:
     assert (facts.concurrency, facts.local) == (5, True)
 
 
-def test_declared_facts_go_before_what_the_code_shows() -> None:
-    class Counted(AssignsSelf):
+def test_a_declared_class_is_vouched_for_unless_it_is_said_to_be_impure() -> None:
+    class Counted(Plain):
         pass
 
+    class Narrow(Plain):
+        pass
+
+    accel.register(Narrow, concurrency=1)
+    assert facts_of(Narrow()).pure is True
+    assert facts_of(accel.register(Narrow(), pure=False)).pure is False
     assert facts_of(accel.register(Counted(), pure=True)).pure is True
     assert facts_of(Counted()).pure is False
 
 
+def test_what_is_said_of_an_object_ends_with_it() -> None:
+    first = accel.register(Plain(), concurrency=3)
+    known = set(components._by_object)
+    assert id(first) in known
+    where = id(first)
+    del first
+    gc.collect()
+    assert where not in components._by_object
+
+
+def test_a_subclass_that_overrides_a_leaf_inherits_nothing() -> None:
+    class Declared(Plain):
+        pass
+
+    class Same(Declared):
+        def helper(self) -> str:
+            return "of no concern"
+
+    class Other(Declared):
+        def _generate(self, text: str) -> str:
+            return text + "!"
+
+    class Below(Other):
+        pass
+
+    class Own(Plain):
+        __accel__ = {"local": True, "concurrency": 9}
+
+    class NotOwn(Own):
+        def _stream(self, text: str) -> str:
+            return text
+
+    accel.register(Declared, pure=True, concurrency=4, local=True, readonly=True)
+    assert facts_of(Same()).concurrency == 4
+    for cls in (Other, Below):
+        assert facts_of(cls()) == facts_of(Plain()), cls
+    assert facts_of(Own()).pure is True and facts_of(Own()).concurrency == 9
+    assert facts_of(NotOwn()).pure is False
+
+
+@pytest.mark.parametrize("brought", ["base_url", "__init__", "annotation"])
+def test_a_subclass_with_an_address_of_its_own_is_neither_local_nor_readonly(brought: str) -> None:
+    class Declared(Plain):
+        pass
+
+    members: dict[str, Any] = {
+        "base_url": {"base_url": "https://api.example.com"},
+        "__init__": {"__init__": lambda self: None},
+        "annotation": {"__annotations__": {"endpoint": str}},
+    }[brought]
+    accel.register(Declared, pure=True, concurrency=4, local=True, readonly=True)
+    facts = facts_of(type("Elsewhere", (Declared,), members)())
+    assert (facts.pure, facts.concurrency, facts.local, facts.readonly) == (True, 4, False, False)
+
+
 def test_a_listed_name_counts_only_in_its_own_package() -> None:
-    ChatOpenAI = type("ChatOpenAI", (AssignsSelf,), {"__module__": "my_package"})
+    ChatOpenAI = type("ChatOpenAI", (Plain,), {"__module__": "my_package"})
     assert facts_of(ChatOpenAI()).pure is False
-    listed = type("ChatOpenAI", (Pure,), {"__module__": "langchain_openai.chat_models"})
+    listed = type("ChatOpenAI", (Plain,), {"__module__": "langchain_openai.chat_models"})
     assert facts_of(listed()).concurrency == 64
-    assert facts_of(type("Sub", (listed,), {})()).concurrency == 1, "a subclass may do anything"
 
 
 def test_what_nobody_said_is_told_from_what_is_assumed() -> None:
-    class Own(Pure):
+    class Own(Plain):
         pass
 
     accel.register(Own, readonly=False)
@@ -315,15 +183,15 @@ def test_facts_are_completed_not_replaced() -> None:
 
 def test_register_says_what_it_knows() -> None:
     with pytest.raises(AccelError, match="doesn't know 'purr'; known facts are pure, concurrency, local, readonly"):
-        accel.register(Pure, purr=True)
+        accel.register(Plain, purr=True)
     with pytest.raises(AccelError, match="owned"):
-        accel.register(Pure, owned=True)
+        accel.register(Plain, owned=True)
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])
 def test_register_refuses_a_concurrency_that_is_no_count(number: Any) -> None:
     with pytest.raises(AccelError, match="at least 1"):
-        accel.register(Pure, concurrency=number)
+        accel.register(Plain, concurrency=number)
 
 
 # --- endpoints -----------------------------------------------------------------------------------------------------

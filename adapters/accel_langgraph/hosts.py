@@ -15,9 +15,9 @@ from langsmith._internal import _context  # guarded as well
 from accel.intercept import scope
 from accel.references import References
 from accel.run.ambient import FRAMEWORK_VARS
-from accel.run.answers import loop_here
 from accel.run.settings import Host
 from accel.run.topology import Control
+from accel.run.waiting import loop_here
 from accel.values import freeze, snapshot
 
 from .components import holds, is_component

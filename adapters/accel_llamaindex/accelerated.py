@@ -30,11 +30,11 @@ from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.references import References
 from accel.run.ambient import FRAMEWORK_VARS
-from accel.run.answers import loop_here
 from accel.run.run import Run
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
 from accel.run.topology import END, START, Control, Topology
+from accel.run.waiting import loop_here
 
 from .components import holds, install_all, is_component
 from .parts import LlamaHost, parts_of, watch

@@ -244,7 +244,7 @@ class ReadonlyStore(Store):
 
 accel.register(Chat, pure=True, local=True, concurrency=8)
 accel.register(NarrowChat, pure=True, local=True)
-accel.register(StreamingChat, streams_equal=True)
+accel.register(StreamingChat, pure=True, local=True, concurrency=8, streams_equal=True)
 accel.register(RemoteChat, pure=True, concurrency=8)
 accel.register(Embed, pure=True, local=True, concurrency=8, elementwise=True)
 accel.register(Store, pure=True, local=True, concurrency=8)

@@ -82,6 +82,7 @@ accel.register(Elementwise, pure=True, local=True, concurrency=4, elementwise=Tr
 accel.register(Remote, local=False)
 accel.register(Together, elementwise=False)
 accel.register(Narrow, concurrency=1)
+accel.register(Coroutines, pure=True, local=True, concurrency=4, elementwise=True, twins=True)
 
 
 def config() -> SimStoreConfig:

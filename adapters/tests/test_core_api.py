@@ -11,7 +11,6 @@ from langchain_core.language_models.fake_chat_models import (
     FakeListChatModel,
     FakeMessagesListChatModel,
     GenericFakeChatModel,
-    ParrotFakeChatModel,
 )
 from langchain_core.messages import AIMessage
 from langgraph.graph.state import CompiledStateGraph
@@ -49,8 +48,7 @@ def test_models_that_answer_from_a_script_are_not_pure(cls: Any) -> None:
     """Also where their code is LangChain's own: an early call would take the answer of another."""
     accelerate(three(World(), Chat(World())))  # patches what it finds
     facts = facts_of(cls.model_construct())
-    assert facts.pure is False and "assigns to" in facts.reason
-    assert facts_of(ParrotFakeChatModel()).pure is True
+    assert facts.pure is False and facts.reason == "nobody vouches for it"
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_a_node_with_effects_only_never_runs_ahead() -> None:
 # --- 2. only pure components are issued ----------------------------------------------------------------------------
 
 
-def test_a_model_whose_leaf_counts_is_never_called_early() -> None:
+def test_a_model_that_nobody_vouches_for_is_never_called_early() -> None:
     world = World()
     model = CountingChat(world)
     fast = accelerate(three(world, model), egress="inputs")
@@ -126,11 +126,11 @@ def test_a_model_whose_leaf_counts_is_never_called_early() -> None:
     assert world.texts(early=True) == []
     assert model.count == 12
     assert fast.report().issued == 0
-    assert "not pure: CountingChat._generate assigns to count" in str(fast.report())
+    assert "CountingChat is not called early: nobody vouches for it" in str(fast.report())
 
 
-def test_a_model_whose_inherited_leaf_counts_is_never_called_early() -> None:
-    class Louder(CountingChat):
+def test_a_model_that_overrides_a_leaf_is_never_called_early() -> None:
+    class Louder(Chat):
         def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
             return super()._generate(messages, stop, run_manager, **kwargs)
 
@@ -141,7 +141,7 @@ def test_a_model_whose_inherited_leaf_counts_is_never_called_early() -> None:
     assert world.texts(early=True) == []
 
 
-def test_what_register_says_goes_before_what_the_code_says() -> None:
+def test_what_is_said_of_an_object_goes_before_what_is_said_of_its_class() -> None:
     world = World()
     model = accel.register(Chat(world), pure=False)
     fast = accelerate(three(world, model))
@@ -208,6 +208,7 @@ def test_a_model_that_runs_a_runnable_of_its_own_is_found_out(swallows: bool) ->
             if outputs == "text":
                 heard.append("polish")
 
+    accel.register(Composed, pure=True, local=True, concurrency=8)
     world = World()
     fast = ready(world, Composed(world))
     fast.invoke({"q": TOPIC})
@@ -237,6 +238,7 @@ def test_a_model_that_catches_what_an_early_call_is_refused() -> None:
                     result.generations[0].message.content += " nobody knows"
             return result
 
+    accel.register(Consulting, pure=True, local=True, concurrency=8)
     fast = ready(world, Consulting(world))
     early_before(world, "b", "Beta asks")
     assert fast.invoke({"q": TOPIC}) == RESULT

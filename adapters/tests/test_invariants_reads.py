@@ -16,11 +16,11 @@ from adapters.tests.core_fakes import (
     Embed,
     OwnedStore,
     ReadonlyStore,
+    RemoteChat,
     SampledChat,
     State,
     Store,
     StreamingChat,
-    UnknownChat,
     World,
     chain,
     three,
@@ -281,8 +281,8 @@ def test_partial_decodes_give_the_unstreamed_answer() -> None:
     assert outcome[0]["b"] == [f"Explain more of: {x}" for x in ("first of all", "then the second", "and the third")]
 
 
-def test_an_unregistered_model_is_used_as_if_remote() -> None:
+def test_a_model_is_remote_unless_somebody_says_otherwise() -> None:
     world = World()
-    fast = accelerate(three(world, UnknownChat(world)))
+    fast = accelerate(three(world, RemoteChat(world)))
     train(fast, ("one topic", "two topics", "three topics"))
     assert "its endpoint has not seen all values yet" in str(fast.report())

@@ -105,8 +105,7 @@ def test_a_subclass_of_a_listed_tool_is_never_run_early() -> None:
     train(fast, ("one topic", "two topics", "three topics"))
     assert not any(c.early for c in world.calls if c.component != "chat")
     assert len(world.texts("posted")) == 3
-    facts = facts_of(posting)
-    assert (facts.pure, facts.reason) == (False, "nobody declared what Posting does")
+    assert facts_of(posting).pure is False
 
 
 def test_a_tool_nobody_declared_is_not_touched() -> None:

@@ -155,7 +155,8 @@ class HandingBack(Ranker):
         return sorted(documents, key=lambda document: len(document.page_content))
 
 
-accel.register(Ranker, local=True, concurrency=8)  # pure by its code
+accel.register(Ranker, pure=True, local=True, concurrency=8)
+accel.register(HandingBack, pure=True, local=True, concurrency=8)
 
 
 def program(world: World, ranker: Any, callbacks: Any = None) -> Any:

@@ -160,6 +160,9 @@ class _Failing(Elementwise):
         return [v + [1.0] * ("long" in text) for v, text in zip(super().embed_documents(texts), texts, strict=True)]
 
 
+accel.register(_Failing, pure=True, local=True, concurrency=4, elementwise=True)
+
+
 def outcome(program: Any, texts: list[str]) -> Any:
     try:
         return program.invoke({"q": texts})["a"]
@@ -279,7 +282,7 @@ async def test_an_embedder_for_one_call_at_a_time_gets_one(world: World) -> None
     class NarrowCoroutines(Coroutines, Narrow):
         pass
 
-    accel.register(NarrowCoroutines, concurrency=1)
+    accel.register(NarrowCoroutines, pure=True, local=True, concurrency=1, elementwise=True)
     store = store_with(NarrowCoroutines(world))
     fast = await ataught(adding_async(store), world)
     await fast.ainvoke({"q": TEXTS})

@@ -25,6 +25,9 @@ class RemoteCoroutines(Remote, Coroutines):
     pass
 
 
+accel.register(RemoteCoroutines, pure=True, local=False, concurrency=4, elementwise=True, twins=True)
+
+
 class Shuffled(World):
     """Serves in tiny random times, so that calls end in any order; refuses some texts."""
 

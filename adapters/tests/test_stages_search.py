@@ -195,7 +195,7 @@ def test_what_the_user_set_in_a_context_variable_is_what_the_embedder_sees(world
             self.world.serve(self.name, f"query: {text} of {TENANT.get()}")
             return vector(text)
 
-    store = store_with(OfTenant(world))
+    store = store_with(accel.register(OfTenant(world), pure=True, local=True, concurrency=4, elementwise=True))
 
     def write(state: State) -> State:
         store.add_texts(["note"], ids=["1"])
@@ -237,7 +237,7 @@ def test_an_early_search_takes_the_vector_that_is_being_made_for_it(world: World
                 urgent.append(accel.engine.priority.get())
             return super().embed_query(text)
 
-    store._embedding = Watched(world)
+    store._embedding = accel.register(Watched(world), pure=True, local=True, concurrency=4, elementwise=True)
 
     def think(state: State) -> State:
         world.node("think")

@@ -1,0 +1,235 @@
+"""The order of waiting, checked on a model: random calls in random components, nested at random, early ones and the
+program's own, on threads and event loops, given up and cancelled at random moments. No time passes in it, so that what
+goes on does so without anybody's patience."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accel.errors import CallCancelled
+from accel.run import gates, waiting
+from accel.run.gates import Gate, gate_of
+from accel.run.waiting import Party, Woken, begin, end, on_done, wake
+
+
+class Component:
+    """`capacity`: how many calls it agreed to."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+
+
+class ModelCall(Party):
+    """One call: as much of `accel.run.call.Call` as gates look at."""
+
+    def __init__(self, component: Component, outer: ModelCall | None, loop: Any, early: bool) -> None:
+        super().__init__(component, outer)
+        self.loop = loop
+        self.early = early
+        self.only_feeds = False
+        self.future: Woken = Woken()
+
+    def abandon(self) -> None:
+        self.future.cancel()
+        self.let_go()
+
+
+Tree = tuple[int, tuple[Any, ...]]
+"""A component's number, and the calls made inside a call of it."""
+
+
+class Actor:
+    """A thread or task of the model: makes one call with calls inside it, a step at a time.
+
+    A step that has to wait yields what for; `answers`: an early actor whose result it wants first, like a demand that
+    joins it.
+    """
+
+    def __init__(self, world: World, tree: Tree, early: bool, loop: Any, sync: bool, answers: Actor | None) -> None:
+        self.world, self.early, self.loop, self.sync, self.answers = world, early, loop, sync, answers
+        self.root = self._call(tree, None)
+        self.steps = self._run(tree, self.root)
+        self.waits_for: Woken | None = None
+        self.done = False
+
+    def _call(self, tree: Tree, outer: ModelCall | None) -> ModelCall:
+        return ModelCall(self.world.components[tree[0]], outer, None if self.sync else self.loop, self.early)
+
+    @property
+    def blocks(self) -> Any:
+        """The loop that stands still while this actor waits."""
+        return self.loop if self.sync and not self.early else None
+
+    def _run(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
+        if self.early:
+            yield from self._early(tree, call)
+            wake((call.future,))
+        else:
+            if self.answers is not None:
+                joined = yield from self._join(self.answers.root, call.outer)
+                if joined:
+                    return
+            yield from self._demand(tree, call)
+
+    def _early(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
+        gate = gate_of(call.component)
+        if not gate.try_enter_early(cast(Any, call), call.component.capacity):
+            call.abandon()
+            return
+        yield from self._inside(tree, call)
+
+    def _nested(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
+        gate = gate_of(call.component)
+        while (busy := gate.enter_nested(cast(Any, call), call.component.capacity)) is not None:
+            try:
+                yield busy
+            finally:
+                gate.stop_waiting(call, busy)
+        yield from self._inside(tree, call)
+
+    def _demand(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
+        gate = gate_of(call.component)
+        here = None if self.sync else self.loop
+        while (found := gate.enter(call, call.component.capacity, here, self.blocks)) is not None:
+            for early in found.give_up:
+                early.abandon()
+            try:
+                yield found.woken
+            except GeneratorExit:
+                gate.leave(call)
+                raise
+            finally:
+                gate.stop_waiting(call, found.woken)
+        yield from self._inside(tree, call)
+
+    def _join(self, early: ModelCall, outer: ModelCall | None) -> Iterator[Woken | None]:
+        woken = Woken()
+        if not begin(outer, (early,), woken, self.blocks):
+            early.abandon()
+            return False
+        on_done(early.future, woken)
+        try:
+            yield woken
+        except GeneratorExit:
+            early.abandon()
+            raise
+        finally:
+            end(outer, woken)
+        return not early.future.cancelled()
+
+    def _inside(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
+        try:
+            self.world.check(call.component)
+            yield None
+            for inner in tree[1]:
+                nested = self._call(inner, call)
+                yield from self._nested(inner, nested) if self.early else self._demand(inner, nested)
+        finally:
+            gate_of(call.component).leave(call)
+
+    @property
+    def may_go_on(self) -> bool:
+        if self.waits_for is not None and not self.waits_for.done():
+            return False
+        return self.loop is None or (self.sync and self.early) or self.world.blocked_by(self.loop) in (None, self)
+
+    def step(self) -> None:
+        try:
+            self.waits_for = next(self.steps)
+        except StopIteration:
+            self.done = True
+        except CallCancelled:
+            self.done = True
+            self.root.abandon()
+
+    def cancel(self) -> None:
+        """Its task is cancelled, or its early call given up."""
+        if self.early:
+            self.root.abandon()
+        elif not self.sync:
+            self.steps.close()  # type: ignore[attr-defined]
+            self.done, self.waits_for = True, None
+
+
+class World:
+    def __init__(self, capacities: list[int]) -> None:
+        self.components = [Component(capacity) for capacity in capacities]
+        self.actors: list[Actor] = []
+
+    def blocked_by(self, loop: Any) -> Actor | None:
+        """The actor that keeps a loop's thread from going on."""
+        for actor in self.actors:
+            if actor.blocks is loop and not actor.done and actor.waits_for is not None and not actor.waits_for.done():
+                return actor
+        return None
+
+    def check(self, component: Component) -> None:
+        """Early calls never add to what a component agreed to."""
+        gate = gate_of(component)
+        early = [call for call in gate._early if call.loop is None or not call.gone]
+        assert not early or len(early) + len(gate._inside) <= component.capacity
+
+
+TREES = st.recursive(
+    st.tuples(st.integers(0, 3), st.just(())),
+    lambda inner: st.tuples(st.integers(0, 3), st.lists(inner, max_size=2).map(tuple)),
+    max_leaves=5,
+)
+ACTORS = st.lists(
+    st.tuples(TREES, st.booleans(), st.sampled_from(("a", "b")), st.booleans(), st.none() | st.integers(0, 7)),
+    min_size=2,
+    max_size=8,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "now_s", lambda: 0.0)
+
+
+def play(capacities: list[int], actors: Any, seed: int) -> World:
+    """Until all are done; AssertionError where nobody can go on."""
+    world, chance = World(capacities), random.Random(seed)
+    for tree, early, loop, sync, answers in actors:
+        asked = world.actors[answers] if answers is not None and answers < len(world.actors) else None
+        may_join = asked is not None and asked.early and not early and (asked.sync or (asked.loop == loop and not sync))
+        world.actors.append(Actor(world, tree, early, loop, sync, asked if may_join else None))
+    while left := [actor for actor in world.actors if not actor.done]:
+        ready = [actor for actor in left if actor.may_go_on]
+        assert ready, "everybody waits: " + "; ".join(f"{a.root.component.capacity} early={a.early}" for a in left)
+        if chance.random() < 0.1:
+            chance.choice(left).cancel()
+            continue
+        chance.choice(ready).step()
+    return world
+
+
+@settings(max_examples=1500)
+@given(st.lists(st.integers(1, 8), min_size=4, max_size=4), ACTORS, st.integers(0, 2**32))
+def test_somebody_can_always_go_on(capacities: list[int], actors: Any, seed: int) -> None:
+    world = play(capacities, actors, seed)
+    for component in world.components:
+        gate: Gate = gate_of(component)
+        assert not gate._inside and not gate._early and not gate._demands and not gate._others
+    assert not waiting._blocked
+
+
+def test_a_call_inside_another_takes_its_place() -> None:
+    """Three early calls fill a component for three, and each calls it again."""
+    trees = [((0, ((0, ()),)), True, "a", False, None)] * 3
+    for seed in range(50):
+        world = play([3, 1, 1, 1], trees, seed)
+        assert all(actor.done for actor in world.actors)
+
+
+def test_two_early_calls_that_want_each_others_places_do_not_wait_for_each_other() -> None:
+    """And the program's own call, which wants both, does not wait for either of them for ever."""
+    circle = [((0, ((1, ()),)), True, "a", True, None), ((1, ((0, ()),)), True, "a", True, None)]
+    for seed in range(200):
+        play([1, 1, 1, 1], [*circle, ((0, ((1, ()),)), False, "a", True, None)], seed)
