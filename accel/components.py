@@ -9,8 +9,9 @@ from __future__ import annotations
 import ipaddress
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -50,19 +51,15 @@ def register(component: Any, **facts: Any) -> Any:
             _by_class[component] = given.over(_by_class.get(component, _UNKNOWN))
         else:
             said = _said_of_object(component)
-            _by_object[id(component)] = (_reference(component), given.over(said))
+            forget = partial(_by_object.pop, id(component), None)
+            _by_object[id(component)] = (reference(component, forget), given.over(said))
     return component
 
 
-def _reference(component: Any) -> Any:
-    """How to get at a registered object, without keeping it alive where that can be."""
-    key = id(component)
-
-    def forget(_: object) -> None:
-        _by_object.pop(key, None)
-
+def reference(component: Any, forget: Callable[[], object]) -> Callable[[], Any]:
+    """How to get at a component without keeping it alive, where that can be; `forget` is called when it is gone."""
     try:
-        return weakref.ref(component, forget)
+        return weakref.ref(component, lambda _: forget())
     except TypeError:
         return lambda: component
 

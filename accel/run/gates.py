@@ -7,11 +7,12 @@ one's place. Who waits for whom: see `waiting`.
 from __future__ import annotations
 
 import asyncio
-import weakref
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ..clock import now_s
+from ..components import reference
 from ..errors import CallCancelled
 from .waiting import Party, Woken, auntil, begin, end, lock, loop_here, patience_s, until, wake
 
@@ -159,6 +160,7 @@ async def aenter(party: Party, limit: int) -> float:
 
 
 _gates: dict[int, tuple[Any, Gate]] = {}
+"""By id: a reference to the component, and its gate."""
 
 
 def gate_of(component: Any) -> Gate:
@@ -170,12 +172,5 @@ def gate_of(component: Any) -> Gate:
     with lock:
         held = _gates.get(key)
         if held is None or held[0]() is not component:
-            try:
-                alive: Any = weakref.ref(
-                    component,
-                    lambda _, known=_gates: known.pop(key, None),  # at exit modules are empty
-                )
-            except TypeError:
-                alive = lambda: component  # noqa: E731 - not weakly referable: kept alive, so the id stays its own
-            held = _gates[key] = (alive, Gate())
+            held = _gates[key] = (reference(component, partial(_gates.pop, key, None)), Gate())
         return held[1]
