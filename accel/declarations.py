@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .components import endpoint_of
+from .components import endpoint_of, facts_of, said_of
+from .ops import OPS
 from .record import CallRecord, where
-from .replay import CONCURRENCY, EGRESS, Replay, Rule
+from .replay import CONCURRENCY, EGRESS, Replay, Rule, took_s
 from .run.settings import Settings
 
 if TYPE_CHECKING:
@@ -47,6 +48,36 @@ class Declaration:
         count = f"{self.calls} call{'s' * (self.calls != 1)}"
         bound = f"up to {self.gain_s:.2f} s of the last run{', with the other lines' * self.together}"
         return f"{self.line}  # {bound}; {count}, {self.where}; be sure that {self.sure}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """A component class that is never called early, because nobody vouches for it."""
+
+    component: str
+    line: str
+    """To paste."""
+    calls: int
+    """Of the last run,"""
+    seconds: float
+    """and how long they took in all."""
+
+    def __str__(self) -> str:
+        return f"{self.line}  # {self.calls} call{'s' * (self.calls != 1)}, {self.seconds:.2f} s of the last run"
+
+
+def undeclared(plan: Plan) -> list[Undeclared]:
+    """The classes of the last run's components that nobody vouches for, and nobody said no to."""
+    found: dict[type, list[CallRecord]] = {}
+    for call in plan.last.calls if plan.last is not None else ():
+        if OPS[call.op].issuable and not call.composite and not facts_of(call.component).pure:
+            if said_of(call.component).pure is None:
+                found.setdefault(type(call.component), []).append(call)
+    rows = [
+        Undeclared(cls.__name__, f"accel.register({cls.__name__}, pure=True)", len(calls), sum(map(took_s, calls)))
+        for cls, calls in found.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.seconds, row.component))
 
 
 def declarations(plan: Plan, settings: Settings) -> list[Declaration]:

@@ -57,9 +57,9 @@ def _field(value: Any, depth: int = 0) -> Any:
         if all(type(key) is str for key in value):
             return {key: _field(item, depth + 1) for key, item in value.items()}
         return ["dict", *([_field(key, depth + 1), _field(item, depth + 1)] for key, item in value.items())]
-    reveal = getattr(value, "get_secret_value", None)
+    reveal = getattr(type(value), "get_secret_value", None)  # of the class: an object may count who asks it
     if reveal is not None:
-        return ["secret", reveal()]
+        return ["secret", reveal(value)]
     names: list[str] = []
     if isinstance(getattr(type(value), "model_fields", None), dict):
         names = [*type(value).model_fields, *(getattr(value, "__pydantic_private__", None) or ())]

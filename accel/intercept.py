@@ -139,8 +139,8 @@ _epochs: defaultdict[object, int] = defaultdict(int)
 
 def resource_of(component: Any) -> object:
     """What a read reads and a write changes: the store's own name where it has one, else the object."""
-    name = getattr(component, "accel_resource", None)
-    return name() if callable(name) else id(component)
+    name = getattr(type(component), "accel_resource", None)
+    return name(component) if callable(name) else id(component)
 
 
 def epoch(resource: object) -> int:

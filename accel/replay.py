@@ -243,7 +243,7 @@ class Replay:
                     for had in sent.had
                 ]
                 ready = min(at, max(times, default=0.0))
-            took = _took_s(call) if call is not None else 0.0
+            took = took_s(call) if call is not None else 0.0
             if call is not None:
                 spans = inside.setdefault(id(call.component), [])
                 limit = self._facts[id(call.component)].concurrency or 1
@@ -338,7 +338,7 @@ def _entered_s(spans: list[tuple[float, float, bool]], ready: float, at: float, 
         now = min(end for end, early in others if early)
 
 
-def _took_s(call: CallRecord) -> float:
+def took_s(call: CallRecord) -> float:
     if call.retired and call.issued_s is not None and call.answered_s is not None:
         return call.answered_s - call.issued_s
     return call.ended_s - call.started_s if call.ended_s is not None else 0.0

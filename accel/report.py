@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .declarations import Declaration, declarations
+from .declarations import Declaration, Undeclared, declarations, undeclared
 from .ir import Graph, Node
 from .learn.check import ties
 from .passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
@@ -82,6 +82,11 @@ class Report:
         """What would have made the last run faster if the user declared it, the most useful first."""
         return declarations(self._plan, self._settings)
 
+    @cached_property
+    def undeclared(self) -> list[Undeclared]:
+        """Classes of the last run that nobody vouches for, those it spent most time in first."""
+        return undeclared(self._plan)
+
     def __str__(self) -> str:
         c = self.counts
         lines = [
@@ -96,6 +101,13 @@ class Report:
                 f"{self.limit.in_order_s:.2f} s one call after the other)"
             )
         lines += _sites(self._plan)
+        if c.delayed:
+            lines.append(f"  {c.delayed} calls of the program waited {c.delayed_s:.2f} s for early ones to leave")
+        gaining = {declaration.line for declaration in self.declarations}
+        unknown = [each for each in self.undeclared if each.line not in gaining]
+        if unknown:
+            lines.append("  nobody vouches for these; declare what only answers, and keeps nothing between calls:")
+            lines += [f"    {each}" for each in unknown]
         if self.declarations:
             lines.append("  what declarations would gain, if they are true:")
             lines += [f"    {declaration}" for declaration in self.declarations[:MAX_DECLARATIONS]]

@@ -204,8 +204,8 @@ class Plan:
         """By kind of engine, what the components that were used know about theirs; the first one of a kind."""
         found: dict[str, Profile] = {}
         for component, _ in list(self.bindings.values()):
-            ask = getattr(component, "accel_profiles", None)
-            for profile in ask() if ask is not None else ():
+            ask = getattr(type(component), "accel_profiles", None)
+            for profile in ask(component) if ask is not None else ():
                 found.setdefault(profile.engine, profile)
         return found
 

@@ -37,5 +37,5 @@ def micro_batches(inner: Any) -> MicroBatches | None:
 
 def _is_measured(component: Any) -> bool:
     """Whether its own engine has a profile: another's says nothing about what is efficient here."""
-    ask = getattr(component, "accel_profiles", None)
-    return ask is not None and bool(ask())
+    ask = getattr(type(component), "accel_profiles", None)
+    return ask is not None and bool(ask(component))
