@@ -97,6 +97,11 @@ class Call(Party):
         return self.record.site if self.record is not None else self.issued_for
 
     @property
+    def wanted(self) -> bool:
+        """The program waits for it, or for the call that made it."""
+        return self.demanded or (self.outer is not None and self.outer.wanted)
+
+    @property
     def over(self) -> bool:
         return self.state in ("done", "failed", "dropped")
 

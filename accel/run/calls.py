@@ -47,7 +47,9 @@ class Calls:
             if call is not None and not call.joined:
                 self.counts.issued -= 1  # taken over before it started
                 call.leave()
-            return call
+        if call is not None and call.joined:
+            call.look_again()
+        return call
 
     def outstanding(self) -> int:
         """Early calls that are waiting or running."""

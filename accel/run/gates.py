@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from .call import Call
 
 
+@dataclass(slots=True)
+class InTheWay:
+    """What keeps a call from entering."""
+
+    give_up: list[Call] = field(default_factory=list)
+    """Early calls that it does not wait for: they wait themselves, or only feed predictions, or are another loop's."""
+    timeout_s: float | None = None
+    """How long it bears with the others, at most."""
+    woken: Woken = field(default_factory=Woken)
+
+
 class Gate:
     """One live component."""
 
@@ -41,7 +52,7 @@ class Gate:
             self._hold(call)
             return True
 
-    def enter_nested(self, call: Call, limit: int) -> Woken | None:
+    def enter_nested(self, call: Call, limit: int) -> InTheWay | None:
         """A call inside an early one enters, or gets what to wait for. Raises CallCancelled where it may not wait."""
         with lock:
             if self._has_place(call):
@@ -49,11 +60,11 @@ class Gate:
             if not self._is_full(limit):
                 self._hold(call)
                 return None
-            woken = Woken()
-            if not begin(call, (*self._inside, *self._early), woken):
+            found = InTheWay()
+            if not begin(call, (*self._inside, *self._early), found.woken):
                 raise CallCancelled("its component is busy with what waits itself")
-            self._others.add(woken)
-            return woken
+            self._others.add(found.woken)
+            return found
 
     def enter(
         self,
@@ -110,17 +121,6 @@ class Gate:
 
     def _hold(self, call: Call) -> None:
         self._early[call] = now_s() + patience_s(type(call.component))
-
-
-@dataclass(slots=True)
-class InTheWay:
-    """What keeps a call of the program from entering."""
-
-    give_up: list[Call]
-    """Early calls that it does not wait for: they wait themselves, or only feed predictions, or are another loop's."""
-    timeout_s: float
-    """How long it bears with the others, at most."""
-    woken: Woken = field(default_factory=Woken)
 
 
 def enter(party: Party, limit: int) -> float:

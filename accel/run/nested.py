@@ -13,7 +13,7 @@ from .. import engine
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, scope
 from ..values import Tree
-from .gates import gate_of
+from .gates import InTheWay, gate_of
 from .permits import nested_refuses
 from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
 
@@ -64,16 +64,18 @@ def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tr
     assert method.copy is not None
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
-        with _as_urgent(shared), _sharing(outer, shared, loop_here()) as woken:
-            until(woken)
+        with _as_urgent(shared):
+            while not shared.future.done():
+                with _sharing(outer, shared, loop_here()) as woken:
+                    until(woken)
         return method.copy(_result(outer, shared))
     shared.outer, shared.priority = outer, engine.priority.get()
     try:
         while (busy := _in_the_way(run, shared)) is not None:
             try:
-                until(busy)
+                until(busy.woken, busy.timeout_s)
             finally:
-                gate_of(component).stop_waiting(shared, busy)
+                gate_of(component).stop_waiting(shared, busy.woken)
         try:
             with _within(run, shared):
                 result = work()
@@ -91,16 +93,18 @@ async def _async(
     assert method.copy is not None
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
-        with _as_urgent(shared), _sharing(outer, shared) as woken:
-            await auntil(woken)
+        with _as_urgent(shared):
+            while not shared.future.done():
+                with _sharing(outer, shared) as woken:
+                    await auntil(woken)
         return method.copy(_result(outer, shared))
     shared.outer, shared.priority = outer, engine.priority.get()
     try:
-        while (busy := _in_the_way(run, shared)) is not None:
+        while (busy := _in_the_way(run, shared, asyncio.get_running_loop())) is not None:
             try:
-                await auntil(busy)
+                await auntil(busy.woken, busy.timeout_s)
             finally:
-                gate_of(component).stop_waiting(shared, busy)
+                gate_of(component).stop_waiting(shared, busy.woken)
         try:
             with _within(run, shared):
                 result = await work()
@@ -135,9 +139,16 @@ def _result(outer: Call | None, shared: Call) -> Any:
     return shared.future.result()
 
 
-def _in_the_way(run: Run, shared: Call) -> Woken | None:
+def _in_the_way(run: Run, shared: Call, here: asyncio.AbstractEventLoop | None = None) -> InTheWay | None:
+    """What keeps it from entering its component. Once the program waits for it, it is the program's own call."""
+    gate, limit = gate_of(shared.component), run.bindings.facts(shared.component).concurrency or 1
+    if shared.wanted:
+        found = gate.enter(shared, limit, here, blocks=None if here is not None else loop_here())
+        for call in found.give_up if found is not None else ():
+            call.abandon()
+        return found
     try:
-        return gate_of(shared.component).enter_nested(shared, run.bindings.facts(shared.component).concurrency or 1)
+        return gate.enter_nested(shared, limit)
     except CallCancelled as busy:
         raise _hindered(shared.outer, busy.what) from None
 

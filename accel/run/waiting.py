@@ -68,12 +68,17 @@ class Party:
             yield party
             party = party.outer
 
+    def look_again(self) -> None:
+        """Something has changed for it: what it waits for may not be in its way any more."""
+        with lock:
+            waits = list(self.waits_for)
+        wake(waits)
+
     def let_go(self) -> None:
         """It is given up: it, and what is inside it, waits no longer."""
         with lock:
             self.gone = True
-            waits = list(self.waits_for)
-        wake(waits)
+        self.look_again()
 
 
 def begin(

@@ -88,9 +88,9 @@ class Actor:
         gate = gate_of(call.component)
         while (busy := gate.enter_nested(cast(Any, call), call.component.capacity)) is not None:
             try:
-                yield busy
+                yield busy.woken
             finally:
-                gate.stop_waiting(call, busy)
+                gate.stop_waiting(call, busy.woken)
         yield from self._inside(tree, call)
 
     def _demand(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
