@@ -158,8 +158,9 @@ def made(key: str, address: str) -> Any:
     given = dict(given)
     if package == "langchain_google_vertexai":
         given["credentials"] = importlib.import_module("google.auth.credentials").AnonymousCredentials()
-    if name == "MistralAIEmbeddings":
-        given["tokenizer"] = object()  # else it asks a hub for one
+    if name == "MistralAIEmbeddings":  # else it asks a hub for one
+        models = importlib.import_module("tokenizers.models")
+        given["tokenizer"] = importlib.import_module("tokenizers").Tokenizer(models.BPE())
     return cls(**given, **({argument: address} if argument else {}))
 
 
