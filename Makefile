@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph compat-oldest lint wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph compat-oldest listed-check lint wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -49,6 +49,13 @@ compat-oldest:  # the LangGraph adapter with the oldest versions it supports, ab
 		compat_tests adapters/tests/test_chains.py adapters/tests/test_framework_facts.py adapters/tests/test_early_egress.py \
 		$(wildcard adapters/tests/test_core_*.py adapters/tests/test_invariants*.py)
 
+LISTED := .venv-listed/bin/python
+listed-check:  # the built-in table against the packages it speaks of, about 5 minutes
+	@$(PYTHON) -m venv .venv-listed
+	@$(LISTED) -m pip install --quiet --disable-pip-version-check --no-deps -r setup/light.txt -r setup/listed.txt
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/adapters:$(CURDIR)/backends $(LISTED) -m pytest -p no:cacheprovider \
+		accel/tests/test_listed.py adapters/tests/test_listed_classes.py
+
 lint: light-venv
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
@@ -58,4 +65,4 @@ wheel-test: light-venv
 	@$(PY) setup/wheel_test.py
 
 clean:
-	rm -rf .venv .venv-oldest dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-listed dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

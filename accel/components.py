@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from .errors import AccelError
 from .intercept import METHODS, has_leaf
 from .listed import Facts as Facts
-from .listed import listed
+from .listed import addresses_of, listed
 
 FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
 _UNKNOWN = Facts()
@@ -148,41 +148,23 @@ def _is_vouched_for(component: Any, said: Facts) -> bool:
 
 # --- endpoints ------------------------------------------------------------------------------------------------------
 
-_ENDPOINT_FIELDS = (
-    "base_url",
-    "api_base",
-    "openai_api_base",
-    "anthropic_api_url",
-    "fireworks_api_base",
-    "groq_api_base",
-    "together_api_base",
-    "xai_api_base",
-    "endpoint",
-    "endpoint_url",
-    "azure_endpoint",
-    "server_url",
-    "url",
-    "host",
-)
+_ENDPOINT_FIELDS = ("base_url", "api_base", "endpoint", "endpoint_url", "azure_endpoint", "server_url", "url", "host")
+"""Where clients often keep an address. That of an unlisted class may be another one: this is a hint for people."""
 
 
 def endpoint_of(component: Any) -> str | None:
-    """The address a component talks to, where a field tells."""
-    return next(_addresses(component), None)
-
-
-def _addresses(component: Any) -> Iterator[str]:
-    for name in _ENDPOINT_FIELDS:
-        value = getattr(component, name, None)
-        if value and not callable(value):
-            yield str(value)  # also address objects
+    """The address that a component seems to talk to."""
+    known = addresses_of(component)
+    if known is not None:
+        return next(iter(known), None)
+    values = (getattr(component, name, None) for name in _ENDPOINT_FIELDS)
+    return next((str(value) for value in values if value and not callable(value)), None)  # also address objects
 
 
 def has_private_endpoint(component: Any) -> bool:
-    """Whether the component's address is loopback or private; all of them, where several fields have one. Names that
-    would need a look-up count as public."""
-    addresses = list(_addresses(component))
-    return bool(addresses) and all(map(_is_private, addresses))
+    """Whether all addresses of a listed component are loopback or private. Names that would need a look-up count as
+    public, and so does what nobody knows."""
+    return all(map(_is_private, known)) if (known := addresses_of(component)) else False
 
 
 def _is_private(address: str) -> bool:

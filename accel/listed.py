@@ -1,170 +1,198 @@
-"""Facts about components, and the built-in table of the common integrations of LangChain and LlamaIndex.
+"""Which classes the built-in table speaks of, and where their instances send data.
 
-A class is listed by its name and the package it must come from; a subclass is not, nor is a class of that name from
-elsewhere. Who isn't listed is judged by what users declare and by its code (`accel.components`). Not listed on purpose:
-
-* composites (`MultiQueryRetriever`, `EnsembleRetriever`): the calls they make are components themselves,
-* what remembers (`OpenAIResponses` may go on from its last response) or draws random numbers,
-* tools that may write (`QuerySQLDatabaseTool`), and those whose answer is the present moment (weather, prices),
-* LlamaIndex's rerankers: they change the nodes they are given, or hand back the same ones.
+A class is listed by its name and the package it must come from (`accel.listed_classes`). A subclass counts as the
+listed class if it changes nothing of it: see `listed`. All other components are vouched for by their users, or not at
+all. `python -m accel.listed` writes the table down for people.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+import inspect
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from .facts import Entry
+from .facts import Facts as Facts
+from .listed_classes import LISTED as LISTED
+
+_found: weakref.WeakKeyDictionary[type, Entry | None] = weakref.WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What Accel may do with a component. `None` means that nobody said."""
+def listed(cls: type) -> Entry | None:
+    """What the table says of a class.
 
-    pure: bool | None = None
-    """Answers don't depend on earlier calls and a call changes nothing (a sample counts as an answer)."""
-    concurrency: int | None = None
-    """How many threads or tasks may be inside one instance."""
-    local: bool | None = None
-    """Input stays on this machine or network."""
-    readonly: bool | None = None
-    """A read: nobody changes what it reads during a run, so an early read may stand for the program's own."""
-    owned: bool | None = None
-    """All writes to it pass through Accel's own classes."""
-    elementwise: bool | None = None
-    """A batch gives what its elements give alone."""
-    streams_equal: bool | None = None
-    """Merged chunks equal the unstreamed message."""
-    twins: bool | None = None
-    """Sync and async methods of one family give the same: one may answer for the other."""
-    reason: str = ""
-
-    def over(self, other: Facts) -> Facts:
-        """These facts, completed by `other`."""
-        gaps = {name: getattr(other, name) for name in self.__slots__ if getattr(self, name) is None}
-        reason = other.reason if self.pure is None and other.pure is not None else self.reason or other.reason
-        return replace(self, **gaps, reason=reason)
+    A subclass of a listed one may bring plain methods, and other default values for fields that are there already; with
+    another address by default it loses `local` and `readonly`. A method, attribute, field, validator or `__init__` that
+    isn't the listed class's own makes it a class of which nobody knows anything.
+    """
+    if cls in _found:
+        return _found[cls]
+    found = _found[cls] = _look_up(cls)
+    return found
 
 
-_HTTP = Facts(pure=True, concurrency=64, twins=True, reason="listed: stateless HTTP client that threads may share")
-_BOTO = Facts(
-    pure=True, concurrency=8, twins=True, reason="listed: stateless; boto3's clients may be shared by threads"
-)
-_IN_PROCESS = Facts(
-    pure=True, concurrency=1, local=True, twins=True, reason="listed: model in this process, not made for threads"
-)
-_DICT = Facts(pure=True, concurrency=8, local=True, twins=True, reason="listed: a dict in this process")
-_INDEX = Facts(
-    pure=True,
-    concurrency=1,
-    local=True,
-    twins=True,
-    reason="listed: index in this process; a search changes nothing in it",
-)
-_STORE = Facts(
-    pure=True,
-    twins=True,
-    reason="listed: a search changes nothing; where its client goes and how many calls it takes depends on how it was "
-    "made, and others may write to it",
-)
-_PUBLIC = "listed: search of a public service to which the program can't write"
-_SEARCH = Facts(
-    pure=True, concurrency=8, readonly=True, twins=True, reason=f"{_PUBLIC}; a connection of its own for every call"
-)
-_ONE_BY_ONE = Facts(
-    pure=True, concurrency=1, readonly=True, twins=True, reason=f"{_PUBLIC}, and that wants one call at a time"
-)
-
-LISTED: dict[str, dict[str, Facts]] = {
-    # --- LangChain
-    "langchain_core": {
-        "DeterministicFakeEmbedding": Facts(
-            pure=True, concurrency=8, local=True, twins=True, reason="listed: function of the text"
-        ),
-        "InMemoryVectorStore": _DICT,
-    },
-    "langchain_openai": dict.fromkeys(
-        ("ChatOpenAI", "AzureChatOpenAI", "OpenAIEmbeddings", "AzureOpenAIEmbeddings"), _HTTP
-    ),
-    "langchain_anthropic": {"ChatAnthropic": _HTTP},
-    "langchain_google_genai": {"ChatGoogleGenerativeAI": _HTTP, "GoogleGenerativeAIEmbeddings": _HTTP},
-    "langchain_cohere": {"ChatCohere": _HTTP, "CohereEmbeddings": _HTTP, "CohereRerank": _HTTP},
-    "langchain_mistralai": {"ChatMistralAI": _HTTP, "MistralAIEmbeddings": _HTTP},
-    "langchain_groq": {"ChatGroq": _HTTP},
-    "langchain_ollama": {"ChatOllama": _HTTP, "OllamaEmbeddings": _HTTP},
-    "langchain_together": {"ChatTogether": _HTTP, "TogetherEmbeddings": _HTTP},
-    "langchain_fireworks": {"ChatFireworks": _HTTP, "FireworksEmbeddings": _HTTP},
-    "langchain_deepseek": {"ChatDeepSeek": _HTTP},
-    "langchain_xai": {"ChatXAI": _HTTP},
-    "langchain_aws": {"ChatBedrock": _BOTO, "ChatBedrockConverse": _BOTO, "BedrockEmbeddings": _BOTO},
-    "langchain_huggingface": {"HuggingFaceEmbeddings": _IN_PROCESS, "HuggingFaceEndpointEmbeddings": _HTTP},
-    "langchain_chroma": {"Chroma": _STORE},
-    "langchain_pinecone": {"PineconeVectorStore": _STORE},
-    "langchain_postgres": {"PGVector": _STORE},
-    "langchain_qdrant": {"QdrantVectorStore": _STORE},
-    "langchain_tavily": {"TavilySearch": _SEARCH},
-    "langchain_community": {
-        "OllamaEmbeddings": _HTTP,
-        "HuggingFaceEmbeddings": _IN_PROCESS,
-        "Chroma": _STORE,
-        "FAISS": _INDEX,
-        "BM25Retriever": _INDEX,
-        "TFIDFRetriever": _INDEX,
-        "WikipediaRetriever": _ONE_BY_ONE,
-        "WikipediaQueryRun": _ONE_BY_ONE,
-        "ArxivRetriever": _ONE_BY_ONE,
-        "ArxivQueryRun": _ONE_BY_ONE,
-        "PubMedRetriever": _ONE_BY_ONE,
-        "PubmedQueryRun": _ONE_BY_ONE,
-        "DuckDuckGoSearchRun": _ONE_BY_ONE,
-        "DuckDuckGoSearchResults": _ONE_BY_ONE,
-        "BraveSearch": _SEARCH,
-        "GoogleSerperRun": _SEARCH,
-        "GoogleSerperResults": _SEARCH,
-        "TavilySearchResults": _SEARCH,
-        "TavilyAnswer": _SEARCH,
-        "ListSQLDatabaseTool": Facts(
-            pure=True,
-            concurrency=8,
-            local=True,
-            readonly=True,
-            reason="listed: names that were read with the connection",
-        ),
-        "InfoSQLDatabaseTool": Facts(
-            pure=True, concurrency=1, reason="listed: only reads; others may write to the database meanwhile"
-        ),
-    },
-    # --- LlamaIndex
-    "llama_index.core": {"SimpleVectorStore": _DICT},
-    "llama_index.llms.openai": {"OpenAI": _HTTP},
-    "llama_index.llms.openai_like": {"OpenAILike": _HTTP},
-    "llama_index.llms.azure_openai": {"AzureOpenAI": _HTTP},
-    "llama_index.llms.anthropic": {"Anthropic": _HTTP},
-    "llama_index.llms.bedrock_converse": {"BedrockConverse": _BOTO},
-    "llama_index.llms.cohere": {"Cohere": _HTTP},
-    "llama_index.llms.deepseek": {"DeepSeek": _HTTP},
-    "llama_index.llms.google_genai": {"GoogleGenAI": _HTTP},
-    "llama_index.llms.groq": {"Groq": _HTTP},
-    "llama_index.llms.mistralai": {"MistralAI": _HTTP},
-    "llama_index.llms.ollama": {"Ollama": _HTTP},
-    "llama_index.embeddings.openai": {"OpenAIEmbedding": _HTTP},
-    "llama_index.embeddings.azure_openai": {"AzureOpenAIEmbedding": _HTTP},
-    "llama_index.embeddings.cohere": {"CohereEmbedding": _HTTP},
-    "llama_index.embeddings.google_genai": {"GoogleGenAIEmbedding": _HTTP},
-    "llama_index.embeddings.huggingface": {"HuggingFaceEmbedding": _IN_PROCESS},
-    "llama_index.embeddings.mistralai": {"MistralAIEmbedding": _HTTP},
-    "llama_index.embeddings.ollama": {"OllamaEmbedding": _HTTP},
-    "llama_index.retrievers.bm25": {"BM25Retriever": _INDEX},
-    "llama_index.vector_stores.chroma": {"ChromaVectorStore": _STORE},
-    "llama_index.vector_stores.faiss": {"FaissVectorStore": _INDEX},
-    "llama_index.vector_stores.pinecone": {"PineconeVectorStore": _STORE},
-}
-"""By package and name of the class. An index in this process is not `readonly`: the program may change it, or how many
-passages it gives; its searches are too fast to be missed."""
+def _look_up(cls: type) -> Entry | None:
+    for base in cls.__mro__:
+        entry = _exactly(base)
+        if entry is not None:
+            return entry if base is cls else _inherited(cls, base, entry)
+    return None
 
 
-def listed(cls: type) -> Facts | None:
-    """What the table says of exactly this class."""
+def _exactly(cls: type) -> Entry | None:
     parts = cls.__module__.split(".")
     for length in range(len(parts), 0, -1):
         found = LISTED.get(".".join(parts[:length]), {}).get(cls.__name__)
         if found is not None:
             return found
     return None
+
+
+# --- subclasses -----------------------------------------------------------------------------------------------------
+
+_PLAIN = (str, int, float, bool, type(None))
+_BOOKKEEPING = frozenset(
+    "__module__ __qualname__ __doc__ __annotations__ __annotate__ __annotate_func__ __annotations_cache__ __dict__ "
+    "__weakref__ __abstractmethods__ _abc_impl __parameters__ __orig_bases__ __signature__ __static_attributes__ "
+    "__firstlineno__ __class_vars__".split()
+)
+"""What Python, abc and pydantic write into every class."""
+
+
+def _inherited(cls: type, base: type, entry: Entry) -> Entry | None:
+    """What holds for a subclass of a listed class; None if it may do otherwise."""
+    new = [each for each in cls.__mro__ if each not in base.__mro__]
+    if type(cls) is not type(base) or not all(_adds_nothing(each, cls, base) for each in new):
+        return None
+    redefined = {name for each in new for name in inspect.get_annotations(each)}
+    if redefined.isdisjoint(address.split(".")[0] for address in entry.addresses or ()):
+        return entry
+    return replace(entry, local=None, readonly=None)
+
+
+def _adds_nothing(new: type, cls: type, base: type) -> bool:
+    """Whether one of the classes that `cls` has and `base` hasn't leaves all as it is in `base`."""
+    names = {name for each in base.__mro__ for name in vars(each)}
+    checked = {name for name in vars(new)} & _validators(cls)
+    own = [
+        (name, value)
+        for name, value in vars(new).items()
+        if name not in _BOOKKEEPING and not (name.startswith("__pydantic_") and not callable(value))
+    ]
+    return (
+        not checked
+        and all(_is_plain_default(cls, base, name) for name in inspect.get_annotations(new))
+        and all(_is_same(base, name, value) if name in names else _is_method(name, value) for name, value in own)
+    )
+
+
+def _is_method(name: str, value: Any) -> bool:
+    return not name.startswith("__") and type(value) in (FunctionType, staticmethod, classmethod, property)
+
+
+def _is_same(base: type, name: str, value: Any) -> bool:
+    """Whether what a class says under a name of the listed class is what that one says."""
+    inherited = getattr(base, name, None)
+    if name == "model_post_init":  # pydantic gives each class with private fields one that calls the inherited one
+        while value is not inherited and getattr(value, "__globals__", {}).get("__name__", "").startswith("pydantic."):
+            value = getattr(value, "__wrapped__", inherited)
+    return value is inherited or (type(value) in (*_PLAIN, dict) and value == inherited)
+
+
+def _is_plain_default(cls: type, base: type, name: str) -> bool:
+    """Whether a field of a listed model got another default value, and nothing else."""
+    old, new = (getattr(each, "model_fields", {}).get(name) for each in (base, cls))
+    return (
+        old is not None
+        and new is not None
+        and type(new.default) in _PLAIN
+        and new.default_factory is None
+        and (not new.metadata or new.metadata == old.metadata)
+    )
+
+
+def _validators(cls: type) -> set[str]:
+    """The methods that pydantic calls by itself, while it makes or writes an object of this class."""
+    decorators = getattr(cls, "__pydantic_decorators__", None)
+    if decorators is None:
+        return set()
+    return {name for kind in dataclasses.fields(decorators) for name in getattr(decorators, kind.name)}
+
+
+# --- addresses ------------------------------------------------------------------------------------------------------
+
+
+def addresses_of(component: Any) -> list[str] | None:
+    """Where a component of a listed class sends data, as its fields and its client say: environment variables have had
+    their part in that. None if its class isn't listed or its fields don't tell; empty if none is set."""
+    entry = listed(type(component))
+    if entry is None or entry.addresses is None:
+        return None
+    found = []
+    for path in entry.addresses:
+        value: Any = component
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, _MISSING)
+            if value is _MISSING:
+                return None  # a client of another make
+            if value is None:
+                break
+        if value:
+            found.append(str(value))
+    return found
+
+
+_MISSING = object()
+
+# --- documentation --------------------------------------------------------------------------------------------------
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "components.md"
+_HEAD = """# Listed components
+
+Accel enters these classes early without being told. This page is written by `python -m accel.listed` from
+`accel/listed_classes.py`, whose head says what is left out and why. A subclass counts as well if it only adds methods
+or changes default values. Any other component is vouched for with `accel.register` or `accel.pure`.
+
+- **At once**: how many calls may be inside one instance; one where nothing is said.
+- **Reads**: *settled* where an early read may stand for the program's own, because nobody changes meanwhile what it
+  reads; *feeds* where it only lets later calls begin, and the program reads itself.
+- **Addresses**: where an instance keeps the addresses it sends to. It counts as local if all that are set are private.
+  *unknown* always counts as remote.
+"""
+
+
+def document() -> str:
+    """The table for people, as Markdown."""
+    return "\n".join([_HEAD, *_lines()]) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    for package in sorted(LISTED):
+        yield f"## {package}\n"
+        yield "| Class | Kind | At once | Reads | Addresses | Why |"
+        yield "| --- | --- | --- | --- | --- | --- |"
+        for name, entry in LISTED[package].items():
+            reads = ("settled" if entry.readonly else "feeds") if entry.kind in _READERS else ""
+            reason = entry.reason.removeprefix("listed: ")
+            columns = (f"`{name}`", entry.kind, str(entry.concurrency or 1), reads, _address(entry), reason)
+            yield f"| {' | '.join(columns)} |"
+        yield ""
+
+
+_READERS = ("vector store", "retriever", "tool")
+
+
+def _address(entry: Entry) -> str:
+    if entry.addresses is None:
+        return "unknown"
+    return ", ".join(f"`{path}`" for path in entry.addresses) or ("this process" if entry.local else "its service's")
+
+
+if __name__ == "__main__":
+    DOCUMENT.parent.mkdir(exist_ok=True)
+    DOCUMENT.write_text(document(), encoding="utf-8")

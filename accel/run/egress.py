@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from ..components import endpoint_of
+from ..listed import addresses_of
 from ..values import Opaque, Tree, leaves
 
 
 def endpoint_key(component: Any) -> Hashable:
-    """Where data of this component goes: its address, else the instance."""
-    return endpoint_of(component) or id(component)
+    """Where data of this component goes: its addresses where they are known, else the instance."""
+    return tuple(addresses_of(component) or ()) or id(component)
 
 
 class Ledger:

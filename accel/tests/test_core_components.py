@@ -165,6 +165,8 @@ def test_a_listed_name_counts_only_in_its_own_package() -> None:
     assert facts_of(ChatOpenAI()).pure is False
     listed = type("ChatOpenAI", (Plain,), {"__module__": "langchain_openai.chat_models"})
     assert facts_of(listed()).concurrency == 64
+    sub = type("Sub", (listed,), {"__init__": lambda self: None})
+    assert facts_of(sub()).concurrency == 1, "a subclass that does anything of its own may do anything"
 
 
 def test_what_nobody_said_is_told_from_what_is_assumed() -> None:
@@ -212,13 +214,21 @@ class Client:
         self.__dict__.update(fields)
 
 
+def listed_client(**fields: Any) -> Any:
+    """Of a listed class that keeps its addresses in two fields of its own."""
+    members = {"__module__": "langchain_anthropic.chat_models", "anthropic_api_url": None, "anthropic_proxy": None}
+    client = type("ChatAnthropic", (), members)()
+    client.__dict__.update(fields)
+    return client
+
+
 @pytest.mark.parametrize(
     "address",
     ["http://localhost:8000/v1", "localhost:11434", "http://127.0.0.1", "http://[::1]:80/", "https://10.1.2.3/x",
      "192.168.0.7", "http://user:pass@172.16.0.1:80"],
 )  # fmt: skip
 def test_private_endpoints(address: str) -> None:
-    assert has_private_endpoint(Client(base_url=address))
+    assert has_private_endpoint(listed_client(anthropic_api_url=address))
 
 
 @pytest.mark.parametrize(
@@ -228,25 +238,25 @@ def test_private_endpoints(address: str) -> None:
      "http://example.com#@localhost", "printer.local", "127.0.0.1@example.com"],
 )  # fmt: skip
 def test_public_endpoints(address: str) -> None:
-    assert not has_private_endpoint(Client(base_url=address))
+    assert not has_private_endpoint(listed_client(anthropic_api_url=address))
 
 
-@pytest.mark.parametrize("name", ["base_url", "api_base", "openai_api_base", "groq_api_base", "endpoint", "host"])
-def test_addresses_are_found_where_integrations_keep_them(name: str) -> None:
-    assert has_private_endpoint(Client(**{name: "http://127.0.0.1:8000/v1"}))
+@pytest.mark.parametrize("name", ["base_url", "api_base", "openai_api_base", "endpoint", "host"])
+def test_a_client_whose_addresses_nobody_knows_is_remote(name: str) -> None:
+    """Whatever its fields say: it may send its data elsewhere."""
+    assert not has_private_endpoint(Client(**{name: "http://127.0.0.1:8000/v1"}))
 
 
 def test_one_public_address_is_enough_to_be_remote() -> None:
-    """Which of its fields a client uses isn't known: some inherit one that they don't."""
-    client = Client(openai_api_base="http://localhost:8000", together_api_base="https://api.together.xyz/v1")
+    client = listed_client(anthropic_api_url="http://localhost:8000", anthropic_proxy="https://proxy.example.com")
     assert not has_private_endpoint(client)
 
 
 def test_an_address_object_counts_too() -> None:
     client = Client(base_url=Address("https://api.example.com"), host="localhost")
     assert endpoint_of(client) == "https://api.example.com"
-    assert not has_private_endpoint(client)
     assert endpoint_of(Client()) is None and not has_private_endpoint(Client())
+    assert not has_private_endpoint(listed_client())
 
 
 # --- identity ------------------------------------------------------------------------------------------------------

@@ -23,29 +23,29 @@ from adapters.tests.core_fakes import Chat, State, World, after_thinking, train
 TOPIC = "beaches of Portugal"
 
 
-class WikipediaQueryRun(BaseTool):
-    name: str = "wikipedia"
+class ArxivQueryRun(BaseTool):
+    name: str = "arxiv"
     description: str = "An encyclopedia."
     api_wrapper: Any
 
     def _run(self, query: str, run_manager: Any = None) -> str:
-        return str(self.api_wrapper.serve("wikipedia", query))
+        return str(self.api_wrapper.serve("arxiv", query))
 
 
-class WikipediaRetriever(BaseRetriever):
+class ArxivRetriever(BaseRetriever):
     world: Any
     top_k_results: int = 3
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        said = self.world.serve("wikipedia", query)
+        said = self.world.serve("arxiv", query)
         return [Document(f"{said} {n}") for n in range(self.top_k_results)]
 
 
-WikipediaQueryRun.__module__ = "langchain_community.tools.wikipedia.tool"
-WikipediaRetriever.__module__ = "langchain_community.retrievers.wikipedia"
+ArxivQueryRun.__module__ = "langchain_community.tools.arxiv.tool"
+ArxivRetriever.__module__ = "langchain_community.retrievers.arxiv"
 
 
-class Posting(WikipediaQueryRun):
+class Posting(ArxivQueryRun):
     """A user's own: it tells somebody of every question."""
 
     def _run(self, query: str, run_manager: Any = None) -> str:
@@ -73,7 +73,7 @@ def looked_up(world: World, found: Any) -> Any:
     return found.invoke if isinstance(found, BaseTool) else lambda q: [d.page_content for d in found.invoke(q)]
 
 
-READS = [lambda world: WikipediaQueryRun(api_wrapper=world), lambda world: WikipediaRetriever(world=world)]
+READS = [lambda world: ArxivQueryRun(api_wrapper=world), lambda world: ArxivRetriever(world=world)]
 
 
 @pytest.mark.parametrize("make", READS, ids=["tool", "retriever"])
@@ -86,7 +86,7 @@ def test_it_is_retired_early_where_its_query_may_leave_early(make: Any) -> None:
     world.forget()
     world.hooks["b"] = lambda: world.wait_early(TOPIC)
     assert fast.invoke({"q": TOPIC}) == expected
-    assert [(c.early, c.text) for c in world.calls if c.component == "wikipedia"] == [(True, TOPIC)]
+    assert [(c.early, c.text) for c in world.calls if c.component == "arxiv"] == [(True, TOPIC)]
     assert fast.report().retired >= 1
 
 
@@ -95,7 +95,7 @@ def test_a_remote_service_gets_nothing_early_by_default(make: Any) -> None:
     world = World()
     fast = accelerate(read_after_thinking(world, looked_up(world, make(world))))
     train(fast, ("one topic", "two topics", "three topics"))
-    assert [c.early for c in world.calls if c.component == "wikipedia"] == [False] * 3
+    assert [c.early for c in world.calls if c.component == "arxiv"] == [False] * 3
 
 
 def test_a_subclass_of_a_listed_tool_is_never_run_early() -> None:
@@ -134,7 +134,7 @@ def test_a_tool_may_be_declared_later() -> None:
 
 def test_a_retriever_that_was_changed_meanwhile_reads_again() -> None:
     world = World()
-    retriever = WikipediaRetriever(world=world)
+    retriever = ArxivRetriever(world=world)
     fast = accelerate(read_after_thinking(world, looked_up(world, retriever)), egress="inputs")
     train(fast)
 
@@ -148,15 +148,15 @@ def test_a_retriever_that_was_changed_meanwhile_reads_again() -> None:
 
 def test_a_tool_message_is_the_same_through_a_tool_node() -> None:
     world = World()
-    node = ToolNode([WikipediaQueryRun(api_wrapper=world)])
+    node = ToolNode([ArxivQueryRun(api_wrapper=world)])
 
     def read(state: State) -> Any:
-        call = {"name": "wikipedia", "args": {"query": state["q"]}, "id": "1", "type": "tool_call"}
+        call = {"name": "arxiv", "args": {"query": state["q"]}, "id": "1", "type": "tool_call"}
         return node.invoke([AIMessage("", tool_calls=[call])])
 
     graph = after_thinking(world, read)
     expected = graph.invoke({"q": TOPIC})
-    assert expected["b"] == [ToolMessage(f"answer to <{TOPIC}>", name="wikipedia", tool_call_id="1")]
+    assert expected["b"] == [ToolMessage(f"answer to <{TOPIC}>", name="arxiv", tool_call_id="1")]
     fast = accelerate(graph, egress="inputs")
     train(fast)
     world.forget()
@@ -176,7 +176,7 @@ class Asking(Chat):
         calls: list[Any] = []
         if len(messages) == 1:
             topic = messages[0].content
-            calls = [{"name": "wikipedia", "args": {"query": f"{part} of {topic}"}, "id": part} for part in ("n", "s")]
+            calls = [{"name": "arxiv", "args": {"query": f"{part} of {topic}"}, "id": part} for part in ("n", "s")]
         return ChatResult(generations=[ChatGeneration(message=AIMessage(said, tool_calls=calls))])
 
 
@@ -188,7 +188,7 @@ def test_an_agent_with_a_listed_tool_says_the_same() -> None:
         """Say it louder."""
         return text.upper()
 
-    graph = create_agent(Asking(world), [WikipediaQueryRun(api_wrapper=world), shout])
+    graph = create_agent(Asking(world), [ArxivQueryRun(api_wrapper=world), shout])
 
     def said(agent: Any, topic: str) -> list[tuple[str, Any]]:
         found = agent.invoke({"messages": [{"role": "user", "content": topic}]})
