@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dis
 import ipaddress
-import threading
 import types
 import weakref
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from . import intercept
+from . import forks, intercept
 from .errors import AccelError
 from .intercept import METHODS, has_leaf
 from .listed import Facts as Facts
@@ -29,7 +28,7 @@ TOOL = "tool"
 _by_class: dict[type, Facts] = {}
 _by_object: dict[int, tuple[Any, Facts]] = {}
 _scanned: weakref.WeakKeyDictionary[type, Facts] = weakref.WeakKeyDictionary()
-_lock = threading.RLock()
+_lock = forks.lock()
 
 
 def register(component: Any, **facts: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, Literal
 
+from .. import forks
 from ..engine import DEMAND, CancelToken, Priority
 from ..intercept import Method
 from ..record import CallRecord
@@ -55,7 +56,7 @@ class Call:
         self.chunks: list[Any] = []
         self.asides: dict[int, list[Aside]] = {}
         """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
-        self.grew = threading.Condition()
+        self.grew = threading.Condition(forks.lock())
         self.wake: list[Callable[[], None]] = []
         """Called once when the next chunk or the end comes."""
         self.delta = method.delta

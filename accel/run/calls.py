@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import suppress
-from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..clock import now_s
 from ..components import Facts
@@ -16,6 +15,9 @@ from .ambient import Ambient
 from .answers import claim, loop_here, may_share
 from .call import Call
 from .settings import Counts
+
+if TYPE_CHECKING:
+    from threading import RLock
 
 
 class Calls:
@@ -33,6 +35,10 @@ class Calls:
     def all(self) -> list[Call]:
         with self.lock:
             return [call for calls in self._by_key.values() for call in calls]
+
+    def left_behind(self) -> list[Call]:
+        """`all`, without waiting for the lock."""
+        return [call for calls in list(self._by_key.values()) for call in list(calls)]
 
     def add(self, call: Call) -> None:
         with self.lock:

@@ -7,7 +7,7 @@ demand; if not, the component runs as it would have, watched.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -126,17 +126,21 @@ def _stream(
     run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> Generator[Any, None, None]:
     call = run.open(here, method, component, args, kwargs, site)
+    handed: list[Any] = []
     if call.joined:
-        yield from early.replay(call, kwargs.get("run_manager"))
+        for chunk in early.replay(call, kwargs.get("run_manager")):
+            handed.append(chunk)
+            yield chunk
         try:
             result = call.future.result()
         except CancelledError:
-            raise CallCancelled("the stream was cancelled while it was being read") from None
+            call = run.instead(call)
         except BaseException:
             run.failed_join(call)
             raise
-        run.retire(call, method, result)
-        return
+        else:
+            run.retire(call, method, result)
+            return
     with run.inside(call):
         inner = Scope(run, here.visit, call)
         stream = None
@@ -149,7 +153,8 @@ def _stream(
                 if chunk is _END:
                     break
                 run.feed(call, chunk)
-                yield chunk
+                if not _was_handed(call, handed):
+                    yield chunk
         except GeneratorExit:
             close = getattr(stream, "close", None)
             if close is not None:
@@ -162,14 +167,30 @@ def _stream(
         run.done(call, method.merge(call.chunks) if method.merge else None)
 
 
+def _was_handed(call: Call, handed: list[Any]) -> bool:
+    """Whether the program has the last chunk already: from an early stream that was given up in the middle. Raises
+    CallCancelled where it was another one."""
+    position = len(call.chunks) - 1
+    if position >= len(handed):
+        return False
+    delta = call.method.delta
+    if delta is None or delta(call.chunks[position]) != delta(handed[position]):
+        raise CallCancelled("the stream was given up while it was being read, and began in another way the next time")
+    return True
+
+
 async def _astream(
     run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> AsyncGenerator[Any, None]:
     call = run.open(here, method, component, args, kwargs, site)
+
+    async def begin() -> Any:
+        return wrapped(*args, **kwargs)
+
     if call.joined:
-        stream = _areplayed(run, call, method, kwargs)
+        stream = _areplayed(run, here, call, method, begin, kwargs)
     else:
-        stream = _adelivered(run, here, call, method, lambda: wrapped(*args, **kwargs))
+        stream = _adelivered(run, here, call, method, begin)
     async with aclosing(stream):
         async for chunk in stream:
             yield chunk
@@ -180,34 +201,55 @@ async def _opened(
 ) -> AsyncGenerator[Any, None]:
     """A coroutine that gives the stream: what fails before the first chunk fails here."""
     call = run.open(here, method, component, args, kwargs, site)
+
+    async def begin() -> Any:
+        return await wrapped(*args, **kwargs)
+
     if call.joined:
-        return _areplayed(run, call, method, kwargs)
+        return _areplayed(run, here, call, method, begin, kwargs)
     while (wait := run.enter_component(call)) is not None:
         await asyncio.wrap_future(wait)
     try:
         with _within(Scope(run, here.visit, call)):
-            stream = await wrapped(*args, **kwargs)
+            stream = await begin()
     except BaseException as error:
         run.failed(call, error)
         raise
     finally:
         run.leave_component(call)
-    return _adelivered(run, here, call, method, lambda: stream)
+
+    async def begun() -> Any:
+        return stream
+
+    return _adelivered(run, here, call, method, begun)
 
 
-async def _areplayed(run: Run, call: Call, method: Method, kwargs: Any) -> AsyncGenerator[Any, None]:
+Begin = Callable[[], Coroutine[Any, Any, Any]]
+
+
+async def _areplayed(
+    run: Run, here: Scope, call: Call, method: Method, begin: Begin, kwargs: Any
+) -> AsyncGenerator[Any, None]:
+    handed: list[Any] = []
     async for chunk in early.areplay(call, kwargs.get("run_manager")):
+        handed.append(chunk)
         yield chunk
     try:
         result = await asyncio.wrap_future(call.future)
-    except BaseException:
-        run.failed_join(call)
-        raise
-    run.retire(call, method, result)
+    except BaseException as error:
+        if not isinstance(error, asyncio.CancelledError) or call.state != "dropped":
+            run.failed_join(call)
+            raise
+    else:
+        run.retire(call, method, result)
+        return
+    async with aclosing(_adelivered(run, here, run.instead(call), method, begin, handed)) as stream:
+        async for chunk in stream:
+            yield chunk
 
 
 async def _adelivered(
-    run: Run, here: Scope, call: Call, method: Method, begin: Callable[[], Any]
+    run: Run, here: Scope, call: Call, method: Method, begin: Begin, handed: list[Any] | None = None
 ) -> AsyncGenerator[Any, None]:
     while (wait := run.enter_component(call)) is not None:
         await asyncio.wrap_future(wait)
@@ -215,14 +257,15 @@ async def _adelivered(
     try:
         inner = Scope(run, here.visit, call)
         with _within(inner):
-            stream = begin()
+            stream = await begin()
         while True:
             with _within(inner):
                 chunk = await anext(stream, _END)
             if chunk is _END:
                 break
             run.feed(call, chunk)
-            yield chunk
+            if not _was_handed(call, handed or []):
+                yield chunk
     except BaseException as error:
         if isinstance(error, GeneratorExit) and stream is not None:
             await stream.aclose()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
+
+from .. import forks
 
 if TYPE_CHECKING:
     from .call import Call
@@ -16,7 +17,7 @@ class Gate:
     """One live component. The program's own calls are counted but never limited among themselves."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
         self._inside = 0
         self._early: set[Call] = set()
 
@@ -50,7 +51,7 @@ class Gate:
 
 
 _gates: dict[int, tuple[Any, Gate]] = {}
-_gates_lock = threading.RLock()
+_gates_lock = forks.lock()
 
 
 def gate_of(component: Any) -> Gate:
@@ -68,3 +69,6 @@ def gate_of(component: Any) -> Gate:
                 alive = lambda: component  # noqa: E731 - not weakly referable: kept alive, so the id stays its own
             held = _gates[key] = (alive, Gate())
         return held[1]
+
+
+forks.in_child(_gates.clear)  # nobody is inside there, but who holds the gate that was entered before

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import weakref
 from collections.abc import Callable, Generator, Hashable
 from concurrent.futures import Future
 from contextlib import contextmanager
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from .. import engine, intercept
+from .. import engine, forks, intercept
 from ..clock import now_s
 from ..components import note_told
 from ..identity import identity_of
@@ -23,7 +23,7 @@ from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
-from . import demands, early, permits, priorities
+from . import demands, early, permits, priorities, threads
 from .ambient import Ambient, fingerprint, user_vars
 from .answers import loop_here
 from .bindings import Bindings
@@ -40,8 +40,15 @@ if TYPE_CHECKING:
     from .announced import Announced
 
 
+OPEN: weakref.WeakSet[Run] = weakref.WeakSet()
+"""The runs that are going on."""
+
+
 class Run:
     """See the module. Thread-safe; `finish` must be called exactly once."""
+
+    gone = False
+    """Left behind, by a fork or at the end of the interpreter (`gone`)."""
 
     def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any) -> None:
         self.plan = plan
@@ -66,7 +73,7 @@ class Run:
         self.learnt_here = False
         self.forecast: Forecast | None = None
         self.announced: list[Announced] = []
-        self._lock = RLock()
+        self._lock = forks.lock()
         self.calls = Calls(self._lock, self.counts)
         self.calls.accepting = not self.quiet
         self._visits: dict[str, int] = {}
@@ -82,6 +89,11 @@ class Run:
         intercept.count_run(+1)
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
+        OPEN.add(self)
+        if threads.ended:
+            from .gone import leave  # needs this module
+
+            leave(self)
 
     # --- following the program
 
@@ -173,6 +185,7 @@ class Run:
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
+        OPEN.discard(self)
         intercept.count_run(-1)
         self.plan.learn_from(self)
 
@@ -407,6 +420,7 @@ class Run:
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold a reference to an early task until it is done: loops only hold weak ones."""
         self._tasks.add(task)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # nobody waits for it, should its loop stop
         task.add_done_callback(self._tasks.discard)
 
     def note_miss(self, name: str) -> None:
