@@ -64,7 +64,7 @@ def gate_of(component: Any) -> Gate:
         held = _gates.get(key)
         if held is None or held[0]() is not component:
             try:
-                alive: Any = weakref.ref(component, lambda _: _gates.pop(key, None))
+                alive: Any = weakref.ref(component, lambda _, gates=_gates: gates.pop(key, None))  # also at the end of all
             except TypeError:
                 alive = lambda: component  # noqa: E731 - not weakly referable: kept alive, so the id stays its own
             held = _gates[key] = (alive, Gate())
