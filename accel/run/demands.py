@@ -19,6 +19,7 @@ from ..intercept import Method, Scope, original, scope
 from ..record import call_site
 from . import early, nested
 from .call import Call
+from .inner import step
 
 if TYPE_CHECKING:
     from .run import Run
@@ -192,7 +193,7 @@ async def _astream(
     else:
         stream = _adelivered(run, here, call, method, begin)
     async with aclosing(stream):
-        async for chunk in stream:
+        while (chunk := await step(stream, _END)) is not _END:
             yield chunk
 
 
@@ -231,9 +232,10 @@ async def _areplayed(
     run: Run, here: Scope, call: Call, method: Method, begin: Begin, kwargs: Any
 ) -> AsyncGenerator[Any, None]:
     handed: list[Any] = []
-    async for chunk in early.areplay(call, kwargs.get("run_manager")):
-        handed.append(chunk)
-        yield chunk
+    async with aclosing(early.areplay(call, kwargs.get("run_manager"))) as replayed:
+        while (chunk := await step(replayed, _END)) is not _END:
+            handed.append(chunk)
+            yield chunk
     try:
         result = await asyncio.wrap_future(call.future)
     except BaseException as error:
@@ -244,7 +246,7 @@ async def _areplayed(
         run.retire(call, method, result)
         return
     async with aclosing(_adelivered(run, here, run.instead(call), method, begin, handed)) as stream:
-        async for chunk in stream:
+        while (chunk := await step(stream, _END)) is not _END:
             yield chunk
 
 
@@ -260,7 +262,7 @@ async def _adelivered(
             stream = await begin()
         while True:
             with _within(inner):
-                chunk = await anext(stream, _END)
+                chunk = await step(stream, _END)
             if chunk is _END:
                 break
             run.feed(call, chunk)
