@@ -217,5 +217,5 @@ def _finished(run: Run, result: Any) -> Any:
 
 def _kept(run: Run, stream: S) -> S:
     """A stream that is thrown away unread ends its run, too."""
-    weakref.finalize(stream, run.finish, False).atexit = False
+    weakref.finalize(stream, lambda: run.finish(False)).atexit = False  # as it is then: it may be `Gone`
     return stream

@@ -254,6 +254,33 @@ world.answer = lambda text: f"{text}~ and ~more"
 parts = program.stream({"q": "beaches"})
 print(next(parts))
 """,
+    "an answer of LlamaIndex left open": """
+from adapters.tests.llamaindex_programs import QUESTIONS, Program
+made = Program("compact", streaming=True)
+program = same(made.engine)
+for question in QUESTIONS[:2]:
+    print(str(program.query(question)))
+response = program.query(QUESTIONS[2])
+print(next(response.response_gen))
+busy(learner, ACCELERATED and program.plan._lock)
+""",
+    "an answer of LlamaIndex left unread": """
+from adapters.tests.llamaindex_programs import QUESTIONS, Program
+made = Program("compact", streaming=True)
+program = same(made.engine)
+response = program.query(QUESTIONS[2])
+busy(issuer, ACCELERATED and [run for run in OPEN][0]._lock)
+""",
+    "an asynchronous answer of LlamaIndex left open": """
+from adapters.tests.llamaindex_programs import QUESTIONS, Program
+made = Program("compact", streaming=True)
+program = same(made.engine)
+async def main():
+    global response
+    response = await program.aquery(QUESTIONS[2])
+    print(await anext(response.response_gen))
+asyncio.run(main())
+""",
     "an asynchronous stream of a model left open": """
 from langchain_core.prompts import ChatPromptTemplate
 class Asynchronous(StreamingChat):
