@@ -53,18 +53,23 @@ def register(component: Any, **facts: Any) -> Any:
     return component
 
 
-_told: dict[tuple[type, str], str] = {}
-"""By class and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
+_told: dict[tuple[Any, str], str] = {}
+"""By class (or function) and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
 
 
 def note_told(component: Any, method: str, how: str) -> None:
     """A call has ended. Who tells once counts as telling always."""
-    _told[type(component), method] = how or _told.get((type(component), method), "")
+    key = _kind(component), method
+    _told[key] = how or _told.get(key, "")
 
 
 def tells_within(component: Any, method: str) -> str | None:
     """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
-    return _told.get((type(component), method))
+    return _told.get((_kind(component), method))
+
+
+def _kind(component: Any) -> Any:
+    return component if isinstance(component, types.FunctionType) else type(component)
 
 
 def is_declared(component: Any) -> bool:

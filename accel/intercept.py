@@ -145,7 +145,7 @@ class _Patch:
 
 
 _installed: dict[tuple[type, str], _Patch] = {}
-_wrapped: dict[tuple[type, str], Any] = {}
+_wrapped: dict[tuple[Any, str], Any] = {}
 _lock = forks.lock()
 _epochs: defaultdict[object, int] = defaultdict(int)
 
@@ -264,6 +264,14 @@ def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
         if (cls, name) not in _wrapped:
             _wrapped[cls, name] = cls.__dict__[name]
             setattr(cls, name, wrapt.FunctionWrapper(cls.__dict__[name], wrapper))
+
+
+def put(owner: Any, name: str, value: Any) -> None:
+    """Put a value in the place of an attribute of a framework's module or class, until `uninstall`. Idempotent."""
+    with _lock:
+        if enabled and (owner, name) not in _wrapped:
+            _wrapped[owner, name] = owner.__dict__[name]
+            setattr(owner, name, value)
 
 
 def enable() -> None:

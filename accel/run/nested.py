@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import engine
+from ..components import note_told
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, scope
 from ..values import Tree
@@ -126,6 +127,8 @@ def _failed(run: Run, shared: Call, error: BaseException) -> None:
 
 def give_up(run: Run, cancelled: Call) -> None:
     """Early work that was cancelled: whoever waits for it does without."""
+    if cancelled.tells:
+        note_told(cancelled.component, cancelled.method.name, cancelled.tells)
     run.calls.drop(cancelled)
     if not cancelled.future.done():
         cancelled.future.cancel()
