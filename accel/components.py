@@ -65,7 +65,16 @@ def note_told(component: Any, method: str, how: str) -> None:
 
 def tells_within(component: Any, method: str) -> str | None:
     """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
-    return _told.get((_kind(component), method))
+    kind = _kind(component)
+    return _asking.get(kind) or _told.get((kind, method))
+
+
+_asking: dict[Any, str] = {}
+"""By class (or function), what it asks for that only the program's own calls have; through whatever method."""
+
+
+def note_asks(component: Any, how: str) -> None:
+    _asking[_kind(component)] = how
 
 
 def _kind(component: Any) -> Any:

@@ -1,7 +1,7 @@
 """What a component asks LangGraph for from within: `get_config`, `get_store`, `get_stream_writer`, `get_runtime`.
 
 The node it is called in has them, an early call has not. A component that asks for them is never called early again
-(`accel.run.nested.tells`), and what it asked for early it has not got. The user's own configurable values an early call
+(`accel.run.nested.asks`), and what it asked for early it has not got. The user's own configurable values an early call
 has, too.
 """
 
@@ -15,7 +15,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from accel import intercept
 from accel.intercept import scope
-from accel.run.nested import tells
+from accel.run.nested import asks
 
 _ASKS = "asks LangGraph for its surroundings"
 _OF_NODE = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
@@ -53,7 +53,7 @@ class _Watched(dict[str, Any]):
 
     def __contains__(self, key: object) -> bool:
         if not self._free(key):
-            tells(_ASKS)
+            asks(_ASKS)
         return key in self._source
 
     def __getitem__(self, key: str) -> Any:
@@ -72,7 +72,7 @@ def _is_users(key: object) -> bool:
 
 def _through(name: str) -> Any:
     def method(self: _Watched, *args: Any, **kwargs: Any) -> Any:
-        tells(_ASKS)
+        asks(_ASKS)
         return getattr(self._source, name)(*args, **kwargs)
 
     return method
