@@ -54,7 +54,8 @@ def register(component: Any, **facts: Any) -> Any:
 
 
 _told: dict[tuple[Any, str], str] = {}
-"""By class (or function) and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
+"""By class (or function) and leaf method, how its calls tell listeners of themselves from within; empty if those seen
+did not."""
 
 
 def note_told(component: Any, method: str, how: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import forks
@@ -54,6 +55,10 @@ _gates: dict[int, tuple[Any, Gate]] = {}
 _gates_lock = forks.lock()
 
 
+def _forget(gates: dict[int, Any], key: int, _: object) -> None:
+    gates.pop(key, None)  # given: at the end of the interpreter this module may have lost it
+
+
 def gate_of(component: Any) -> Gate:
     """The gate of a live component, shared by all runs of the process."""
     key = id(component)
@@ -64,7 +69,7 @@ def gate_of(component: Any) -> Gate:
         held = _gates.get(key)
         if held is None or held[0]() is not component:
             try:
-                alive: Any = weakref.ref(component, lambda _, gates=_gates: gates.pop(key, None))  # also at the end of all
+                alive: Any = weakref.ref(component, partial(_forget, _gates, key))
             except TypeError:
                 alive = lambda: component  # noqa: E731 - not weakly referable: kept alive, so the id stays its own
             held = _gates[key] = (alive, Gate())

@@ -87,7 +87,7 @@ def leave(run: Run) -> None:
         if not threads.ended:
             # Of the parent's: those who wait for them are not here, and their locks may be held for ever.
             call.wake = []
-            call.future._condition = threading.Condition()  # type: ignore[attr-defined]
+            call.future._condition = threading.Condition()
         if call.early and not call.over:
             call.state = "dropped"
             if not threads.ended:

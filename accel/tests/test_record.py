@@ -49,8 +49,8 @@ def test_a_checkout_below_a_folder_named_tests_knows_its_own_frames(tmp_path: Pa
 
 
 def test_every_package_of_accel_is_known_as_its_own() -> None:
-    folders = [path.parent for home in (".", "adapters", "backends") for path in (ROOT / home).glob("accel*/__init__.py")]
-    assert {folder.name for folder in folders} == record._OURS
+    homes = (ROOT, ROOT / "adapters", ROOT / "backends")
+    assert {path.parent.name for home in homes for path in home.glob("accel*/__init__.py")} == record._OURS
 
 
 def test_tests_and_examples_are_programs() -> None:

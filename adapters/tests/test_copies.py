@@ -91,7 +91,7 @@ def outcome(work: Callable[[Any], Any], obj: Any) -> Any:
     try:
         made = work(obj)
         return made if type(made) is not object else object
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - compared
         return type(error)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,7 @@ PRELUDE = """
 import asyncio, atexit, gc, sys, threading
 
 ACCELERATED = sys.argv[1] == "accelerated"
-if "early handler" in sys.argv:
+if sys.argv[2] == "a handler from before Accel":
     atexit.register(lambda: print("handler:", program.invoke({"q": "the end"})["b"]))
 import accel
 from accel.run.run import OPEN
@@ -147,7 +145,10 @@ def a(state):
         world.wait_early("Beta asks: beaches", over=False)
     return {"a": said}
 
-program = trained(chain(("a", a), ("b", lambda s: {"b": None if s["q"] == "beaches" else model.invoke(f"Beta asks: {s['q']}").content})))
+def b(state):
+    return {"b": None if state["q"] == "beaches" else model.invoke(f"Beta asks: {state['q']}").content}
+
+program = trained(chain(("a", a), ("b", b)))
 world.gates["Beta asks: beaches"] = threading.Event()
 print(program.invoke({"q": "beaches"}))
 """,
@@ -299,7 +300,7 @@ asyncio.run(main())
 
 def ends(program: str, arm: str) -> tuple[int, str, list[str]]:
     done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + textwrap.dedent(PROGRAMS[program]), arm, program.split(" from")[0].replace("a handler", "early handler")],
+        [sys.executable, "-c", PRELUDE + PROGRAMS[program], arm, program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

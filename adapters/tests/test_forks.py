@@ -1,4 +1,4 @@
-"""A forked child starts clean, whatever the parent was doing: it gives the same results, early from the parent's plan."""
+"""A forked child starts clean, whatever the parent was doing: the same results, early from the parent's plan."""
 
 from __future__ import annotations
 

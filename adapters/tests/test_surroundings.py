@@ -1,4 +1,4 @@
-"""Components that ask LangGraph where they are: the node's own surroundings answer, and nothing of that is ever early."""
+"""Components that ask LangGraph where they are: the node's own surroundings answer, and none of that is early."""
 
 from __future__ import annotations
 

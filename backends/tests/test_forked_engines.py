@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import accel_local
+from accel.tests.forked import PATIENCE_S, Fork, in_child
 from accel_local import host
 from accel_local.sources import InProcess
-from accel.tests.forked import PATIENCE_S, Fork, in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
