@@ -20,28 +20,6 @@ SETTLE_S = 60.0
 class HasPlan(Protocol):
     """What an adapter keeps with an accelerated object."""
 
-    def _plain(self) -> Any:
-        """This object, as its own class without Accel has it."""
-        classes = type(self).__mro__
-        return shallow(self, classes[classes.index(Insight) + 1])
-
-    def _like(self, plain: Any) -> Any:
-        """`plain`, accelerated as this object is."""
-        raise NotImplementedError
-
-    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A function of a module, and what it takes to accelerate `plain` as this object is, with an empty plan."""
-        raise NotImplementedError
-
-    def __copy__(self) -> Any:
-        return self._like(copy.copy(self._plain()))
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
-        return self._like(copy.deepcopy(self._plain(), memo))
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._remade(self._plain())
-
     @property
     def plan(self) -> Plan: ...
     @property
