@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from . import intercept
 from .errors import ConfigurationError, MissingExtra
 from .learn.plan import Plan
+from .run import gone as gone  # what is left behind is known from the first run on
 from .run.settings import Budget, Settings
 from .run.threads import issuer, learner
 

@@ -7,7 +7,7 @@ A component is entered early only if somebody vouches for it: Accel (its own cla
 from __future__ import annotations
 
 import ipaddress
-import threading
+import types
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import forks
 from .errors import AccelError
 from .intercept import METHODS, has_leaf
 from .listed import Facts as Facts
@@ -28,7 +29,7 @@ TOOL = "tool"
 _by_class: dict[type, Facts] = {}
 _by_object: dict[int, tuple[Any, Facts]] = {}
 """By id: a reference to the object, and what was said of it."""
-_lock = threading.RLock()
+_lock = forks.lock()
 
 
 def register(component: Any, **facts: Any) -> Any:
@@ -75,12 +76,26 @@ _told: dict[tuple[type, str], str] = {}
 
 def note_told(component: Any, method: str, how: str) -> None:
     """A call has ended. Who tells once counts as telling always."""
-    _told[type(component), method] = how or _told.get((type(component), method), "")
+    key = _kind(component), method
+    _told[key] = how or _told.get(key, "")
 
 
 def tells_within(component: Any, method: str) -> str | None:
     """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
-    return _told.get((type(component), method))
+    kind = _kind(component)
+    return _asking.get(kind) or _told.get((kind, method))
+
+
+_asking: dict[Any, str] = {}
+"""By class (or function), what it asks for that only the program's own calls have; through whatever method."""
+
+
+def note_asks(component: Any, how: str) -> None:
+    _asking[_kind(component)] = how
+
+
+def _kind(component: Any) -> Any:
+    return component if isinstance(component, types.FunctionType) else type(component)
 
 
 def is_declared(component: Any) -> bool:

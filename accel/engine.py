@@ -11,12 +11,12 @@ Every call has a `Priority`: lower is served first; 0 is a call the program dema
 An early call that the program comes to wait for is raised to a demand, wherever it waits.
 """
 
-import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from accel import forks
 from accel.errors import CallCancelled, RequestError
 from accel.profile import Profile
 
@@ -35,7 +35,7 @@ class CancelToken:
     """Lets one thread abort a call that runs in another. Thread-safe; cancelling twice is cancelling once."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._next_key = 0
         self._cancelled = False
@@ -88,7 +88,7 @@ class Priority:
         self.run = run
         self.arrived_s = arrived_s
         self.depth = depth
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
         self._callbacks: list[Callable[[], None]] = []
 
     @property

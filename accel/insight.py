@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from .errors import ConfigurationError
@@ -25,8 +26,26 @@ class HasPlan(Protocol):
     def settings(self) -> Settings: ...
 
 
+_PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+
+
+def shallow(obj: Any, cls: type) -> Any:
+    """An object of this class that holds what `obj` holds; for classes that one of them is derived from the other."""
+    made: Any = object.__new__(cls)
+    made.__dict__.update(obj.__dict__)
+    for name in _PYDANTIC_STATE:
+        if hasattr(obj, name):
+            object.__setattr__(made, name, copy.copy(getattr(obj, name)))
+    return made
+
+
 class Insight:
-    """Mixed into accelerated objects. `_run_once` and `_arun_once` run the program on one input."""
+    """Mixed into accelerated objects, in front of their own class. `_run_once` and `_arun_once` run the program on one
+    input.
+
+    Copies are made by the object's own class, and then accelerated as it is: with the same plan, which is about the
+    program, but with an empty one in another process.
+    """
 
     __slots__ = ()
     _accel: HasPlan
@@ -36,6 +55,28 @@ class Insight:
 
     async def _arun_once(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
+
+    def _plain(self) -> Any:
+        """This object, as its own class without Accel has it."""
+        classes = type(self).__mro__
+        return shallow(self, classes[classes.index(Insight) + 1])
+
+    def _like(self, plain: Any) -> Any:
+        """`plain`, accelerated as this object is."""
+        raise NotImplementedError
+
+    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function of a module, and what it takes to accelerate `plain` as this object is, with an empty plan."""
+        raise NotImplementedError
+
+    def __copy__(self) -> Any:
+        return self._like(copy.copy(self._plain()))
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
+        return self._like(copy.deepcopy(self._plain(), memo))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._remade(self._plain())
 
     @property
     def plan(self) -> Plan:

@@ -5,14 +5,14 @@ Outside an accelerated run a patched method costs one context look-up. `uninstal
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from . import forks
 from .ir import First, leads
 from .record import Visit
 from .values import Tree
@@ -105,7 +105,24 @@ class Scope:
         return self.visit.node if self.visit is not None else ""
 
 
-scope: ContextVar[Scope | None] = ContextVar("accel_scope", default=None)
+class _CurrentScope:
+    """The scope of the current code. None in a run that is gone: its code goes on as without Accel."""
+
+    def __init__(self) -> None:
+        self._held: ContextVar[Scope | None] = ContextVar("accel_scope", default=None)
+
+    def get(self) -> Scope | None:
+        here = self._held.get()
+        return None if here is None or here.run.gone else here
+
+    def set(self, here: Scope) -> Token[Scope | None]:
+        return self._held.set(here)
+
+    def reset(self, token: Token[Scope | None]) -> None:
+        self._held.reset(token)
+
+
+scope = _CurrentScope()
 
 METHODS: dict[tuple[str, str], Method] = {}
 """All methods that adapters have declared, by family and name."""
@@ -132,8 +149,8 @@ class _Patch:
 
 
 _installed: dict[tuple[type, str], _Patch] = {}
-_wrapped: dict[tuple[type, str], Any] = {}
-_lock = threading.RLock()
+_wrapped: dict[tuple[Any, str], Any] = {}
+_lock = forks.lock()
 _epochs: defaultdict[object, int] = defaultdict(int)
 
 
@@ -146,6 +163,12 @@ def resource_of(component: Any) -> object:
 def epoch(resource: object) -> int:
     """How many writes to this resource passed through this process, in or outside runs."""
     return _epochs[resource]
+
+
+def forget_runs() -> None:
+    """None is going on any more, whatever their ends were or will be."""
+    global active_runs
+    active_runs = 0
 
 
 def count_run(change: int) -> None:
@@ -245,6 +268,14 @@ def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
         if (cls, name) not in _wrapped:
             _wrapped[cls, name] = cls.__dict__[name]
             setattr(cls, name, wrapt.FunctionWrapper(cls.__dict__[name], wrapper))
+
+
+def put(owner: Any, name: str, value: Any) -> None:
+    """Put a value in the place of an attribute of a framework's module or class, until `uninstall`. Idempotent."""
+    with _lock:
+        if enabled and (owner, name) not in _wrapped:
+            _wrapped[owner, name] = owner.__dict__[name]
+            setattr(owner, name, value)
 
 
 def enable() -> None:

@@ -104,8 +104,11 @@ _LIBRARIES = tuple(
         if name in ("stdlib", "platstdlib", "purelib", "platlib")
     }
 )
-_ROOT = Path(__file__).resolve().parent.parent
-_OURS = (str(_ROOT / "accel") + "/", str(_ROOT / "adapters") + "/", str(_ROOT / "backends") + "/")
+_OURS = frozenset(
+    "accel accel_langgraph accel_llamaindex accel_local accel_pgvector accel_ray accel_sentence_transformers accel_sim "
+    "accel_transformers accel_vllm".split()
+)
+"""Accel's packages; where their files lie tells nothing."""
 _user_code: dict[CodeType, str | None] = {}
 _FRAMES = 6
 _BOUNDARIES = (
@@ -121,12 +124,18 @@ _BOUNDARIES = (
 """Library files through which a framework or the interpreter enters user code."""
 
 
-def _user_name(code: CodeType) -> str | None:
+def _is_ours(module: str) -> bool:
+    """Whether a module is a part of Accel, and no test of it."""
+    package, _, inner = module.partition(".")
+    return package in _OURS and "tests" not in inner.split(".")
+
+
+def _user_name(code: CodeType, module: str) -> str | None:
     """``file:function`` of user code, None for libraries."""
     file = code.co_filename
     if file.startswith("<frozen") or file.startswith(_LIBRARIES) or file == "<string>":
         return None
-    if file.startswith(_OURS) and "/tests/" not in file:
+    if _is_ours(module):
         return None
     return f"{file.rsplit('/', 1)[-1]}:{code.co_qualname}"
 
@@ -144,7 +153,7 @@ def call_site(frame: FrameType | None = None) -> str:
         if code in _user_code:
             name = _user_code[code]
         else:
-            name = _user_code[code] = _user_name(code)
+            name = _user_code[code] = _user_name(code, here.f_globals.get("__name__", ""))
         if name is not None:
             found.append(f"{name}:{here.f_lineno}")
             if len(found) == _FRAMES:

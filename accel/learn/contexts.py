@@ -6,9 +6,9 @@ another context it is used once a run there has shown the same.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 
+from .. import forks
 from ..ir import Graph, Node
 from ..values import Tree
 from .memory import asked_for
@@ -27,7 +27,7 @@ class Contexts:
         """The same of nodes that a later lesson left out: what they ask for. A run may still follow them."""
         self._bindings: dict[str, set[str]] = {}
         """By call site, where its component was used."""
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     # --- nodes
 

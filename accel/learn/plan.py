@@ -6,12 +6,12 @@ that are equal across runs with different inputs; no component, no secret, no on
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .. import forks
 from ..intercept import METHODS, Method
 from ..ir import Graph, Node
 from ..passes import PASSES, Pass, rewrite
@@ -138,7 +138,7 @@ class Plan:
         """Nodes that kept missing, by name."""
         self._hopeless: Counter[str] = Counter()
         """By call site: attempts to learn it inside a run that taught nothing."""
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
         self._unexplained = 0
         """Runs since the last relearn that the graph didn't fully explain."""
         self._in_vain = 0
@@ -372,8 +372,8 @@ class Plan:
                     del self._misses[name]
             kept = {node.name for node in learnt.nodes if node.name in old and old[node.name].input == node.input}
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
-            self.learnt = learnt
-            self.graph = self._rewritten(learnt)
+            graph = self._rewritten(learnt)
+            self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
 
 
 def _so_far(trace: Trace) -> Trace:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, Literal
 
+from .. import forks
 from ..clock import now_s
 from ..engine import DEMAND, CancelToken, Priority
 from ..intercept import Method
 from ..record import CallRecord
 from ..values import Tree
 from .ambient import Ambient
-from .gates import gate_of
+from .gates import leave
 from .waiting import Party, patience_s
 
 State = Literal["queued", "running", "done", "failed", "dropped"]
@@ -56,7 +56,7 @@ class Call(Party):
         self.chunks: list[Any] = []
         self.asides: dict[int, list[Aside]] = {}
         """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
-        self.grew = threading.RLock()
+        self.grew = forks.lock()
         self.wake: list[Callable[[], None]] = []
         """Called once when the next chunk or the end comes."""
         self.delta = method.delta
@@ -123,7 +123,7 @@ class Call(Party):
 
     def leave(self) -> None:
         """It is no longer inside its component. Idempotent."""
-        gate_of(self.component).leave(self)
+        leave(self)
 
     def patience_s(self) -> float:
         """How long a demand waits for it yet."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from contextlib import suppress
 from functools import partial
-from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..clock import now_s
 from ..components import Facts
@@ -18,6 +17,9 @@ from .answers import claim, may_share
 from .call import Call
 from .settings import Counts
 from .waiting import loop_here
+
+if TYPE_CHECKING:
+    from threading import RLock
 
 
 class Calls:
@@ -35,6 +37,10 @@ class Calls:
     def all(self) -> list[Call]:
         with self.lock:
             return [call for calls in self._by_key.values() for call in calls]
+
+    def left_behind(self) -> list[Call]:
+        """`all`, without waiting for the lock."""
+        return [call for calls in list(self._by_key.values()) for call in list(calls)]
 
     def add(self, call: Call) -> None:
         with self.lock:

@@ -7,9 +7,8 @@ demand; if not, the component runs as it would have, watched.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..components import note_told
@@ -19,6 +18,7 @@ from ..intercept import Method, Scope, original, scope
 from ..record import call_site
 from . import early, nested
 from .call import Call
+from .inner import step
 from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def _sync(
         if _has_answered(run, call):
             return _retired(run, call, method)
         call = run.instead(call, here.call)
+    run.enter_component(call)
     with run.inside(call), _within(Scope(run, here.visit, call)):
         try:
             twin = _partial_twin(run, call)
@@ -97,7 +98,8 @@ async def _async(
         if _has_answered(run, call):
             return _retired(run, call, method)
         call = run.instead(call, here.call)
-    async with run.ainside(call):
+    await run.aenter_component(call)
+    with run.inside(call):
         try:
             with _within(Scope(run, here.visit, call)):
                 twin = _partial_twin(run, call)
@@ -115,15 +117,19 @@ def _stream(
     run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> Generator[Any, None, None]:
     call = run.open(here, method, component, args, kwargs, site)
+    handed: list[Any] = []
     if call.joined:
         with _joining(here, call, loop_here()) as woken:
             if woken is not None:
-                yield from early.replay(call, kwargs.get("run_manager"))
-                until(woken)
+                for chunk in early.replay(call, kwargs.get("run_manager")):
+                    handed.append(chunk)
+                    yield chunk
+                until(_done(call))
         if _has_answered(run, call):
             _retired(run, call, method)
             return
-        call = _begun_anew(run, here, call)
+        call = run.instead(call, here.call)
+    run.enter_component(call)
     with run.inside(call):
         inner = Scope(run, here.visit, call)
         stream = None
@@ -136,7 +142,8 @@ def _stream(
                 if chunk is _END:
                     break
                 run.feed(call, chunk)
-                yield chunk
+                if not _was_handed(call, handed):
+                    yield chunk
         except GeneratorExit:
             close = getattr(stream, "close", None)
             if close is not None:
@@ -153,12 +160,15 @@ async def _astream(
     run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
 ) -> AsyncGenerator[Any, None]:
     call = run.open(here, method, component, args, kwargs, site)
-    own = partial(wrapped, *args, **kwargs)
+
+    async def own() -> Any:
+        return wrapped(*args, **kwargs)
+
     stream = (
         _areplayed(run, here, call, method, kwargs, own) if call.joined else _adelivered(run, here, call, method, own)
     )
     async with aclosing(stream):
-        async for chunk in stream:
+        while (chunk := await step(stream, _END)) is not _END:
             yield chunk
 
 
@@ -167,62 +177,85 @@ async def _opened(
 ) -> AsyncGenerator[Any, None]:
     """A coroutine that gives the stream: what fails before the first chunk fails here."""
     call = run.open(here, method, component, args, kwargs, site)
+
+    async def own() -> Any:
+        return await wrapped(*args, **kwargs)
+
     if call.joined:
-        return _areplayed(run, here, call, method, kwargs, partial(_reopened, wrapped, args, kwargs))
+        return _areplayed(run, here, call, method, kwargs, own)
+    await run.aenter_component(call)
     try:
-        async with run.ainside(call):
-            with _within(Scope(run, here.visit, call)):
-                stream = await wrapped(*args, **kwargs)
+        with run.inside(call), _within(Scope(run, here.visit, call)):
+            stream = await own()
     except BaseException as error:
         run.failed(call, error)
         raise
-    return _adelivered(run, here, call, method, lambda: stream)
+
+    async def opened() -> Any:
+        return stream
+
+    return _adelivered(run, here, call, method, opened)
 
 
-async def _reopened(wrapped: Callable[..., Any], args: Any, kwargs: Any) -> AsyncGenerator[Any, None]:
-    async for chunk in await wrapped(*args, **kwargs):
-        yield chunk
+Own = Callable[[], Coroutine[Any, Any, Any]]
+"""Begins the program's own stream."""
 
 
 async def _areplayed(
-    run: Run, here: Scope, call: Call, method: Method, kwargs: Any, own: Callable[[], Any]
+    run: Run, here: Scope, call: Call, method: Method, kwargs: Any, own: Own
 ) -> AsyncGenerator[Any, None]:
+    handed: list[Any] = []
     with _joining(here, call) as woken:
         if woken is not None:
             async with aclosing(early.areplay(call, kwargs.get("run_manager"))) as chunks:
-                async for chunk in chunks:
+                while (chunk := await step(chunks, _END)) is not _END:
+                    handed.append(chunk)
                     yield chunk
-            await auntil(woken)
+            await auntil(_done(call))
     if _has_answered(run, call):
         _retired(run, call, method)
         return
-    async with aclosing(_adelivered(run, here, _begun_anew(run, here, call), method, own)) as chunks:
-        async for chunk in chunks:
+    async with aclosing(_adelivered(run, here, run.instead(call, here.call), method, own, handed)) as chunks:
+        while (chunk := await step(chunks, _END)) is not _END:
             yield chunk
 
 
 async def _adelivered(
-    run: Run, here: Scope, call: Call, method: Method, own: Callable[[], Any]
+    run: Run, here: Scope, call: Call, method: Method, own: Own, handed: Sequence[Any] = ()
 ) -> AsyncGenerator[Any, None]:
-    async with run.ainside(call):
+    await run.aenter_component(call)
+    with run.inside(call):
         stream: Any = None
         try:
             inner = Scope(run, here.visit, call)
             with _within(inner):
-                stream = own()
+                stream = await own()
             while True:
                 with _within(inner):
-                    chunk = await anext(stream, _END)
+                    chunk = await step(stream, _END)
                 if chunk is _END:
                     break
                 run.feed(call, chunk)
-                yield chunk
+                if not _was_handed(call, handed):
+                    yield chunk
         except BaseException as error:
             if isinstance(error, GeneratorExit) and stream is not None:
                 await stream.aclose()
             run.failed(call, error)
             raise
     run.done(call, method.merge(call.chunks) if method.merge else None)
+
+
+def _was_handed(call: Call, handed: Sequence[Any]) -> bool:
+    """Whether the program has the last chunk already: from an early stream that was given up in the middle. Raises
+    CallCancelled where it was another one."""
+    position = len(call.chunks) - 1
+    if position >= len(handed):
+        return False
+    delta = call.method.delta
+    if delta is None or delta(call.chunks[position]) != delta(handed[position]):
+        raise CallCancelled("the stream was given up while it was being read, and began in another way the next time")
+    return True
 
 
 # --- joining --------------------------------------------------------------------------------------------------------
@@ -251,6 +284,13 @@ def _joining(here: Scope, call: Call, blocks: AbstractEventLoop | None = None) -
         end(here.call, woken)
 
 
+def _done(call: Call) -> Woken:
+    """Resolved when a call whose stream has ended has its result. The future may be another one than it was."""
+    woken = Woken()
+    on_done(call.future, woken)
+    return woken
+
+
 def _has_answered(run: Run, call: Call) -> bool:
     """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
     if not call.future.done():
@@ -266,13 +306,6 @@ def _retired(run: Run, call: Call, method: Method) -> Any:
         run.failed_join(call)
         raise
     return run.retire(call, method, result)
-
-
-def _begun_anew(run: Run, here: Scope, gone: Call) -> Call:
-    """The program's own stream in place of one that was given up before it began."""
-    if gone.chunks:
-        raise CallCancelled("the stream was cancelled while it was being read")
-    return run.instead(gone, here.call)
 
 
 # --- partial decodes of demanded calls ------------------------------------------------------------------------------

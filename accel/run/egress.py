@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from .. import forks
 from ..listed import addresses_of
 from ..values import Opaque, Tree, leaves
 
@@ -21,7 +21,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._seen: defaultdict[Hashable, list[str]] = defaultdict(list)
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def add(self, endpoint: Hashable, tree: Tree) -> None:
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from .. import forks
 from ..clock import now_s
 from ..components import reference
 from ..errors import CallCancelled
@@ -123,6 +124,13 @@ class Gate:
         self._early[call] = now_s() + patience_s(type(call.component))
 
 
+def leave(party: Party) -> None:
+    """A call has left its component, if it ever entered it."""
+    held = _gates.get(id(party.component))
+    if held is not None and held[0]() is party.component:
+        held[1].leave(party)
+
+
 def enter(party: Party, limit: int) -> float:
     """Enter a component from this thread; the seconds that early calls were in the way."""
     gate, started_s = gate_of(party.component), now_s()
@@ -174,3 +182,6 @@ def gate_of(component: Any) -> Gate:
         if held is None or held[0]() is not component:
             held = _gates[key] = (reference(component, partial(_gates.pop, key, None)), Gate())
         return held[1]
+
+
+forks.in_child(_gates.clear)  # nobody is inside there, but who holds the gate that was entered before

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import engine
+from ..components import note_asks, note_told
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, scope
 from ..values import Tree
@@ -36,6 +37,15 @@ def call(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], 
     if method.kind == "sync":
         return _sync(run, outer, method, component, tree, work)
     return _async(run, outer, method, component, tree, work) if method.kind == "async" else work()
+
+
+def asks(what: str) -> None:
+    """Called by adapters where code asks for what an early call has not got. As `tells`, and for all methods of the
+    component from now on."""
+    here = scope.get()
+    if here is not None and here.call is not None:
+        note_asks(here.call.component, what)
+    tells(what)
 
 
 def tells(what: str) -> None:
@@ -173,6 +183,8 @@ def _failed(run: Run, shared: Call, error: BaseException) -> None:
 
 def give_up(run: Run, cancelled: Call) -> None:
     """Early work that was cancelled: whoever waits for it does without."""
+    if cancelled.tells:
+        note_told(cancelled.component, cancelled.method.name, cancelled.tells)
     run.calls.drop(cancelled)
     if not cancelled.future.done():
         cancelled.future.cancel()

@@ -76,6 +76,9 @@ def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> str:
     facts = run.bindings.facts(component)
     if method.copy is None or not facts.pure:
         return f"it calls {type(component).__name__}, which is a primitive of its own"
+    telling = tells_within(component, method.name)
+    if telling:
+        return f"it calls {type(component).__name__}, which {telling}"
     if not facts.local and run.settings.egress == "known":
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
         if not run.ledger.knows(endpoint_key(component), texts):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
-from contextlib import asynccontextmanager, contextmanager
-from threading import RLock
+import weakref
+from collections.abc import Callable, Generator, Hashable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .. import engine, intercept
+from .. import engine, forks, intercept
 from ..clock import now_s
 from ..components import note_told
 from ..identity import identity_of
@@ -22,7 +22,7 @@ from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
-from . import demands, early, gates, permits, priorities
+from . import demands, early, gates, permits, priorities, threads
 from .ambient import Ambient, fingerprint, user_vars
 from .bindings import Bindings
 from .call import Call
@@ -38,8 +38,15 @@ if TYPE_CHECKING:
     from .announced import Announced
 
 
+OPEN: weakref.WeakSet[Run] = weakref.WeakSet()
+"""The runs that are going on."""
+
+
 class Run:
     """See the module. Thread-safe; `finish` must be called exactly once."""
+
+    gone = False
+    """Left behind, by a fork or at the end of the interpreter (`gone`)."""
 
     def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any) -> None:
         self.plan = plan
@@ -64,7 +71,7 @@ class Run:
         self.learnt_here = False
         self.forecast: Forecast | None = None
         self.announced: list[Announced] = []
-        self._lock = RLock()
+        self._lock = forks.lock()
         self.calls = Calls(self._lock, self.counts)
         self.calls.accepting = not self.quiet
         self._visits: dict[str, int] = {}
@@ -80,6 +87,11 @@ class Run:
         intercept.count_run(+1)
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
+        OPEN.add(self)
+        if threads.ended:
+            from .gone import leave  # needs this module
+
+            leave(self)
 
     # --- following the program
 
@@ -171,6 +183,7 @@ class Run:
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
+        OPEN.discard(self)
         intercept.count_run(-1)
         self.plan.learn_from(self)
 
@@ -243,36 +256,31 @@ class Run:
         self._tell(lambda forecast: forecast.demanded(call))
         return call
 
-    @contextmanager
-    def inside(self, call: Call) -> Generator[None, None, None]:
-        """A call of the program is inside its component, which early calls may have entered if somebody vouches for
-        it."""
+    def enter_component(self, call: Call) -> None:
+        """Early calls may be in the way, of a component that somebody vouches for."""
         facts = self.bindings.facts(call.component)
         if facts.pure:
             self._delayed(call, gates.enter(call, facts.concurrency or 1))
-        with self._counted(call, gated=bool(facts.pure)):
-            yield
 
-    @asynccontextmanager
-    async def ainside(self, call: Call) -> AsyncGenerator[None, None]:
-        """As `inside`, for a coroutine."""
+    async def aenter_component(self, call: Call) -> None:
         facts = self.bindings.facts(call.component)
         if facts.pure:
             self._delayed(call, await gates.aenter(call, facts.concurrency or 1))
-        with self._counted(call, gated=bool(facts.pure)):
-            yield
 
     @contextmanager
-    def _counted(self, call: Call, gated: bool) -> Generator[None, None, None]:
+    def inside(self, call: Call) -> Generator[None, None, None]:
+        """A call of the program is inside the component that it has entered."""
         with self._lock:
             self._inside += 1
         try:
             yield
         finally:
-            if gated:
-                call.leave()
-            with self._lock:
-                self._inside -= 1
+            self.leave_component(call)
+
+    def leave_component(self, call: Call) -> None:
+        call.leave()
+        with self._lock:
+            self._inside -= 1
 
     def _delayed(self, call: Call, seconds: float) -> None:
         """Early calls were in the way of a demand for so long."""
@@ -427,6 +435,7 @@ class Run:
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold a reference to an early task until it is done: loops only hold weak ones."""
         self._tasks.add(task)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # nobody waits for it, should its loop stop
         task.add_done_callback(self._tasks.discard)
 
     def note_miss(self, name: str) -> None:

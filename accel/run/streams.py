@@ -6,7 +6,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from typing import Any
 
 from ..intercept import Scope, scope
+from .inner import step
 from .run import Run
+
+_END = object()
 
 
 def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
@@ -41,12 +44,12 @@ async def astreamed(begin: Callable[[], Run], open_: Callable[[], AsyncIterator[
         while True:
             token = scope.set(handle)
             try:
-                part = await anext(parts)
-            except StopAsyncIteration:
-                completed = True
-                return
+                part = await step(parts, _END)
             finally:
                 scope.reset(token)
+            if part is _END:
+                completed = True
+                return
             yield part
     finally:
         try:

@@ -8,7 +8,9 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from .. import forks
 
 log = logging.getLogger("accel")
 
@@ -17,11 +19,15 @@ before_call: Callable[[], None] | None = None
 
 _IDLE_S = 30.0
 _idle: list[queue.SimpleQueue[Callable[[], None]]] = []
-_lock = threading.RLock()
+_lock = forks.lock()
+ended = False
+"""The interpreter is about to end: nothing is posted any more, and no thread is started."""
 
 
 def spawn(work: Callable[[], None]) -> None:
     """Run `work` at once on a thread of ours; never waits for a free one."""
+    if ended:
+        return
     if issuer.inline:
         work()
         return
@@ -57,7 +63,7 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._name = name
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._start = threading.RLock()
+        self._start = forks.lock()
         self._thread: threading.Thread | None = None
         self.faults = 0
         """Defects of Accel's own: counted, logged, and never the program's problem (invariant 9)."""
@@ -65,7 +71,13 @@ class Worker:
         self._posted: deque[Callable[[], None]] = deque()
         self._draining = False
 
+    def renew(self) -> None:
+        """In a forked child: no thread yet, and nothing of the parent's to do."""
+        self._inbox, self._thread = queue.SimpleQueue(), None
+
     def post(self, work: Callable[[], None]) -> None:
+        if ended:
+            return
         if self.inline:
             self._posted.append(work)
             self._drain()
@@ -103,6 +115,8 @@ class Worker:
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""
+        if ended:
+            return False
         done = threading.Event()
         self.post(done.set)
         return done.wait(timeout_s)
@@ -111,8 +125,8 @@ class Worker:
 _here = threading.local()
 
 
-def _note_collection(phase: str, info: dict[str, int]) -> None:
-    _here.collecting = phase == "start"
+def _note_collection(phase: str, info: dict[str, int], here: threading.local = _here) -> None:
+    here.collecting = phase == "start"
 
 
 gc.callbacks.append(_note_collection)
@@ -127,6 +141,21 @@ issuer = Worker("accel-issuer")
 """Follows what runs publish and issues what has become ready."""
 learner = Worker("accel-learner")
 """Learns from traces, off the hot path."""
+
+
+@forks.in_child
+def _renew() -> None:
+    _idle.clear()
+    issuer.renew()
+    learner.renew()
+
+
+def end() -> None:
+    """The interpreter is about to end. Threads stand still soon, with whatever locks they hold."""
+    global ended
+    ended = True
+    with suppress(ValueError):
+        gc.callbacks.remove(_note_collection)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..components import facts_of
 from ..intercept import Method
-from .gates import aenter, enter, gate_of
+from .gates import aenter, enter, leave
 from .waiting import Party
 
 _around: ContextVar[Party | None] = ContextVar("accel_around", default=None)
@@ -46,7 +46,7 @@ def _inside(party: Party) -> Generator[None, None, None]:
         yield
     finally:
         _around.reset(before)
-        gate_of(party.component).leave(party)
+        leave(party)
 
 
 async def _coroutine(party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def _stream(
     try:
         yield from wrapped(*args, **kwargs)
     finally:
-        gate_of(party.component).leave(party)
+        leave(party)
 
 
 async def _opened(
@@ -80,4 +80,4 @@ async def _astream(
         async for chunk in wrapped(*args, **kwargs):
             yield chunk
     finally:
-        gate_of(party.component).leave(party)
+        leave(party)

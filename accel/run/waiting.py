@@ -11,18 +11,19 @@ Locks, outermost first: a run's, a call's `grew`, `lock` of this module. Nothing
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
 
-lock = threading.RLock()
+from .. import forks
+
+lock = forks.lock()
 Woken = Future[None]
 """Resolved when whoever waits shall look again."""
 
-TIMES_LONGEST, LEAST_S, UNSEEN_S = 8.0, 1.0, 60.0
+TIMES_LONGEST, LEAST_S, UNSEEN_S = 8.0, 3.0, 60.0
 """Patience: so many times the longest call of the class, but at least this; where none was seen yet, that."""
 
 _blocked: dict[Woken, asyncio.AbstractEventLoop] = {}
@@ -149,3 +150,6 @@ def loop_here() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+forks.in_child(_blocked.clear)  # whoever waited is in the parent

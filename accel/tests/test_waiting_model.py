@@ -56,7 +56,7 @@ class Actor:
         self.root = self._call(tree, None)
         self.steps = self._run(tree, self.root)
         self.waits_for: Woken | None = None
-        self.done = False
+        self.begun = self.done = False
 
     def _call(self, tree: Tree, outer: ModelCall | None) -> ModelCall:
         return ModelCall(self.world.components[tree[0]], outer, None if self.sync else self.loop, self.early)
@@ -137,9 +137,10 @@ class Actor:
     def may_go_on(self) -> bool:
         if self.waits_for is not None and not self.waits_for.done():
             return False
-        return self.loop is None or (self.sync and self.early) or self.world.blocked_by(self.loop) in (None, self)
+        return (self.sync and self.early) or self.world.on_thread_of(self.loop) in (None, self)
 
     def step(self) -> None:
+        self.begun = True
         try:
             self.waits_for = next(self.steps)
         except StopIteration:
@@ -162,12 +163,9 @@ class World:
         self.components = [Component(capacity) for capacity in capacities]
         self.actors: list[Actor] = []
 
-    def blocked_by(self, loop: Any) -> Actor | None:
-        """The actor that keeps a loop's thread from going on."""
-        for actor in self.actors:
-            if actor.blocks is loop and not actor.done and actor.waits_for is not None and not actor.waits_for.done():
-                return actor
-        return None
+    def on_thread_of(self, loop: Any) -> Actor | None:
+        """The plain code that a loop's thread is busy with."""
+        return next((a for a in self.actors if a.blocks is loop and a.begun and not a.done), None)
 
     def check(self, component: Component) -> None:
         """Early calls never add to what a component agreed to."""

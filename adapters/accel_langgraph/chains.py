@@ -5,7 +5,6 @@ A copy of a subclass of the same name opens a run around each call; all else is 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.pregel import Pregel
 
 from accel.errors import ConfigurationError
-from accel.insight import Insight
+from accel.insight import Insight, shallow
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.run.run import Run
@@ -24,24 +23,22 @@ from accel.run.topology import Control, Topology
 from .components import install_all, is_component
 from .hosts import configurable_of, host_of
 
-_PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 _MODULE = "langchain_core.runnables."
 
 
 class Acceleration:
-    """What an accelerated chain carries: the chain it was made from, its plan and settings."""
+    """What an accelerated chain and its copies carry: plan and settings."""
 
-    def __init__(self, chain: Runnable[Any, Any], settings: Settings, plan: Plan) -> None:
-        self.chain = chain
+    def __init__(self, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
 
-    def begin(self, value: Any, config: RunnableConfig | None) -> Run:
+    def begin(self, chain: Any, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""
         install_all()
-        given = {**(getattr(self.chain, "config", None) or {}), **(config or {})}
+        given = {**(getattr(chain, "config", None) or {}), **(config or {})}
         control = Control(Topology({}), self.plan.barriers, (), ())
-        host = host_of(given, configurable_of(given), control, [self.chain], (Runnable, Pregel))
+        host = host_of(given, configurable_of(given), control, [chain], (Runnable, Pregel))
         return Run(self.plan, self.settings, host, value)
 
 
@@ -55,7 +52,7 @@ class AcceleratedChain(Insight):
         inner: Callable[..., Any] = super().invoke  # type: ignore[misc]
         if scope.get() is not None:
             return inner(input, config, **options)
-        run = self._accel.begin(input, config)
+        run = self._accel.begin(self, input, config)
         token, completed = scope.set(Scope(run)), False
         try:
             result = inner(input, config, **options)
@@ -69,7 +66,7 @@ class AcceleratedChain(Insight):
         inner: Callable[..., Any] = super().ainvoke  # type: ignore[misc]
         if scope.get() is not None:
             return await inner(input, config, **options)
-        run = self._accel.begin(input, config)
+        run = self._accel.begin(self, input, config)
         token, completed = scope.set(Scope(run)), False
         try:
             result = await inner(input, config, **options)
@@ -83,13 +80,19 @@ class AcceleratedChain(Insight):
         inner: Callable[..., Iterator[Any]] = super().stream  # type: ignore[misc]
         if scope.get() is not None:
             return inner(input, config, **options)
-        return streamed(lambda: self._accel.begin(input, config), lambda: inner(input, config, **options))
+        return streamed(lambda: self._accel.begin(self, input, config), lambda: inner(input, config, **options))
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., AsyncIterator[Any]] = super().astream  # type: ignore[misc]
         if scope.get() is not None:
             return inner(input, config, **options)
-        return astreamed(lambda: self._accel.begin(input, config), lambda: inner(input, config, **options))
+        return astreamed(lambda: self._accel.begin(self, input, config), lambda: inner(input, config, **options))
+
+    def _like(self, plain: Any) -> Any:
+        return shallow(plain, type(self))
+
+    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return accelerate_chain, (plain, self._accel.settings, None, ())
 
     def _run_once(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)
@@ -117,13 +120,8 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     cls: Any = type(chain)
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), same)
-    # On the class, which is this object's own: fields of pydantic models must stay as they are.
-    type.__setattr__(fast_class, "_accel", Acceleration(chain, settings, plan or Plan()))
-    fast: Any = object.__new__(fast_class)
-    fast.__dict__.update(chain.__dict__)
-    for name in _PYDANTIC_STATE:
-        if hasattr(chain, name):
-            object.__setattr__(fast, name, copy.copy(getattr(chain, name)))
+    # On the class, which is this object's and its copies' own: fields of pydantic models must stay as they are.
+    type.__setattr__(fast_class, "_accel", Acceleration(settings, plan or Plan()))
     enable()
     install_all()
-    return fast
+    return shallow(chain, fast_class)

@@ -26,7 +26,7 @@ from accel.run.call import Aside
 from accel.run.nested import tells
 from accel.values import Opaque, Tree, snapshot, thaw
 
-from . import callers
+from . import callers, surroundings
 from .views import view_answer
 
 # --- arguments ------------------------------------------------------------------------------------------------------
@@ -314,6 +314,7 @@ def install_all() -> None:
     for manager in (CallbackManager, AsyncCallbackManager):
         intercept.wrap(manager, "configure", _telling)
     callers.install()
+    surroundings.install()
     for base, methods in FAMILIES:
         for cls in _subclasses(base):
             if cls in _seen or (base is BaseTool and not _only_reads(cls)):

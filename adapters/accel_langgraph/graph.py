@@ -20,7 +20,7 @@ from langgraph.types import Command
 
 from accel.errors import AccelError, ConfigurationError
 from accel.functions import pure
-from accel.insight import Insight
+from accel.insight import Insight, shallow
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.run.run import Run
@@ -106,7 +106,20 @@ class Accelerated(Insight):
         plain = self._accel.graph.copy(
             {**{k: v for k, v in mine.items() if k in _constructor_names(self)}, **(update or {})}
         )
-        return _wrap(plain, self._accel.settings, self._accel.plan, self._accel.pure_nodes)
+        return self._like(plain)
+
+    def _plain(self) -> Any:
+        plain = super()._plain()
+        del plain._accel
+        plain.nodes = self._accel.graph.nodes
+        return plain
+
+    def _like(self, plain: Any) -> Any:
+        accel = self._accel
+        return _wrap(plain, accel.settings, accel.plan, accel.pure_nodes, type(self))
+
+    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return accelerate_object, (plain, self._accel.settings, None, tuple(self._accel.pure_nodes))
 
     def _run_once(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)  # type: ignore[attr-defined]
@@ -236,11 +249,16 @@ def _watching(cls: type) -> type:
 # --- accelerate -----------------------------------------------------------------------------------------------------
 
 
-def _wrap(graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset[str] = frozenset()) -> Any:
-    cls = type(graph)
+def _class_of(cls: type) -> type:
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    fast: Compiled = object.__new__(type(cls.__name__, (Accelerated, cls), same))
-    fast.__dict__.update(graph.__dict__)  # a shallow copy: LangGraph's own copy() loses mappers and allow-lists
+    return type(cls.__name__, (Accelerated, cls), same)
+
+
+def _wrap(
+    graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset[str] = frozenset(), cls: type | None = None
+) -> Any:
+    # A shallow copy: LangGraph's own copy() loses mappers and allow-lists.
+    fast: Compiled = shallow(graph, cls or _class_of(type(graph)))
     fast.nodes = {name: _observed(name, node, name in pure_nodes) for name, node in graph.nodes.items()}
     fast._accel = Acceleration(graph, settings, plan, pure_nodes)  # type: ignore[attr-defined]
     enable()

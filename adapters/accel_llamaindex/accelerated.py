@@ -7,7 +7,6 @@ boundary.
 
 from __future__ import annotations
 
-import copy
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from inspect import signature
@@ -25,7 +24,7 @@ from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATT
 from llama_index_instrumentation.span import active_span_id
 
 from accel.errors import ConfigurationError
-from accel.insight import Insight
+from accel.insight import Insight, shallow
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.references import References
@@ -51,15 +50,14 @@ MAIN: tuple[tuple[type, tuple[tuple[str, str], ...]], ...] = (
 )
 """By kind of object, the methods that open a run, and their coroutines."""
 S = TypeVar("S", Generator[Any, None, None], AsyncGenerator[Any, None])
-_PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 SUPPORTED = "query engines, retrievers, ingestion pipelines and vector store indexes (objects, or the index class)"
 
 
 class Acceleration:
-    """What an accelerated object carries: the object it was made from, its plan and settings."""
+    """What an accelerated object carries: its parts, which are live, plan and settings. Without parts its copies carry
+    the same."""
 
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
-        self.original = original
         self.settings = settings
         self.plan = plan
         self.parts = parts_of(original)
@@ -69,7 +67,7 @@ class Acceleration:
             {name: frozenset((after,)) for name, after in zip(order, order[1:], strict=False)}
         )
 
-    def begin(self, value: Any, asynchronous: bool) -> Run:
+    def begin(self, obj: Any, value: Any, asynchronous: bool) -> Run:
         """The handle of a new run."""
         install_all()
         watch()
@@ -78,7 +76,7 @@ class Acceleration:
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
-            references=References([self.original], is_component, _is_opened),
+            references=References([obj], is_component, _is_opened),
             parts=self.parts,
         )
         return Run(self.plan, self.settings, host, value)
@@ -96,6 +94,14 @@ class Accelerated(Insight):
 
     __slots__ = ()
     _accel: Acceleration
+
+    def _like(self, plain: Any) -> Any:
+        if not self._accel.parts:
+            return shallow(plain, type(self))
+        return accelerate_object(plain, self._accel.settings, self._accel.plan)
+
+    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return accelerate_object, (plain, self._accel.settings, None)
 
     def _run_once(self, value: Any, **options: Any) -> Any:
         name, _ = _main(type(self))[0]
@@ -138,16 +144,7 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     enable()
     install_all()
     watch()
-    return fast_class if cls is obj else _copy_of(obj, fast_class)
-
-
-def _copy_of(obj: Any, fast_class: type) -> Any:
-    fast: Any = object.__new__(fast_class)
-    fast.__dict__.update(obj.__dict__)
-    for name in _PYDANTIC_STATE:
-        if hasattr(obj, name):
-            object.__setattr__(fast, name, copy.copy(getattr(obj, name)))
-    return fast
+    return fast_class if cls is obj else shallow(obj, fast_class)
 
 
 def _input(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +166,7 @@ def _opening(cls: type, name: str) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
         if scope.get() is not None:
             return inner(*args, **kwargs)
-        run: Run = self._accel.begin(_input(inner, args, kwargs), asynchronous=False)
+        run: Run = self._accel.begin(self, _input(inner, args, kwargs), asynchronous=False)
         token = scope.set(Scope(run))
         try:
             result = inner(*args, **kwargs)
@@ -188,7 +185,7 @@ def _aopening(cls: type, name: str) -> Any:
         inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
         if scope.get() is not None:
             return await inner(*args, **kwargs)
-        run: Run = self._accel.begin(_input(inner, args, kwargs), asynchronous=True)
+        run: Run = self._accel.begin(self, _input(inner, args, kwargs), asynchronous=True)
         token = scope.set(Scope(run))
         try:
             result = await inner(*args, **kwargs)
@@ -217,5 +214,5 @@ def _finished(run: Run, result: Any) -> Any:
 
 def _kept(run: Run, stream: S) -> S:
     """A stream that is thrown away unread ends its run, too."""
-    weakref.finalize(stream, run.finish, False).atexit = False
+    weakref.finalize(stream, lambda: run.finish(False)).atexit = False  # as it is then: it may be `Gone`
     return stream

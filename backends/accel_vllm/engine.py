@@ -310,8 +310,13 @@ def _socket_folder() -> str:
         if owner.isdigit() and not Path("/proc", owner).exists():
             shutil.rmtree(left, ignore_errors=True)  # its process was killed
     folder = tempfile.mkdtemp(prefix=f"accel-vllm-{os.getpid()}-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # and not a child that was forked from it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
