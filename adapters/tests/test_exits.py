@@ -231,17 +231,6 @@ parts = program.stream({"q": "beaches"})
 print(next(parts))
 busy(learner, ACCELERATED and program.plan._lock)
 """,
-    "an object that is finalised at the end": """
-class Last:
-    def __init__(self, print):
-        self.print = print
-    def __del__(self):
-        self.print("last", flush=True)
-last = Last(print)
-program = trained(three(world, model))
-parts = program.stream({"q": "beaches"})
-print(next(parts))
-""",
     "a generator of the program's left open": """
 from langchain_core.prompts import ChatPromptTemplate
 def words(parts, print=print):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import multiprocessing
 import os
 import threading
@@ -135,8 +136,9 @@ def test_a_worker_that_holds_the_plan(world: World, fast: Any, worker: threads.W
 
 
 def test_a_worker_thread_that_forks(world: World, fast: Any) -> None:
+    here = contextvars.copy_context()  # in which the plan was learnt
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(in_child, lambda: runs(world, fast)).result(PATIENCE_S) == GOOD
+        assert pool.submit(here.run, in_child, lambda: runs(world, fast)).result(PATIENCE_S) == GOOD
 
 
 def test_a_child_of_a_child(world: World, fast: Any) -> None:
