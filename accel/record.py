@@ -6,7 +6,7 @@ import itertools
 import re
 import sys
 import sysconfig
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -81,8 +81,8 @@ class Trace:
     ended_s: float | None = None
     completed: bool = False
     """Ran to its end: not raised, interrupted or abandoned."""
-    ambient: str = ""
-    """The fingerprint of the context it ran in."""
+    ambient: Mapping[str, str] = field(default_factory=dict)
+    """The dimensions of the context it ran in (`accel.run.ambient`)."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
 
     def tick(self) -> int:

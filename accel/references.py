@@ -11,6 +11,7 @@ from typing import Any
 
 from .components import is_declared
 from .identity import identity_of
+from .texts import Says, texts_of_program
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -53,8 +54,11 @@ class References:
         roots: Iterable[Any] = (),
         is_component: Kinds = lambda value: False,
         is_opened: Kinds = lambda value: False,
+        says: Says = lambda value: None,
     ) -> None:
+        """`says`: see `accel.texts`."""
         self._look = functools.partial(referenced, roots, is_component, is_opened)
+        self.texts = functools.partial(texts_of_program, roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None
 
     def __call__(self, component: Any) -> bool:

@@ -25,6 +25,7 @@ from .carried import carried
 from .check import judge
 from .contexts import Contexts
 from .learner import Lesson, extend, lesson
+from .foreign import Program
 from .memory import Memory, asked_for
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Plan:
         self.bindings: dict[str, tuple[Any, Method]] = {}
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
+        self.program = Program()
+        """Its own texts."""
         self.mixed: set[str] = set()
         """Call sites that one run called several components from (tasks without a frame of the user's):"""
         self.at_mixed: dict[tuple[str, Hashable], tuple[Any, Method]] = {}
@@ -229,6 +232,7 @@ class Plan:
     def _learn_from(self, run: Run) -> None:
         trace = run.trace
         self._note_facts(run)
+        self.program.ran(run.host.references)
         self.last = trace
         if run.forecast is not None:
             self.reasons |= run.forecast.reasons
@@ -236,7 +240,8 @@ class Plan:
             return
         judged = judge(self.learnt, trace)
         self._note_made(judged.made)
-        self.contexts.note(self.learnt, (name for name, made in judged.made.items() if made), trace.ambient)
+        made_here = (name for name, made in judged.made.items() if made)
+        self.contexts.note(self.learnt, made_here, trace.ambient, self.program.lacks)
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
             if self._kept_missing() or self.learnt.map(self._widen) is not self.learnt:
@@ -257,10 +262,11 @@ class Plan:
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         self._note_learnt(learnt)
+        self.program.changed()
         self.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
-            self.contexts.note(learnt.graph, shape, seen.ambient)
+            self.contexts.note(learnt.graph, shape, seen.ambient, self.program.lacks)
         self._adopt(learnt.graph)
         self._unexplained = 0
         better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
@@ -309,10 +315,10 @@ class Plan:
             if before is not call.component and self._identities[call.site] != call.identity:
                 self.varying.add(call.site)
                 self.contexts.forget(call.site)
-            self.contexts.note_binding(call.site, trace.ambient)
             self._identities[call.site] = call.identity
             self.bindings[call.site] = (call.component, method)
             self.methods[call.site, run.host.streaming] = method
+        self.contexts.note_bindings({call.site for call in trace.calls}, trace.ambient)
 
     def _note_mixed(self, trace: Trace) -> None:
         identities: dict[str, Hashable] = {}

@@ -16,6 +16,7 @@ from ..errors import ConfigurationError
 from ..evaluate import is_opaque
 from ..ir import First, Graph, GraphError, Level, Node, When, verify
 from ..ops import OPS
+from ..run.ambient import SECRET
 from ..templates import (
     COUNT,
     ITEMS,
@@ -36,9 +37,10 @@ from ..templates import (
     Whole,
 )
 from ..values import Tree
+from .contexts import Evidence
 from .plan import Plan, SavedCall
 
-VERSION = 6
+VERSION = 7
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
@@ -67,8 +69,8 @@ def load(path: str) -> Plan:
         verify(graph)
         plan.contexts.learnt(graph)
         for node in data["nodes"]:
-            for context in node["seen_in"]:
-                plan.contexts.note(graph, [node["name"]], str(context))
+            if node["verified"]:
+                plan.contexts.restore(node["name"], _decode_evidence(node["seen_in"]))
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
@@ -116,7 +118,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "always": node.always,
         "at_once": node.at_once,
         "unreplaced": node.unreplaced if keep else [],
-        "seen_in": sorted(plan.contexts.seen(node.name)) if keep else [],
+        "seen_in": _encode_evidence(plan.contexts.evidence(node.name)) if keep else None,
         "input": _encode(node.input) if keep else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
@@ -145,6 +147,21 @@ def _decode_node(data: dict[str, Any]) -> Node:
         data["reason"],
         First(first[0], first[1], tuple(first[2:])) if first else None,
     )
+
+
+def _encode_evidence(evidence: Evidence) -> dict[str, Any]:
+    """Digests of names and values; what only this process can compare equals nothing elsewhere."""
+    opaque = {key: [_of_this_process(value) for value in seen] for key, seen in evidence.values.items()}
+    return {"runs": evidence.runs, "values": opaque, "free": sorted(evidence.free)}
+
+
+def _of_this_process(value: str) -> str:
+    return f"~{value}" if value.startswith(SECRET) else value
+
+
+def _decode_evidence(data: dict[str, Any]) -> Evidence:
+    values = {str(key): [str(value) for value in seen] for key, seen in data["values"].items()}
+    return Evidence(bool(data["runs"]), values, set(map(str, data["free"])))
 
 
 def _encode_when(when: When) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from accel.run.streams import astreamed, streamed
 from accel.run.topology import Control, Topology
 
 from .components import install_all, is_component
-from .hosts import configurable_of, host_of
+from .hosts import host_of
 
 _PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 _MODULE = "langchain_core.runnables."
@@ -39,9 +39,8 @@ class Acceleration:
     def begin(self, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""
         install_all()
-        given = {**(getattr(self.chain, "config", None) or {}), **(config or {})}
         control = Control(Topology({}), self.plan.barriers, (), ())
-        host = host_of(given, configurable_of(given), control, [self.chain], (Runnable, Pregel))
+        host = host_of((getattr(self.chain, "config", None), config), control, [self.chain], (Runnable, Pregel))
         return Run(self.plan, self.settings, host, value)
 
 

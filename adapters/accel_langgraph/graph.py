@@ -7,7 +7,7 @@ ends, and everything else happens at the component boundary.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -49,7 +49,6 @@ class Acceleration:
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""
         install_all()
-        given: Mapping[str, Any] = {**(fast.config or {}), **(config or {})}
         configurable = configurable_of(fast.config, config)
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
@@ -61,12 +60,12 @@ class Acceleration:
         )
         nodes = self.graph.nodes.values()
         host = host_of(
-            given,
-            configurable,
+            (fast.config, config),
             control,
             [node.bound for node in nodes],
             (Runnable, Pregel, _TaskFunction, *{type(node) for node in nodes}),
             options.get("stream_mode"),
+            options.get("context"),
         )
         run = Run(self.plan, self.settings, host, None if resumes else value)
         if not fresh and not isinstance(self.graph, CompiledStateGraph):

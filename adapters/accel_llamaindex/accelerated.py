@@ -11,6 +11,7 @@ import copy
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from inspect import signature
+from types import FunctionType
 from typing import Any, TypeVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -20,7 +21,9 @@ from llama_index.core.callbacks.base import global_stack_trace, global_stack_tra
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import ToolMetadata
 from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATTR, active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
 
@@ -78,14 +81,20 @@ class Acceleration:
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
-            references=References([self.original], is_component, _is_opened),
+            references=References([self.original], is_component, _is_opened, _says),
             parts=self.parts,
         )
         return Run(self.plan, self.settings, host, value)
 
 
 def _is_opened(value: Any) -> bool:
-    return type(value).__module__.startswith("llama_index.")
+    kind = value if isinstance(value, type | FunctionType) else type(value)
+    return (kind.__module__ or "").startswith("llama_index.")
+
+
+def _says(value: Any) -> Any:
+    """Prompts and what tools say of themselves are the program's text."""
+    return vars(value) if isinstance(value, BasePromptTemplate | ToolMetadata) else None
 
 
 # --- the object -----------------------------------------------------------------------------------------------------
