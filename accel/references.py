@@ -66,6 +66,10 @@ class References:
         found = self._all().get(id(component))
         return found is not None and found.component is component and not found.chosen
 
+    def components(self) -> list[Any]:
+        """All of them."""
+        return [found.component for found in self._all().values()]
+
     def only(self, name: str, by_object: bool) -> Any:
         """The component of the class of this (qualified) name; None if there is none, or several that differ."""
         found = [one.component for one in self._all().values() if type(one.component).__qualname__ == name]

@@ -124,6 +124,13 @@ class Contexts:
                 if known.foreign is None and context:
                     known.foreign = foreign(node)
 
+    def is_foreign(self, node: Node, foreign: Callable[[Node], bool]) -> bool:
+        """See `_Known`; looked for now if nobody has."""
+        known = self._nodes.get(node.name)
+        if known is None or known.asked != _asked(node) or known.foreign is None:
+            return foreign(node)
+        return known.foreign
+
     def evidence(self, name: str) -> Evidence:
         """Where a node was seen."""
         return self._nodes[name].evidence if name in self._nodes else Evidence()

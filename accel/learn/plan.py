@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..credentials import Keys
 from ..intercept import METHODS, Method
 from ..ir import Graph, Node
 from ..passes import PASSES, Pass, rewrite
@@ -97,6 +98,8 @@ class Plan:
         self.bindings: dict[str, tuple[Any, Method]] = {}
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
+        self.keys = Keys()
+        """The credentials that its components had before it ran."""
         self.program = Program()
         """Its own texts."""
         self.mixed: set[str] = set()

@@ -41,12 +41,13 @@ from .contexts import Evidence
 from .plan import Plan, SavedCall
 
 VERSION = 7
+FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
 def save(plan: Plan, path: str) -> None:
-    """Write what is verified. Nodes that hold an object or were seen with one input only keep their place, without
-    their input: the text in them may be somebody's."""
+    """Write what is verified. Nodes that hold an object, were seen with one input only, or say what neither the program
+    nor a known value says, keep their place, without their input: the text in them may be somebody's."""
     nodes = [_encode_node(node, plan) for node in plan.learnt.nodes]
     calls = {site: [call.cls, call.family, call.method, call.like] for site, call in _calls(plan).items()}
     data = {"accel_plan": VERSION, "nodes": nodes, "calls": calls}
@@ -108,6 +109,8 @@ def _decode_call(data: Any) -> SavedCall:
 
 def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = node.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.mixed
+    foreign = keep and plan.contexts.is_foreign(node, plan.program.lacks)
+    keep = keep and not foreign
     return {
         "name": node.name,
         "op": node.op.name,
@@ -122,7 +125,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "input": _encode(node.input) if keep else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
-        "reason": "" if keep else node.reason or "not verified when the plan was saved",
+        "reason": "" if keep else FOREIGN if foreign else node.reason or "not verified when the plan was saved",
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
     }

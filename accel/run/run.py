@@ -58,6 +58,7 @@ class Run:
         self.entry = contextvars.copy_context()
         self.ambient: Ambient = (user_vars(self.entry), host.config())
         self.trace.ambient = dimensions(self.ambient[0], host.beside)
+        plan.keys.check()
         self.ledger = Ledger()
         self.graph: Graph = plan.graph
         """The e-graph the run follows; from its first moment on: the program's first call comes at once."""

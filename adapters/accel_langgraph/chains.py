@@ -22,9 +22,10 @@ from accel.run.streams import astreamed, streamed
 from accel.run.topology import Control, Topology
 
 from .components import install_all, is_component
-from .hosts import host_of
+from .hosts import host_of, references_of
 
 _PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+_OPENED = (Runnable, Pregel)
 _MODULE = "langchain_core.runnables."
 
 
@@ -35,12 +36,13 @@ class Acceleration:
         self.chain = chain
         self.settings = settings
         self.plan = plan
+        plan.keys.look(chain, lambda: references_of([chain], _OPENED).components())
 
     def begin(self, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
-        host = host_of((getattr(self.chain, "config", None), config), control, [self.chain], (Runnable, Pregel))
+        host = host_of((getattr(self.chain, "config", None), config), control, [self.chain], _OPENED)
         return Run(self.plan, self.settings, host, value)
 
 

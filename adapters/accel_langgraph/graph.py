@@ -30,7 +30,7 @@ from accel.run.topology import START, Control, Topology
 
 from .chains import accelerate_chain
 from .components import install_all
-from .hosts import configurable_of, host_of
+from .hosts import configurable_of, host_of, references_of
 from .topology import Compiled, topology_of
 
 _OWN = frozenset({"_accel"})
@@ -45,6 +45,9 @@ class Acceleration:
         self.settings = settings
         self.plan = plan
         self.topology = plan.topology = topology_of(graph)
+        self.roots = [node.bound for node in graph.nodes.values()]
+        self.opened = (Runnable, Pregel, _TaskFunction, *{type(node) for node in graph.nodes.values()})
+        plan.keys.look(graph.builder if isinstance(graph, CompiledStateGraph) else graph, lambda: references_of(self.roots, self.opened).components())
 
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""
@@ -58,12 +61,11 @@ class Acceleration:
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
         )
-        nodes = self.graph.nodes.values()
         host = host_of(
             (fast.config, config),
             control,
-            [node.bound for node in nodes],
-            (Runnable, Pregel, _TaskFunction, *{type(node) for node in nodes}),
+            self.roots,
+            self.opened,
             options.get("stream_mode"),
             options.get("context"),
         )

@@ -81,14 +81,13 @@ def context_of(configurable: Mapping[str, Any]) -> Any:
 def host_of(
     layers: Sequence[Mapping[str, Any] | None],
     control: Control,
-    roots: Iterable[Any],
+    roots: Sequence[Any],
     opened: tuple[type, ...],
     modes: Any = None,
     context: Any = None,
 ) -> Host:
     """layers: the configuration of the object, and of the call over it. roots: what the program's code can be reached
-    from. opened: classes of the frameworks that are looked into on the way. modes: LangGraph's of a stream. context:
-    its runtime context."""
+    from. opened: see `references_of`. modes: LangGraph's of a stream. context: its runtime context."""
     given: dict[str, Any] = {}
     for layer in layers:
         given |= layer or {}
@@ -119,8 +118,13 @@ def host_of(
         loop=loop_here(),
         set_config=set_config,
         holds=holds,
-        references=References(roots, is_component, lambda value: isinstance(value, opened), _says),
+        references=references_of(roots, opened),
     )
+
+
+def references_of(roots: Sequence[Any], opened: tuple[type, ...]) -> References:
+    """What a program refers to. opened: classes of the frameworks that are looked into on the way."""
+    return References(roots, is_component, lambda value: isinstance(value, opened), _says)
 
 
 def _says(value: Any) -> Any:

@@ -65,6 +65,7 @@ class Acceleration:
         self.original = original
         self.settings = settings
         self.plan = plan
+        plan.keys.look(original, lambda: _references_of(original).components())
         self.parts = parts_of(original)
         names = [name for _, name in self.parts.values()]
         order = [START, *names, END]
@@ -81,10 +82,14 @@ class Acceleration:
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
-            references=References([self.original], is_component, _is_opened, _says),
+            references=_references_of(self.original),
             parts=self.parts,
         )
         return Run(self.plan, self.settings, host, value)
+
+
+def _references_of(original: Any) -> References:
+    return References([original], is_component, _is_opened, _says)
 
 
 def _is_opened(value: Any) -> bool:
