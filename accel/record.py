@@ -16,6 +16,9 @@ from .clock import now_s
 from .values import Tree
 
 
+MAX_FOUND = 2_000
+
+
 @dataclass(slots=True, eq=False)
 class Visit:
     """One run of a framework node."""
@@ -83,7 +86,14 @@ class Trace:
     """Ran to its end: not raised, interrupted or abandoned."""
     ambient: Mapping[str, str] = field(default_factory=dict)
     """The dimensions of the context it ran in (`accel.run.ambient`)."""
+    found: set[str] = field(default_factory=set)
+    """Texts of documents that the program read, where the framework tells."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
+
+    def read(self, text: str) -> None:
+        """The program has read a document."""
+        if len(self.found) < MAX_FOUND:
+            self.found.add(text)
 
     def tick(self) -> int:
         """The position of the next event; `next` on a count is atomic."""

@@ -258,10 +258,10 @@ class Plan:
             return
         if self.saved_calls and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        learnt = lesson(self._memory.traces)
+        learnt = lesson(self._memory.traces, self.program.own)
         changed = self._memory.changed(learnt)
         if changed:
-            learnt = lesson(self._memory.traces)
+            learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         self._note_learnt(learnt)

@@ -19,6 +19,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.callbacks.base import global_stack_trace, global_stack_trace_ids
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
+from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.prompts import BasePromptTemplate
@@ -98,7 +99,9 @@ def _is_opened(value: Any) -> bool:
 
 
 def _says(value: Any) -> Any:
-    """Prompts and what tools say of themselves are the program's text."""
+    """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
+    if isinstance(value, IndexDict):
+        return list(value.nodes_dict.values())
     return vars(value) if isinstance(value, BasePromptTemplate | ToolMetadata) else None
 
 
