@@ -19,7 +19,9 @@ from .run.ambient import CREDENTIAL
 
 MAX_DEPTH = 5
 MAX_WATCHED = 512
-_HOLDERS = re.compile(r"client|session|header|kwargs|config|embed|llm|model$|bound|transport|store$|index$|retriever", re.I)
+_HOLDERS = re.compile(
+    r"client|session|header|kwargs|config|embed|llm|model$|bound|transport|store$|index$|retriever", re.IGNORECASE
+)
 """Names of fields whose objects may hold a credential."""
 
 Path = tuple[str, ...]

@@ -15,7 +15,6 @@ from typing import Any
 from .clock import now_s
 from .values import Tree
 
-
 MAX_FOUND = 2_000
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .declarations import Declaration, declarations
 from .ir import Graph, Node
 from .learn.check import ties
-from .learn.contexts import REMEDY
+from .learn.evidence import REMEDY
 from .passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
 from .record import where
 from .run.settings import Settings
@@ -98,7 +98,7 @@ class Report:
             )
         alone = next((reason for reason in self._plan.reasons.values() if REMEDY in reason), "")
         if alone and not (self._plan.history and self._plan.history[-1].issued):
-            lines.append(f"  the last run issued nothing early; of what it could have: {alone}")
+            lines.append(f"  the last run issued nothing early, among other things because {alone}")
         lines += _sites(self._plan)
         if self.declarations:
             lines.append("  what declarations would gain, if they are true:")

@@ -75,7 +75,7 @@ class Texts:
         if not words:
             return 0
         start = words[first].start()
-        return bisect_left(range(len(words)), True, key=lambda n: not self._holds(text[start : words[n].end()]))
+        return bisect_left(words, True, key=lambda last: not self._holds(text[start : last.end()]))
 
     def _holds(self, part: str) -> bool:
         at = self._all.find(part)
@@ -95,11 +95,11 @@ def _normal(text: str) -> str:
 
 
 Says = Callable[[Any], Any]
-"""What of an object of a framework's is the program's text, whatever is in it (a prompt's template); None if nothing."""
+"""What of an object of a framework's is the program's text, whatever is in it (a prompt's template), or None."""
 
 
 def texts_of_program(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> set[str]:
-    """The texts of a program that can be reached from `roots` without a call. `is_opened`: objects of a framework that
+    """The texts of a program that are reached from `roots` without a call. `is_opened`: objects of a framework that
     are looked into."""
     look = _Look(is_component, is_opened, says)
     seen: dict[int, Any] = {}
@@ -216,7 +216,7 @@ class _Look:
             self._by_key(value[key], constants, depth + 1)
 
     def _of_class(self, cls: type) -> Iterator[Any]:
-        """Its methods, and what a schema made of it says: names and descriptions of its fields, and what they may be."""
+        """Its methods, and what a schema made of it says: names, descriptions and choices of its fields."""
         for base in cls.__mro__:
             users = _is_users(base)
             if not users and not self.is_opened(base):

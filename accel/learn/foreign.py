@@ -47,7 +47,6 @@ class Program:
             self._texts = Texts(self._references.texts())
         return self._texts is None or not all(map(self._texts.cover, texts))
 
-
     def own(self, text: str) -> bool:
         """Whether these are words of the program's."""
         if self._texts is None:
@@ -72,7 +71,8 @@ class Data:
     def _marks(self) -> set[str]:
         """What such a text is recognised by: its lines, as far as they are long enough; of what went through the
         framework's nodes, which may also be the program's words, only the whole."""
-        found = {line for trace in self._traces for text in _data_of(trace) for line in map(str.strip, text.splitlines())}
+        texts = [text for trace in self._traces for text in _data_of(trace)]
+        found = {line.strip() for text in texts for line in text.splitlines()}
         found |= {
             text for trace in self._traces for visit in trace.visits for text in texts_of([visit.entered, visit.left])
         }

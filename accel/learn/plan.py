@@ -25,8 +25,8 @@ from ..values import Tree
 from .carried import carried
 from .check import judge
 from .contexts import Contexts
-from .learner import Lesson, extend, lesson
 from .foreign import Program
+from .learner import Lesson, extend, lesson
 from .memory import Memory, asked_for
 
 if TYPE_CHECKING:
@@ -317,11 +317,11 @@ class Plan:
             before, _ = self.bindings.get(call.site, (call.component, method))
             if before is not call.component and self._identities[call.site] != call.identity:
                 self.varying.add(call.site)
-                self.contexts.forget(call.site)
+                self.contexts.bindings.forget(call.site)
             self._identities[call.site] = call.identity
             self.bindings[call.site] = (call.component, method)
             self.methods[call.site, run.host.streaming] = method
-        self.contexts.note_bindings({call.site for call in trace.calls}, trace.ambient)
+        self.contexts.bindings.note({call.site for call in trace.calls}, trace.ambient)
 
     def _note_mixed(self, trace: Trace) -> None:
         identities: dict[str, Hashable] = {}

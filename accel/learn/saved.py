@@ -37,7 +37,7 @@ from ..templates import (
     Whole,
 )
 from ..values import Tree
-from .contexts import Evidence
+from .evidence import Evidence
 from .plan import Plan, SavedCall
 
 VERSION = 7
@@ -71,7 +71,8 @@ def load(path: str) -> Plan:
         plan.contexts.learnt(graph)
         for node in data["nodes"]:
             if node["verified"]:
-                plan.contexts.restore(node["name"], _decode_evidence(node["seen_in"]))
+                known = plan.contexts.known(node["name"])
+                known.evidence, known.foreign = _decode_evidence(node["seen_in"]), False
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
@@ -109,7 +110,8 @@ def _decode_call(data: Any) -> SavedCall:
 
 def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = node.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.mixed
-    foreign = keep and plan.contexts.is_foreign(node, plan.program.lacks)
+    foreign = plan.contexts.known(node.name).foreign if keep else False
+    foreign = plan.program.lacks(node) if foreign is None else foreign
     keep = keep and not foreign
     return {
         "name": node.name,
@@ -121,7 +123,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "always": node.always,
         "at_once": node.at_once,
         "unreplaced": node.unreplaced if keep else [],
-        "seen_in": _encode_evidence(plan.contexts.evidence(node.name)) if keep else None,
+        "seen_in": _encode_evidence(plan.contexts.known(node.name).evidence) if keep else None,
         "input": _encode(node.input) if keep else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,

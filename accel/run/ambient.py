@@ -108,7 +108,7 @@ def dimensions(variables: Mapping[contextvars.ContextVar[Any], Any], beside: Map
     tags. What is None says nothing."""
     given = [(f"ContextVar {_name_of(var)}", _value_of(seen)) for var, seen in variables.items()]
     found: dict[str, str] = {}
-    for name, leaf in (leaf for name, value in [*beside.items(), *given] for leaf in _leaves(name, value)):
+    for name, leaf in itertools.chain.from_iterable(_leaves(*told) for told in [*beside.items(), *given]):
         if name in beside and leaf in ("dict", "set"):
             continue
         if len(found) == MAX_DIMENSIONS:
@@ -172,7 +172,7 @@ def _shown(name: str, value: Any) -> Hashable:
         return _Secret(value)
     if isinstance(value, enum.Enum):
         return type(value).__qualname__, value.name
-    kind = next((kind for kind in _NUMBERS_AND_TEXTS if isinstance(value, kind)), type(value))
+    kind: Any = next((kind for kind in _NUMBERS_AND_TEXTS if isinstance(value, kind)), type(value))
     return kind.__qualname__, kind.__repr__(value)
 
 

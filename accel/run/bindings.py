@@ -74,7 +74,7 @@ class Bindings:
             method = plan.methods.get((node.site, run.host.streaming), method)
             if node.site in plan.varying and not mixed:
                 component = self._only_one_used(type(component))
-            elif node.site in plan.bindings and not plan.contexts.allow_binding(node.site, run.trace.ambient):
+            elif node.site in plan.bindings and not plan.contexts.bindings.allow(node.site, run.trace.ambient):
                 return None
             if component is None:
                 return None

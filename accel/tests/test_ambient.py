@@ -48,7 +48,9 @@ def told(value: Any) -> dict[str, str]:
 
 def differing(left: Any, right: Any) -> set[str]:
     one, other = told(left), told(right)
-    return {name.removeprefix("configurable.x") for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+    return {
+        name.removeprefix("configurable.x") for name in one.keys() | other.keys() if one.get(name) != other.get(name)
+    }
 
 
 @pytest.mark.parametrize(

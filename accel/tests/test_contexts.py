@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from accel.ir import Graph, Node
-from accel.learn.contexts import MAX_DIMENSIONS, Contexts, Evidence
+from accel.learn.contexts import Contexts
+from accel.learn.evidence import MAX_DIMENSIONS, Evidence
 from accel.ops import OPS
 from accel.templates import Ref, Template
 
@@ -129,9 +130,9 @@ def test_a_node_that_a_later_lesson_replaced_is_for_nobody() -> None:
 
 def test_the_component_of_a_site_is_used_where_it_was_seen() -> None:
     contexts = Contexts()
-    contexts.note_bindings({"site"}, ANN)
-    assert contexts.allow_binding("site", ANN) and not contexts.allow_binding("site", BEN)
-    contexts.note_bindings({"site"}, BEN)
-    assert contexts.allow_binding("site", EVE)
-    contexts.forget("site")
-    assert not contexts.allow_binding("site", ANN)
+    contexts.bindings.note({"site"}, ANN)
+    assert contexts.bindings.allow("site", ANN) and not contexts.bindings.allow("site", BEN)
+    contexts.bindings.note({"site"}, BEN)
+    assert contexts.bindings.allow("site", EVE)
+    contexts.bindings.forget("site")
+    assert not contexts.bindings.allow("site", ANN)

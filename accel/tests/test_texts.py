@@ -56,8 +56,8 @@ def test_constants_of_code_templates_and_what_code_names_are_the_program_s(text:
 @pytest.mark.parametrize(
     "text",
     [
-        "The diagnosis is bad", "The diagnosis is worse", "bad", "Explain to ann: ", "nothing yet", "The prognosis is grim",
-        "Explain to 4711", "words", "Summarise ann in one line",
+        "The diagnosis is bad", "The diagnosis is worse", "bad", "Explain to ann: ", "nothing yet",
+        "The prognosis is grim", "Explain to 4711", "words", "Summarise ann in one line",
     ],
 )  # fmt: skip
 def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) -> None:

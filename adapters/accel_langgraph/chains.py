@@ -36,7 +36,7 @@ class Acceleration:
         self.chain = chain
         self.settings = settings
         self.plan = plan
-        plan.keys.look(chain, lambda: references_of([chain], _OPENED).components())
+        plan.keys.look(chain, references_of([chain], _OPENED).components)
 
     def begin(self, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""

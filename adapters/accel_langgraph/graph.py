@@ -47,7 +47,8 @@ class Acceleration:
         self.topology = plan.topology = topology_of(graph)
         self.roots = [node.bound for node in graph.nodes.values()]
         self.opened = (Runnable, Pregel, _TaskFunction, *{type(node) for node in graph.nodes.values()})
-        plan.keys.look(graph.builder if isinstance(graph, CompiledStateGraph) else graph, lambda: references_of(self.roots, self.opened).components())
+        program = graph.builder if isinstance(graph, CompiledStateGraph) else graph
+        plan.keys.look(program, references_of(self.roots, self.opened).components)
 
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""

@@ -13,8 +13,8 @@ from langchain_core.prompts.message import BaseMessagePromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.base import RunnableBinding
 from langchain_core.runnables.config import var_child_runnable_config
-from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guarded: see test_framework_facts
 from langchain_core.tools import BaseTool
+from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guarded: see test_framework_facts
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME  # guarded as well
 from langsmith._internal import _context  # guarded as well
 
@@ -45,7 +45,8 @@ def configurable_of(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _over(name: str, layers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for layer in (var_child_runnable_config.get(), *layers):
+    around: Mapping[str, Any] | None = var_child_runnable_config.get()
+    for layer in (around, *layers):
         found |= (layer or {}).get(name) or {}
     return found
 

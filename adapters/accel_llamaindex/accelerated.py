@@ -66,7 +66,7 @@ class Acceleration:
         self.original = original
         self.settings = settings
         self.plan = plan
-        plan.keys.look(original, lambda: _references_of(original).components())
+        plan.keys.look(original, _references_of(original).components)
         self.parts = parts_of(original)
         names = [name for _, name in self.parts.values()]
         order = [START, *names, END]

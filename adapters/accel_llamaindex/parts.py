@@ -201,7 +201,8 @@ def _atell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kw
     part = _part(instance)
     if part is not None:
         return _atold(*part, wrapped, args, kwargs)
-    return _afound(instance, wrapped(*args, **kwargs)) if isinstance(instance, BaseRetriever) else wrapped(*args, **kwargs)
+    coming = wrapped(*args, **kwargs)
+    return _afound(instance, coming) if isinstance(instance, BaseRetriever) else coming
 
 
 async def _afound(instance: Any, coming: Awaitable[Any]) -> Any:
