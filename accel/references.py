@@ -54,7 +54,7 @@ class References:
         roots: Iterable[Any] = (),
         is_component: Kinds = lambda value: False,
         is_opened: Kinds = lambda value: False,
-        says: Says = lambda value: None,
+        says: Says = lambda value, held: None,
     ) -> None:
         """`says`: see `accel.texts`."""
         self._look = functools.partial(referenced, roots, is_component, is_opened)

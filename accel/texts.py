@@ -10,12 +10,14 @@ import enum
 import functools
 import re
 import sys
+import sysconfig
 import types
 import typing
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from .run.ambient import CREDENTIAL
@@ -26,6 +28,7 @@ FEWEST_WORDS = 2
 """A part of a program's text must have so many to be recognised by itself."""
 _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
 """Where texts are formatted."""
+_TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
 _WORD = re.compile(r"[^\W_]+")
 _PROTOCOL = frozenset(
     "string object integer number boolean array null function auto any none required text user assistant system human "
@@ -94,8 +97,9 @@ def _normal(text: str) -> str:
 # --- collecting -----------------------------------------------------------------------------------------------------
 
 
-Says = Callable[[Any], Any]
-"""What of an object of a framework's is the program's text, whatever is in it (a prompt's template), or None."""
+Says = Callable[[Any, bool], Any]
+"""What of an object of a framework's is the program's text, whatever is in it (a prompt's template), or None. Told
+whether a list or dict holds the object: then a message may be anybody's."""
 
 
 def texts_of_program(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> set[str]:
@@ -132,7 +136,7 @@ class _Look:
         """Note the texts of an object; what to look into next. `held`: by a list or dict, which may be of data."""
         if value is None or isinstance(value, str | bytes | int | float | types.ModuleType):
             return
-        said = self.says(value)
+        said = self.says(value, held)
         if said is not None:
             yield from self._all_in(said, 0)
         if isinstance(value, functools.partial):
@@ -185,6 +189,7 @@ class _Look:
     def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
         users = _is_users(function)
         if not users and not self.is_opened(function):
+            yield from _cells(function).values()  # what a framework was given to make a node of
             return
         names: set[str] = set()
         constants: set[Any] = {function.__name__}
@@ -195,25 +200,28 @@ class _Look:
                 self.stored.update(_stored(code))
         self._keep(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
         named = {name: function.__globals__[name] for name in names if name in function.__globals__}
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            with suppress(ValueError):  # not bound yet
-                named[name] = cell.cell_contents
+        named |= _cells(function)
         for module in [value for value in named.values() if isinstance(value, types.ModuleType)]:
             named |= {name: vars(module)[name] for name in names if name in vars(module)}
         self.names |= names | named.keys()
         self._name(named)
         if users:
             self._keep((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+            self._keep(choice for kind in function.__annotations__.values() for choice in _choices(kind))
             for value in named.values():
                 self._by_key(value, constants, 0)
             yield from (getattr(function, "__wrapped__", None), *named.values(), *(function.__defaults__ or ()))
             yield from (function.__kwdefaults__ or {}).values()
 
     def _by_key(self, value: Any, constants: set[Any], depth: int) -> None:
-        """Texts that code names by a constant key: not those that it chooses by a value."""
-        for key in constants & value.keys() if isinstance(value, dict) and depth < MAX_DEPTH else ():
-            self._keep((value[key],))
-            self._by_key(value[key], constants, depth + 1)
+        """Of the texts in a dict or list those that code names by a constant key, and what is there to be formatted:
+        others, which it chooses by a value, may be anybody's."""
+        if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple):
+            return
+        for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)):
+            if isinstance(inner, str) and (key in constants or _TEMPLATE.search(inner)):
+                self._keep((inner,))
+            self._by_key(inner, constants, depth + 1)
 
     def _of_class(self, cls: type) -> Iterator[Any]:
         """Its methods, and what a schema made of it says: names, descriptions and choices of its fields."""
@@ -243,15 +251,29 @@ def _fields(value: Any) -> dict[str, Any]:
     return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
 
 
-_FRAMEWORKS = ("langchain", "langgraph", "langsmith", "llama_index", "pydantic", "accel_", "openai", "httpx", "numpy")
+_INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_FRAMEWORKS = ("langchain", "langgraph", "langsmith", "llama_index")
+"""How the names of their packages begin, and those of their integrations."""
+_OTHERS = frozenset(
+    "accel accel_langgraph accel_llamaindex accel_local accel_vllm accel_transformers accel_sentence_transformers "
+    "accel_pgvector accel_ray accel_sim openai anthropic pydantic pydantic_core httpx numpy wrapt".split()
+)
 
 
 def _is_users(part: Any) -> bool:
     """Whether a class or function was written for the program: not in a library that it uses."""
-    module = getattr(part, "__module__", None) or "builtins"
+    module = getattr(part, "__module__", None)
+    return isinstance(module, str) and _is_users_module(module)
+
+
+@lru_cache(4_096)
+def _is_users_module(module: str) -> bool:
     top = module.partition(".")[0]
-    ours = top == "accel" and not module.startswith("accel.tests")
-    return not ours and top not in sys.stdlib_module_names - {"__main__"} and not top.startswith(_FRAMEWORKS)
+    if module.startswith("accel.tests") or module == "__main__":
+        return True
+    installed = (getattr(sys.modules.get(module), "__file__", None) or "").startswith(_INSTALLED)
+    library = top in _OTHERS or top in sys.stdlib_module_names
+    return not library and not (installed and top.startswith(_FRAMEWORKS))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -269,7 +291,19 @@ def _stored(code: types.CodeType) -> Iterator[str]:
             yield instruction.argval
 
 
+def _cells(function: types.FunctionType) -> dict[str, Any]:
+    """What it closes over."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not bound yet
+            found[name] = cell.cell_contents
+    return found
+
+
 def _choices(annotation: Any) -> Iterator[Any]:
+    """What may be chosen by an annotation: the words of a `Literal`."""
+    if isinstance(annotation, str):
+        yield from re.findall(r"""["']([^"']+)["']""", annotation)
     for argument in typing.get_args(annotation):
         yield argument
         yield from _choices(argument)

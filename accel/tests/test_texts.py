@@ -11,7 +11,11 @@ import pytest
 from accel.texts import Texts, texts_of_program
 
 PROMPT = "Summarise {text} in one line for a {reader}."
-PROMPTS = {"brief": "Say it briefly, please", "note of ann": "The diagnosis is bad"}
+PROMPTS = {
+    "brief": "Say it briefly, please",
+    "note of ann": "The diagnosis is bad",
+    "letter": "Write a letter to {name}, kindly",
+}
 note = "nothing yet"
 NOTES: list[Any] = [SimpleNamespace(text="The diagnosis is worse")]
 
@@ -37,7 +41,7 @@ class Node:
 
 
 def texts(*roots: Any) -> Texts:
-    return Texts(texts_of_program(roots, lambda value: False, lambda value: False, lambda value: None))
+    return Texts(texts_of_program(roots, lambda value: False, lambda value: False, lambda value, held: None))
 
 
 @pytest.mark.parametrize(

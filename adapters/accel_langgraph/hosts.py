@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.messages import SystemMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts.message import BaseMessagePromptTemplate
 from langchain_core.runnables import RunnableConfig
@@ -128,8 +129,10 @@ def references_of(roots: Sequence[Any], opened: tuple[type, ...]) -> References:
     return References(roots, is_component, lambda value: isinstance(value, opened), _says)
 
 
-def _says(value: Any) -> Any:
+def _says(value: Any, held: bool) -> Any:
     """What of a prompt, a tool or a runnable with arguments is the program's text."""
+    if isinstance(value, SystemMessage):
+        return None if held else value.content
     if isinstance(value, BasePromptTemplate | BaseMessagePromptTemplate):
         return vars(value)
     if isinstance(value, BaseTool):

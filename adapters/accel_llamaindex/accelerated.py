@@ -98,7 +98,7 @@ def _is_opened(value: Any) -> bool:
     return (kind.__module__ or "").startswith("llama_index.")
 
 
-def _says(value: Any) -> Any:
+def _says(value: Any, held: bool) -> Any:
     """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
     if isinstance(value, IndexDict):
         return list(value.nodes_dict.values())
