@@ -16,6 +16,7 @@ import enum
 import hmac
 import itertools
 import logging
+import operator
 import os
 import pathlib
 import re
@@ -38,6 +39,9 @@ FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "current_async_library_cvar",
 }
 """ContextVars that frameworks set for themselves, or their names; adapters add theirs."""
+
+LISTENERS: set[type] = set()
+"""Classes that frameworks tell of themselves (callback handlers): they change with every call. Adapters add theirs."""
 
 Ambient = tuple[dict[contextvars.ContextVar[Any], Hashable], Hashable]
 Dimensions = Mapping[str, str]
@@ -90,9 +94,9 @@ def held(value: Any) -> Hashable:
 
 
 def data_of(value: Any) -> Hashable:
-    """The single values in it; equal to nothing if they are too many."""
-    found = tuple(itertools.islice(_leaves("", value), MAX_HELD + 1))
-    return found if len(found) <= MAX_HELD else Opaque(object())
+    """The single values in it, in whatever order a dict has them; equal to nothing if they are too many."""
+    found = sorted(itertools.islice(_leaves("", value), MAX_HELD + 1), key=operator.itemgetter(0))
+    return tuple(found) if len(found) <= MAX_HELD else Opaque(object())
 
 
 def unchanged(issued: Ambient, demanded: Ambient) -> bool:
@@ -147,7 +151,7 @@ def _name_of(var: contextvars.ContextVar[Any]) -> str:
 
 def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ()) -> Iterator[tuple[str, Hashable]]:
     """The single values in a value, with their names; none for what holds no data. Runs no code of the user's."""
-    if value is None or isinstance(value, _DATALESS) or type(value).__module__.startswith(_TRACING):
+    if value is None or isinstance(value, (*_DATALESS, *LISTENERS)) or type(value).__module__.startswith(_TRACING):
         return
     if isinstance(value, _PLAIN) or hasattr(type(value), "get_secret_value"):
         yield name, _shown(name, value)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from accel.run.ambient import MAX_DIMENSIONS, SECRET, dimensions, unchanged, user_vars
+from accel.run.ambient import MAX_DIMENSIONS, SECRET, data_of, dimensions, unchanged, user_vars
 
 VAR: ContextVar[Any] = ContextVar("test_ambient_var")
 SAME_NAME: ContextVar[Any] = ContextVar("test_ambient_var")
@@ -159,3 +159,8 @@ def test_no_code_of_the_user_s_is_run() -> None:
             raise AssertionError
 
     assert "configurable.x.tenant" in told(Careful())
+
+
+def test_the_order_of_a_configuration_tells_nothing() -> None:
+    assert data_of({"a": 1, "b": {"c": 2, "d": 3}}) == data_of({"b": {"d": 3, "c": 2}, "a": 1})
+    assert data_of({"a": 1}) != data_of({"a": True})

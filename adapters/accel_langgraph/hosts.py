@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import SystemMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts.message import BaseMessagePromptTemplate
@@ -21,7 +21,7 @@ from langsmith._internal import _context  # guarded as well
 
 from accel.intercept import scope
 from accel.references import References
-from accel.run.ambient import FRAMEWORK_VARS, data_of, held
+from accel.run.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 from accel.run.answers import loop_here
 from accel.run.settings import Host
 from accel.run.topology import Control
@@ -30,6 +30,7 @@ from .components import holds, is_component
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
 FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
+LISTENERS.update((BaseCallbackHandler, BaseCallbackManager))
 _COORDINATES = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _THEIRS = re.compile(
     r"accel_|lc_|ls_|__|langgraph_(step|node|triggers|path|checkpoint_ns|version|api_url|plan|host)$|checkpoint_(ns|id)$"

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.base import global_stack_trace, global_stack_trace_ids
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
 from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -33,7 +35,7 @@ from accel.insight import Insight
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.references import References
-from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.ambient import FRAMEWORK_VARS, LISTENERS
 from accel.run.answers import loop_here
 from accel.run.run import Run
 from accel.run.settings import Settings
@@ -46,6 +48,7 @@ from .parts import LlamaHost, parts_of, watch
 FRAMEWORK_VARS.update(
     (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
 )
+LISTENERS.update((CallbackManager, BaseCallbackHandler))
 
 MAIN: tuple[tuple[type, tuple[tuple[str, str], ...]], ...] = (
     (BaseQueryEngine, (("query", "aquery"),)),
