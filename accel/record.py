@@ -6,7 +6,7 @@ import itertools
 import re
 import sys
 import sysconfig
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -14,6 +14,8 @@ from typing import Any
 
 from .clock import now_s
 from .values import Tree
+
+MAX_FOUND = 2_000
 
 
 @dataclass(slots=True, eq=False)
@@ -81,9 +83,16 @@ class Trace:
     ended_s: float | None = None
     completed: bool = False
     """Ran to its end: not raised, interrupted or abandoned."""
-    ambient: str = ""
-    """The fingerprint of the context it ran in."""
+    ambient: Mapping[str, str] = field(default_factory=dict)
+    """The dimensions of the context it ran in (`accel.run.ambient`)."""
+    found: set[str] = field(default_factory=set)
+    """Texts of documents that the program read, where the framework tells."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
+
+    def read(self, text: str) -> None:
+        """The program has read a document."""
+        if len(self.found) < MAX_FOUND:
+            self.found.add(text)
 
     def tick(self) -> int:
         """The position of the next event; `next` on a count is atomic."""

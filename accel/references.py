@@ -11,6 +11,7 @@ from typing import Any
 
 from .components import is_declared
 from .identity import identity_of
+from .texts import Says, texts_of_program
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -53,14 +54,21 @@ class References:
         roots: Iterable[Any] = (),
         is_component: Kinds = lambda value: False,
         is_opened: Kinds = lambda value: False,
+        says: Says = lambda value, held: None,
     ) -> None:
+        """`says`: see `accel.texts`."""
         self._look = functools.partial(referenced, roots, is_component, is_opened)
+        self.texts = functools.partial(texts_of_program, roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None
 
     def __call__(self, component: Any) -> bool:
         """Whether it refers to this one, and not to one of several that it chooses from."""
         found = self._all().get(id(component))
         return found is not None and found.component is component and not found.chosen
+
+    def components(self) -> list[Any]:
+        """All of them."""
+        return [found.component for found in self._all().values()]
 
     def only(self, name: str, by_object: bool) -> Any:
         """The component of the class of this (qualified) name; None if there is none, or several that differ."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .declarations import Declaration, Undeclared, declarations, undeclared
 from .ir import Graph, Node
 from .learn.check import ties
+from .learn.evidence import REMEDY
 from .passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
 from .record import where
 from .run.settings import Settings
@@ -100,6 +101,9 @@ class Report:
                 f"  last run: {share:.0%} of the limit ({self.limit.makespan_s:.2f} s on these engines; "
                 f"{self.limit.in_order_s:.2f} s one call after the other)"
             )
+        alone = next((reason for reason in self._plan.reasons.values() if REMEDY in reason), "")
+        if alone and not (self._plan.history and self._plan.history[-1].issued):
+            lines.append(f"  the last run issued nothing early, among other things because {alone}")
         lines += _sites(self._plan)
         if c.delayed:
             lines.append(f"  {c.delayed} calls of the program waited {c.delayed_s:.2f} s for early ones to leave")

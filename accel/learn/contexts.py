@@ -1,85 +1,84 @@
-"""In which contexts (ContextVars, configuration) a program was seen to do what it does.
+"""In which contexts a program was seen to do what it does.
 
-What two runs of one tenant have in common may be that tenant's: a text of their own store, or the store itself. In
-another context it is used once a run there has shown the same.
+What runs have in common may be their tenant's: a text of their own store, or the store itself. A lesson is used in a
+run if, in every dimension, its value is one that the runs which taught it had, or if they show two values of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from .. import forks
 from ..ir import Graph, Node
-from ..values import Tree
+from ..run.ambient import Dimensions
+from .evidence import REMEDY, Evidence, Places
 from .memory import asked_for
 
-ENOUGH = 2
-"""What so many contexts have shown holds in any."""
+_GONE = "no longer what the program was last seen to do"
+
+
+@dataclass(slots=True)
+class _Known:
+    asked: object
+    """What the node asks for, and what decides whether it does."""
+    evidence: Evidence = field(default_factory=Evidence)
+    foreign: bool | None = None
+    """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
 
 
 class Contexts:
-    """By fingerprint (`accel.run.ambient`). Thread-safe."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, tuple[object, Tree, set[str]]] = {}
-        """By name, what the node asks for, its input, and where it was seen."""
+        self._nodes: dict[str, _Known] = {}
         self._former: dict[str, object] = {}
-        """The same of nodes that a later lesson left out: what they ask for. A run may still follow them."""
-        self._bindings: dict[str, set[str]] = {}
+        """What nodes ask for that a later lesson left out. A run may still follow them."""
+        self.bindings = Places()
         """By call site, where its component was used."""
         self._lock = forks.lock()
-
-    # --- nodes
 
     def learnt(self, graph: Graph) -> None:
         """These are the nodes from now on; what is known of those that ask for the same stays."""
         with self._lock:
-            before = {asked: seen for asked, _, seen in self._nodes.values()}
-            self._former |= {name: asked for name, (asked, _, _) in self._nodes.items()}
-            predictable = {node.name: (asked_for(node), node.input) for node in graph.nodes if node.predictable}
-            self._nodes = {n: (asked, tree, before.get(asked, set())) for n, (asked, tree) in predictable.items()}
+            before = {known.asked: known for known in self._nodes.values()}
+            self._former |= {name: known.asked for name, known in self._nodes.items()}
+            asked = {node.name: _asked(node) for node in graph.nodes if node.predictable}
+            self._nodes = {name: before.get(asks) or _Known(asks) for name, asks in asked.items()}
 
-    def note(self, graph: Graph, names: Iterable[str], ambient: str) -> None:
-        """A run in this context has made the calls of these nodes."""
+    def note(
+        self, graph: Graph, names: Iterable[str], context: Dimensions, foreign: Callable[[Node], bool] | None = None
+    ) -> None:
+        """A run in this context has made the calls of these nodes. `foreign`: see `_Known`; asked once, and only where
+        there are contexts."""
         with self._lock:
             for name in names:
-                node = graph.by_name[name]
-                seen = self._nodes.setdefault(name, (asked_for(node), node.input, set()))[2]
-                if len(seen) < ENOUGH:
-                    seen.add(ambient)
+                known = self._nodes.setdefault(name, _Known(_asked(graph.by_name[name])))
+                known.evidence.note(context)
+                if known.foreign is None and context and foreign is not None:
+                    known.foreign = foreign(graph.by_name[name])
 
-    def seen(self, name: str) -> set[str]:
-        """Where a node was seen, as far as that matters."""
-        return self._nodes[name][2] if name in self._nodes else set()
+    def known(self, name: str) -> _Known:
+        """Of a node: where it was seen, and whether its text is the program's."""
+        return self._nodes.get(name) or _Known(None)
 
-    def allow(self, node: Node, ambient: str) -> bool:
-        """Whether a node may be issued in this context. What finished runs have not taught (a loop that this run has
-        shown, one that the framework announces) is this context's own."""
-        name = node.stage_of or node.name
+    def refuses(self, node: Node, context: Dimensions) -> str:
+        """Why a node may not be issued in this context; empty if it may. What finished runs have not taught (a loop
+        that this run has shown, one that the framework announces) is this context's own."""
+        name, asked = node.stage_of or node.name, None if node.stage_of else _asked(node)
         with self._lock:
             known, former = self._nodes.get(name), self._former.get(name)
-        if known is None:
-            return former is None or (not node.stage_of and former != asked_for(node))
-        asked, tree, seen = known
-        if not node.stage_of and tree is not node.input and asked != asked_for(node):
-            return False  # of a graph from before, which a run may still follow
-        return ambient in seen or len(seen) >= ENOUGH
+            if known is None:
+                return _GONE if former is not None and asked in (None, former) else ""
+            if asked is not None and known.asked != asked:
+                return _GONE  # of a graph from before, which a run may still follow
+            dimension = known.evidence.differs_in(context, exactly=known.foreign is not False)
+        if dimension is None:
+            return ""
+        if known.foreign:
+            return f"its input holds text that is neither the program's nor a known value; {dimension} is new; {REMEDY}"
+        return f"{dimension} is new here, and no two runs have shown that it doesn't matter; {REMEDY}"
 
-    # --- bindings
 
-    def note_binding(self, site: str, ambient: str) -> None:
-        """The component of this site was used in this context."""
-        with self._lock:
-            seen = self._bindings.setdefault(site, set())
-            if len(seen) < ENOUGH:
-                seen.add(ambient)
-
-    def forget(self, site: str) -> None:
-        """It is another component from now on."""
-        with self._lock:
-            self._bindings.pop(site, None)
-
-    def allow_binding(self, site: str, ambient: str) -> bool:
-        """Whether the component of earlier runs may be called in this context before the program calls it."""
-        seen = self._bindings.get(site, ())
-        return ambient in seen or len(seen) >= ENOUGH
+def _asked(node: Node) -> object:
+    return asked_for(node), node.when

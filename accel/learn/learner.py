@@ -8,7 +8,7 @@ an opaque node, whose output can still be a source for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -20,6 +20,7 @@ from ..templates import Ref
 from ..values import Tree, freeze, wholes_of
 from .candidates import candidates
 from .fold import Covered, cover, literals_in, mates
+from .foreign import Data
 from .judging import decided, judged
 from .places import EDITED, SHORTEST, holds_edited
 from .provenance import Values
@@ -50,13 +51,13 @@ def learn(traces: Sequence[Trace]) -> Graph:
     return lesson(traces).graph
 
 
-def lesson(traces: Sequence[Trace]) -> Lesson:
-    """`learn`, and what it learnt from which trace."""
+def lesson(traces: Sequence[Trace], own: Callable[[str], bool] = lambda text: False) -> Lesson:
+    """`learn`, and what it learnt from which trace. `own`: whether a text is the program's."""
     views = [View(i, trace, True) for i, trace in enumerate(traces)]
     first: dict[Hashable, int] = {}
     for view in views:
         view.witness = first.setdefault(witness(view.trace.input), view.number)
-    builder = _Builder(views)
+    builder = _Builder(views, data=Data(traces, own))
     builder.explain(sites_of(views))
     graph = Graph(tuple(builder.nodes), runs=len(traces))
     verify(graph)
@@ -100,8 +101,9 @@ class _Best:
 
 
 class _Builder:
-    def __init__(self, views: list[View], known: Graph | None = None) -> None:
+    def __init__(self, views: list[View], known: Graph | None = None, data: Data | None = None) -> None:
         self.views = views
+        self._data = data or Data()
         self._covers: dict[tuple[int, int, bool], Covered] = {}
         """By call, shortest value, and whether late values count; until another node adds values."""
         self.nodes: list[Node] = list(known.nodes) if known is not None else []
@@ -194,7 +196,7 @@ class _Builder:
             if not OPS[call.op].issuable or call.composite:
                 continue
             best = self._best(site, view, call)
-            if best.node is not None and best.node.confidence != "seen":
+            if best.node is not None and best.node.confidence != "seen" and not self._data.is_in(best.node):
                 best = self._first_round(site, best.node) or best
                 assert best.node is not None
                 self._accept(*decided(best.node, best.fits, self.views, self.nodes))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import forks
+from ..credentials import Keys
 from ..intercept import METHODS, Method
 from ..ir import Graph, Node
 from ..passes import PASSES, Pass, rewrite
@@ -24,6 +25,7 @@ from ..values import Tree
 from .carried import carried
 from .check import judge
 from .contexts import Contexts
+from .foreign import Program
 from .learner import Lesson, extend, lesson
 from .memory import Memory, asked_for
 
@@ -96,6 +98,10 @@ class Plan:
         self.bindings: dict[str, tuple[Any, Method]] = {}
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
+        self.keys = Keys()
+        """The credentials that its components had before it ran."""
+        self.program = Program()
+        """Its own texts."""
         self.mixed: set[str] = set()
         """Call sites that one run called several components from (tasks without a frame of the user's):"""
         self.at_mixed: dict[tuple[str, Hashable], tuple[Any, Method]] = {}
@@ -235,6 +241,7 @@ class Plan:
     def _learn_from(self, run: Run) -> None:
         trace = run.trace
         self._note_facts(run)
+        self.program.ran(run.host.references)
         self.last = trace
         if run.forecast is not None:
             self.reasons |= run.forecast.reasons
@@ -242,7 +249,8 @@ class Plan:
             return
         judged = judge(self.learnt, trace)
         self._note_made(judged.made)
-        self.contexts.note(self.learnt, (name for name, made in judged.made.items() if made), trace.ambient)
+        made_here = (name for name, made in judged.made.items() if made)
+        self.contexts.note(self.learnt, made_here, trace.ambient, self.program.lacks)
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
             if self._kept_missing() or self.learnt.map(self._widen) is not self.learnt:
@@ -256,17 +264,18 @@ class Plan:
             return
         if self.saved_calls and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        learnt = lesson(self._memory.traces)
+        learnt = lesson(self._memory.traces, self.program.own)
         changed = self._memory.changed(learnt)
         if changed:
-            learnt = lesson(self._memory.traces)
+            learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         self._note_learnt(learnt)
+        self.program.changed()
         self.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
-            self.contexts.note(learnt.graph, shape, seen.ambient)
+            self.contexts.note(learnt.graph, shape, seen.ambient, self.program.lacks)
         self._adopt(learnt.graph)
         self._unexplained = 0
         better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
@@ -314,11 +323,11 @@ class Plan:
             before, _ = self.bindings.get(call.site, (call.component, method))
             if before is not call.component and self._identities[call.site] != call.identity:
                 self.varying.add(call.site)
-                self.contexts.forget(call.site)
-            self.contexts.note_binding(call.site, trace.ambient)
+                self.contexts.bindings.forget(call.site)
             self._identities[call.site] = call.identity
             self.bindings[call.site] = (call.component, method)
             self.methods[call.site, run.host.streaming] = method
+        self.contexts.bindings.note({call.site for call in trace.calls}, trace.ambient)
 
     def _note_mixed(self, trace: Trace) -> None:
         identities: dict[str, Hashable] = {}

@@ -16,6 +16,7 @@ from ..errors import ConfigurationError
 from ..evaluate import is_opaque
 from ..ir import First, Graph, GraphError, Level, Node, When, verify
 from ..ops import OPS
+from ..run.ambient import SECRET
 from ..templates import (
     COUNT,
     ITEMS,
@@ -36,15 +37,17 @@ from ..templates import (
     Whole,
 )
 from ..values import Tree
+from .evidence import Evidence
 from .plan import Plan, SavedCall
 
-VERSION = 6
+VERSION = 7
+FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
 def save(plan: Plan, path: str) -> None:
-    """Write what is verified. Nodes that hold an object or were seen with one input only keep their place, without
-    their input: the text in them may be somebody's."""
+    """Write what is verified. Nodes that hold an object, were seen with one input only, or say what neither the program
+    nor a known value says, keep their place, without their input: the text in them may be somebody's."""
     nodes = [_encode_node(node, plan) for node in plan.learnt.nodes]
     calls = {site: [call.cls, call.family, call.method, call.like] for site, call in _calls(plan).items()}
     data = {"accel_plan": VERSION, "nodes": nodes, "calls": calls}
@@ -67,8 +70,9 @@ def load(path: str) -> Plan:
         verify(graph)
         plan.contexts.learnt(graph)
         for node in data["nodes"]:
-            for context in node["seen_in"]:
-                plan.contexts.note(graph, [node["name"]], str(context))
+            if node["verified"]:
+                known = plan.contexts.known(node["name"])
+                known.evidence, known.foreign = _decode_evidence(node["seen_in"]), False
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
@@ -106,6 +110,9 @@ def _decode_call(data: Any) -> SavedCall:
 
 def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = node.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.mixed
+    foreign = plan.contexts.known(node.name).foreign if keep else False
+    foreign = plan.program.lacks(node) if foreign is None else foreign
+    keep = keep and not foreign
     return {
         "name": node.name,
         "op": node.op.name,
@@ -116,11 +123,11 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "always": node.always,
         "at_once": node.at_once,
         "unreplaced": node.unreplaced if keep else [],
-        "seen_in": sorted(plan.contexts.seen(node.name)) if keep else [],
+        "seen_in": _encode_evidence(plan.contexts.known(node.name).evidence) if keep else None,
         "input": _encode(node.input) if keep else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "verified": keep,
-        "reason": "" if keep else node.reason or "not verified when the plan was saved",
+        "reason": "" if keep else FOREIGN if foreign else node.reason or "not verified when the plan was saved",
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
     }
@@ -145,6 +152,21 @@ def _decode_node(data: dict[str, Any]) -> Node:
         data["reason"],
         First(first[0], first[1], tuple(first[2:])) if first else None,
     )
+
+
+def _encode_evidence(evidence: Evidence) -> dict[str, Any]:
+    """Digests of names and values; what only this process can compare equals nothing elsewhere."""
+    opaque = {key: [_of_this_process(value) for value in seen] for key, seen in evidence.values.items()}
+    return {"runs": evidence.runs, "values": opaque, "free": sorted(evidence.free)}
+
+
+def _of_this_process(value: str) -> str:
+    return f"~{value}" if value.startswith(SECRET) else value
+
+
+def _decode_evidence(data: dict[str, Any]) -> Evidence:
+    values = {str(key): [str(value) for value in seen] for key, seen in data["values"].items()}
+    return Evidence(bool(data["runs"]), values, set(map(str, data["free"])))
 
 
 def _encode_when(when: When) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class View:
         self.values.outputs["input"] = self.trace.input
         if self.indexed:
             searches = (call for call in self.trace.calls if OPS[call.op].engine not in DECIDE)
-            self.values.found = {text for call in searches for text in texts_of(call.output)}
+            self.values.found = {text for call in searches for text in texts_of(call.output)} | self.trace.found
             self.values.add("input", (), self.trace.input, 0, early=True, texts=True)
         for name, repeated in many.items():
             visits = [visit for visit in self.trace.visits if visit.node == name]

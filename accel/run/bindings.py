@@ -25,6 +25,8 @@ class Bindings:
         self._run = run
         self._used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
+        self._used_with: dict[tuple[int, tuple[str, ...]], Any] = {}
+        """The components that it has used, and with which credentials."""
         self._used_like: dict[str, tuple[Hashable, Any]] = {}
         """By what a saved plan says that several sites call: the component that one of them called here."""
         self._parted: set[str] = set()
@@ -44,6 +46,7 @@ class Bindings:
     def note(self, site: str, component: Any, method: Method, identity: Hashable) -> None:
         """The program calls this component here."""
         self._used[site] = (component, method)
+        self._used_with[id(component), self._run.plan.keys.note(component)] = component
         saved = self._run.plan.saved_calls.get(site)
         if saved is not None and self._used_like.setdefault(saved.like, (identity, component))[0] != identity:
             self._parted.add(saved.like)
@@ -71,18 +74,27 @@ class Bindings:
             method = plan.methods.get((node.site, run.host.streaming), method)
             if node.site in plan.varying and not mixed:
                 component = self._only_one_used(type(component))
-            elif node.site in plan.bindings and not plan.contexts.allow_binding(node.site, run.trace.ambient):
+            elif node.site in plan.bindings and not plan.contexts.bindings.allow(node.site, run.trace.ambient):
                 return None
             if component is None:
                 return None
         bound = Bound(component, method, self.facts(component))
-        if used is None and not run.host.references(component):
-            if not any(
-                type(other) is type(component) and identity_of(other, m.by_object) == bound.identity
-                for other, m in list(self._used.values())
-            ):
-                return None
-        return bound
+        return bound if self._may_call(bound) else None
+
+    def _may_call(self, bound: Bound) -> bool:
+        """Whether this run has used the component, or an equal one, with the key that it has now, or the program refers
+        to it and nobody has ever changed its key."""
+        component, keys = bound.component, self._run.plan.keys
+        if (id(component), keys.note(component)) in self._used_with:
+            return True
+        if self._run.host.references(component) and keys.trusts(component):
+            return True
+        return any(
+            type(other) is type(component)
+            and identity_of(other, m.by_object) == bound.identity
+            and (id(other), keys.note(other)) in self._used_with
+            for other, m in list(self._used.values())
+        )
 
     def _saved(self, site: str) -> tuple[Any, Method] | None:
         """For a site of a saved plan that was not seen here yet: what it calls, if this run has used the component at

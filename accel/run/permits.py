@@ -27,8 +27,9 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> st
     certain = run.settings.speculate == "certain"
     if node.confidence != "verified" and not (node.confidence == "looped" and run.learnt_here):
         return "not verified yet: needs two runs with different inputs"
-    if not run.plan.contexts.allow(node, run.trace.ambient):
-        return "seen in another context only: the values that ContextVars or the configuration have in this run are new"
+    elsewhere = run.plan.contexts.refuses(node, run.trace.ambient)
+    if elsewhere:
+        return elsewhere
     if node.confidence == "looped" and node.site not in run.ended:
         return "none of its calls has ended yet"
     if certain and not node.always:

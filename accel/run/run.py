@@ -23,7 +23,7 @@ from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
 from . import demands, early, gates, permits, priorities, threads
-from .ambient import Ambient, fingerprint, user_vars
+from .ambient import Ambient, dimensions, user_vars
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -62,7 +62,8 @@ class Run:
         them."""
         self.entry = contextvars.copy_context()
         self.ambient: Ambient = (user_vars(self.entry), host.config())
-        self.trace.ambient = fingerprint(self.ambient)
+        self.trace.ambient = dimensions(self.ambient[0], host.beside)
+        plan.keys.check()
         self.ledger = Ledger()
         self.graph: Graph = plan.graph
         """The e-graph the run follows; from its first moment on: the program's first call comes at once."""

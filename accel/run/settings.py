@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,8 @@ class Host:
     control: Control
     config: Callable[[], Hashable]
     """User configuration a component may read, at this moment."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """By kind, what came in beside the input, other than ContextVars: configurable values, metadata, tags, ..."""
     streaming: bool = False
     """Somebody listens to tokens, so models will be asked to stream."""
     max_concurrency: int | None = None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from accel.ir import Graph, Node
 from accel.learn.contexts import Contexts
+from accel.learn.evidence import MAX_DIMENSIONS, Evidence
 from accel.ops import OPS
 from accel.templates import Ref, Template
 
 INPUT = Node("input", OPS["input"])
+ANN, BEN, EVE = ({"tenant": f"={name}"} for name in ("ann", "ben", "eve"))
 
 
 def asking(text: str, name: str = "a.decode") -> Node:
@@ -15,37 +21,118 @@ def asking(text: str, name: str = "a.decode") -> Node:
     return Node(name, OPS["decode"], tree, "site", confidence="verified")
 
 
-def learnt(*nodes: Node) -> Contexts:
+def learnt(*nodes: Node, foreign: bool = False, **more: Any) -> Contexts:
     contexts = Contexts()
     graph = Graph((INPUT, *nodes))
     contexts.learnt(graph)
-    contexts.note(graph, [node.name for node in nodes], "ann")
+    contexts.note(graph, [node.name for node in nodes], ANN, lambda node: foreign)
     return contexts
+
+
+def also(contexts: Contexts, node: Node, context: dict[str, str]) -> None:
+    contexts.note(Graph((INPUT, node)), [node.name], context)
+
+
+def allowed(contexts: Contexts, node: Node, context: dict[str, str]) -> bool:
+    return not contexts.refuses(node, context)
 
 
 def test_what_one_context_has_shown_is_for_that_one_and_what_two_have_for_all() -> None:
     node = asking("Explain ")
     contexts = learnt(node)
-    assert contexts.allow(node, "ann") and not contexts.allow(node, "ben")
-    contexts.note(Graph((INPUT, node)), [node.name], "eve")
-    assert contexts.allow(node, "ben")
+    assert allowed(contexts, node, ANN) and not allowed(contexts, node, BEN)
+    also(contexts, node, EVE)
+    assert allowed(contexts, node, BEN)
+
+
+def test_the_reason_names_the_dimension_and_the_remedy() -> None:
+    node = asking("Explain ")
+    reason = learnt(node).refuses(node, BEN)
+    assert "tenant" in reason and "plan_scope" in reason
+
+
+def evidence(*contexts: dict[str, str]) -> Evidence:
+    found = Evidence()
+    for context in contexts:
+        found.note(context)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seen", "run", "exactly", "differs"),
+    [
+        ([{"t": "=a", "r": "=1"}, {"t": "=a", "r": "=2"}], {"t": "=a", "r": "=3"}, False, None),
+        ([{"t": "=a", "r": "=1"}, {"t": "=a", "r": "=2"}], {"t": "=b", "r": "=3"}, False, "t"),
+        ([{"t": "=a", "r": "=1"}, {"t": "=b", "r": "=2"}], {"t": "=c", "r": "=3"}, False, None),
+        ([{"t": "=a", "r": "=1"}, {"t": "=b", "r": "=2"}], {"t": "=b", "r": "=3"}, True, "r"),
+        ([{"t": "=a", "r": "=1"}, {"t": "=b", "r": "=2"}], {"t": "=b", "r": "=1"}, True, None),
+        ([{"t": "=a"}], {"t": "=a", "new": "=1"}, False, "new"),
+        ([{"t": "=a"}, {}], {"t": "=b"}, False, None),
+        ([{}, {}], {"t": "=a"}, False, "t"),
+        ([{"o": "~1"}, {"o": "~2"}], {"o": "~2"}, False, None),
+        ([{"o": "~1"}, {"o": "~2"}], {"o": "~3"}, False, "o"),
+        ([{}], {}, True, None),
+        ([], {}, False, "whatever comes in beside the input"),
+    ],
+)
+def test_every_dimension_is_judged_by_itself(
+    seen: list[dict[str, str]], run: dict[str, str], exactly: bool, differs: str | None
+) -> None:
+    assert evidence(*seen).differs_in(run, exactly) == differs
+
+
+def test_a_value_that_the_run_lacks_is_a_value() -> None:
+    assert evidence({"t": "=a"}).differs_in({}, exactly=False) is not None
+
+
+def test_a_lesson_of_more_dimensions_than_are_remembered_is_for_nobody() -> None:
+    many = {f"tag {number}": "=1" for number in range(MAX_DIMENSIONS + 1)}
+    assert evidence(many).differs_in(many, exactly=False) is not None
+
+
+def test_foreign_text_is_used_where_it_was_seen_whatever_the_counts_say() -> None:
+    node = asking("The diagnosis is bad. Explain ")
+    contexts = learnt(node, foreign=True)
+    also(contexts, node, BEN)
+    also(contexts, node, EVE)
+    assert allowed(contexts, node, ANN) and allowed(contexts, node, BEN)
+    assert "neither the program's nor a known value" in contexts.refuses(node, {"tenant": "=joe"})
+
+
+def test_a_program_without_contexts_is_not_searched_for_its_texts() -> None:
+    node, asked = asking("Explain "), []
+    contexts = Contexts()
+    graph = Graph((INPUT, node))
+    contexts.learnt(graph)
+    contexts.note(graph, [node.name], {}, lambda node: asked.append(node) is None)
+    assert not asked and allowed(contexts, node, {})
 
 
 def test_what_no_finished_run_has_taught_is_the_context_s_own() -> None:
-    assert learnt().allow(asking("Explain "), "ben")
+    assert allowed(learnt(), asking("Explain "), BEN)
 
 
 def test_a_node_that_a_later_lesson_left_out_is_for_nobody() -> None:
     node = asking("Explain ")
     contexts = learnt(node)
     contexts.learnt(Graph((INPUT,)))
-    assert not contexts.allow(node, "ben")
-    assert contexts.allow(asking("Another loop of the run's own: "), "ben")
+    assert not allowed(contexts, node, BEN)
+    assert allowed(contexts, asking("Another loop of the run's own: "), BEN)
 
 
 def test_a_node_that_a_later_lesson_replaced_is_for_nobody() -> None:
     contexts = learnt(asking("Explain "))
     after = Graph((INPUT, asking("Explain briefly ")))
     contexts.learnt(after)
-    contexts.note(after, ["a.decode"], "ann")
-    assert not contexts.allow(asking("Explain "), "ann") and contexts.allow(asking("Explain briefly "), "ann")
+    contexts.note(after, ["a.decode"], ANN)
+    assert not allowed(contexts, asking("Explain "), ANN) and allowed(contexts, asking("Explain briefly "), ANN)
+
+
+def test_the_component_of_a_site_is_used_where_it_was_seen() -> None:
+    contexts = Contexts()
+    contexts.bindings.note({"site"}, ANN)
+    assert contexts.bindings.allow("site", ANN) and not contexts.bindings.allow("site", BEN)
+    contexts.bindings.note({"site"}, BEN)
+    assert contexts.bindings.allow("site", EVE)
+    contexts.bindings.forget("site")
+    assert not contexts.bindings.allow("site", ANN)

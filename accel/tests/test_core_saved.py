@@ -14,6 +14,7 @@ from accel.ir import Graph, Level, Node, When
 from accel.learn.plan import Plan
 from accel.learn.saved import load, save
 from accel.ops import OPS
+from accel.references import References
 from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Verdict, Whole
 from accel.values import Opaque, class_named
 
@@ -45,8 +46,14 @@ LATER = Node(
 )  # fmt: skip
 
 
+def program() -> tuple[object, ...]:
+    """Its own texts: those of the nodes above."""
+    return "List ", "About ", "site", 1.5
+
+
 def saved(tmp_path: Path, *nodes: Node) -> Path:
     plan = Plan()
+    plan.program.ran(References([program]))
     plan.follow(Graph((INPUT, *nodes)))
     path = tmp_path / "plan.json"
     save(plan, str(path))
@@ -102,7 +109,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
 def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 6"):
+    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 7"):
         load(str(path))
 
 

@@ -21,8 +21,9 @@ from accel.run.streams import astreamed, streamed
 from accel.run.topology import Control, Topology
 
 from .components import install_all, is_component
-from .hosts import configurable_of, host_of
+from .hosts import host_of, references_of
 
+_OPENED = (Runnable, Pregel)
 _MODULE = "langchain_core.runnables."
 
 
@@ -36,9 +37,8 @@ class Acceleration:
     def begin(self, chain: Any, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""
         install_all()
-        given = {**(getattr(chain, "config", None) or {}), **(config or {})}
         control = Control(Topology({}), self.plan.barriers, (), ())
-        host = host_of(given, configurable_of(given), control, [chain], (Runnable, Pregel))
+        host = host_of((getattr(chain, "config", None), config), control, [chain], _OPENED)
         return Run(self.plan, self.settings, host, value)
 
 
@@ -121,7 +121,9 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), same)
     # On the class, which is this object's and its copies' own: fields of pydantic models must stay as they are.
-    type.__setattr__(fast_class, "_accel", Acceleration(settings, plan or Plan()))
+    acceleration = Acceleration(settings, plan or Plan())
+    acceleration.plan.keys.look(chain, references_of([chain], _OPENED).components)
+    type.__setattr__(fast_class, "_accel", acceleration)
     enable()
     install_all()
     return shallow(chain, fast_class)

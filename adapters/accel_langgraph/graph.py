@@ -7,7 +7,7 @@ ends, and everything else happens at the component boundary.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -30,7 +30,7 @@ from accel.run.topology import START, Control, Topology
 
 from .chains import accelerate_chain
 from .components import install_all
-from .hosts import configurable_of, host_of
+from .hosts import configurable_of, host_of, references_of
 from .topology import Compiled, topology_of
 
 _OWN = frozenset({"_accel"})
@@ -45,11 +45,14 @@ class Acceleration:
         self.settings = settings
         self.plan = plan
         self.topology = plan.topology = topology_of(graph)
+        self.roots = [node.bound for node in graph.nodes.values()]
+        self.opened = (Runnable, Pregel, _TaskFunction, *{type(node) for node in graph.nodes.values()})
+        program = graph.builder if isinstance(graph, CompiledStateGraph) else graph
+        plan.keys.look(program, references_of(self.roots, self.opened).components)
 
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""
         install_all()
-        given: Mapping[str, Any] = {**(fast.config or {}), **(config or {})}
         configurable = configurable_of(fast.config, config)
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
@@ -59,14 +62,13 @@ class Acceleration:
             _names(options.get("interrupt_before") or fast.interrupt_before_nodes, self.topology),
             _names(options.get("interrupt_after") or fast.interrupt_after_nodes, self.topology),
         )
-        nodes = self.graph.nodes.values()
         host = host_of(
-            given,
-            configurable,
+            (fast.config, config),
             control,
-            [node.bound for node in nodes],
-            (Runnable, Pregel, _TaskFunction, *{type(node) for node in nodes}),
+            self.roots,
+            self.opened,
             options.get("stream_mode"),
+            options.get("context"),
         )
         run = Run(self.plan, self.settings, host, None if resumes else value)
         if not fresh and not isinstance(self.graph, CompiledStateGraph):

@@ -2,62 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.messages import SystemMessage
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.prompts.message import BaseMessagePromptTemplate
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.base import RunnableBinding
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import BaseTool
 from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guarded: see test_framework_facts
+from langgraph._internal._constants import CONFIG_KEY_RUNTIME  # guarded as well
 from langsmith._internal import _context  # guarded as well
 
 from accel.intercept import scope
 from accel.references import References
-from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 from accel.run.settings import Host
 from accel.run.topology import Control
 from accel.run.waiting import loop_here
-from accel.values import freeze, snapshot
 
 from .components import holds, is_component
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
 FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
-_COORDINATES = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"})
+LISTENERS.update((BaseCallbackHandler, BaseCallbackManager))
+_COORDINATES = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
+_THEIRS = re.compile(
+    r"accel_|lc_|ls_|__|langgraph_(step|node|triggers|path|checkpoint_ns|version|api_url|plan|host)$|checkpoint_(ns|id)$"
+)
+"""Metadata that frameworks set for themselves, and Accel;"""
+_THEIR_TAGS = ("seq:step:", "map:key:", "graph:step:", "langsmith:")
+"""tags likewise."""
 
 
 def configurable_of(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     """The configurable values of configurations, later ones first; of one around us, if there is one."""
+    return _over("configurable", layers)
+
+
+def _over(name: str, layers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for layer in (var_child_runnable_config.get(), *layers):
-        found |= (layer or {}).get("configurable") or {}
+    around: Mapping[str, Any] | None = var_child_runnable_config.get()
+    for layer in (around, *layers):
+        found |= (layer or {}).get(name) or {}
     return found
 
 
-def _users(configurable: Mapping[str, Any]) -> Hashable:
+def _users(configurable: Mapping[str, Any]) -> dict[str, Any]:
     """The values that belong to the user and may be read by components."""
-    return freeze({k: snapshot(v) for k, v in configurable.items() if not k.startswith("__") and k not in _COORDINATES})
+    return {k: v for k, v in configurable.items() if not k.startswith("__") and k not in _COORDINATES}
+
+
+class _Seen:
+    """What components may read of the configuration, and of the runtime context, which LangGraph makes of what it was
+    given before the first node."""
+
+    def __init__(self, configurable: Mapping[str, Any]) -> None:
+        self._first = data_of(_users(configurable))
+        self._made: Hashable = None
+
+    def now(self) -> Hashable:
+        current = var_child_runnable_config.get()
+        if current is None or scope.get() is None:
+            return self._first, True
+        here = current.get("configurable") or {}
+        context = held(context_of(here))
+        self._made = self._made or context
+        return data_of(_users(here)), context == self._made
+
+
+def context_of(configurable: Mapping[str, Any]) -> Any:
+    """The runtime context of the graph around us."""
+    return getattr(configurable.get(CONFIG_KEY_RUNTIME), "context", None)
 
 
 def host_of(
-    given: Mapping[str, Any],
-    configurable: Mapping[str, Any],
+    layers: Sequence[Mapping[str, Any] | None],
     control: Control,
-    roots: Iterable[Any],
+    roots: Sequence[Any],
     opened: tuple[type, ...],
     modes: Any = None,
+    context: Any = None,
 ) -> Host:
-    """given: the configuration of the call over that of the object. roots: what the program's code can be reached from.
-    opened: classes of the frameworks that are looked into on the way. modes: LangGraph's of a stream."""
-    first = _users(configurable)
-
-    def config_now() -> Hashable:
-        current = var_child_runnable_config.get()
-        if current is None or scope.get() is None:
-            return first
-        return _users(current.get("configurable") or {})
-
+    """layers: the configuration of the object, and of the call over it. roots: what the program's code can be reached
+    from. opened: see `references_of`. modes: LangGraph's of a stream. context: its runtime context."""
+    given: dict[str, Any] = {}
+    for layer in layers:
+        given |= layer or {}
+    configurable = configurable_of(*layers)
+    metadata = {key: value for key, value in _over("metadata", layers).items() if not _THEIRS.match(key)}
+    tags = {str(tag) for layer in (var_child_runnable_config.get(), *layers) for tag in (layer or {}).get("tags") or ()}
+    context = context_of(configurable) if context is None else context
     early_config: RunnableConfig = {
         "configurable": {k: v for k, v in configurable.items() if not k.startswith("__")},
         "tags": list(given.get("tags") or ()),
@@ -69,14 +109,36 @@ def host_of(
 
     return Host(
         control=control,
-        config=config_now,
+        config=_Seen(configurable).now,
+        beside={
+            "configurable": _users(configurable),
+            "metadata": metadata,
+            "tag": {tag for tag in tags if not tag.startswith(_THEIR_TAGS)},
+            "context": context,
+        },
         streaming=_listened(modes, given.get("callbacks")),
         max_concurrency=given.get("max_concurrency"),
         loop=loop_here(),
         set_config=set_config,
         holds=holds,
-        references=References(roots, is_component, lambda value: isinstance(value, opened)),
+        references=references_of(roots, opened),
     )
+
+
+def references_of(roots: Sequence[Any], opened: tuple[type, ...]) -> References:
+    """What a program refers to. opened: classes of the frameworks that are looked into on the way."""
+    return References(roots, is_component, lambda value: isinstance(value, opened), _says)
+
+
+def _says(value: Any, held: bool) -> Any:
+    """What of a prompt, a tool or a runnable with arguments is the program's text."""
+    if isinstance(value, SystemMessage):
+        return None if held else value.content
+    if isinstance(value, BasePromptTemplate | BaseMessagePromptTemplate):
+        return vars(value)
+    if isinstance(value, BaseTool):
+        return value.name, value.description, value.args_schema
+    return value.kwargs if isinstance(value, RunnableBinding) else None
 
 
 def _listened(modes: Any, callbacks: Any) -> bool:

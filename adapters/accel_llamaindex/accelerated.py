@@ -10,16 +10,22 @@ from __future__ import annotations
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from inspect import signature
+from types import FunctionType
 from typing import Any, TypeVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.base import global_stack_trace, global_stack_trace_ids
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
+from llama_index.core.data_structs.data_structs import IndexDict
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import ToolMetadata
 from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATTR, active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
 
@@ -28,7 +34,7 @@ from accel.insight import Insight, shallow
 from accel.intercept import Scope, enable, scope
 from accel.learn.plan import Plan
 from accel.references import References
-from accel.run.ambient import FRAMEWORK_VARS
+from accel.run.ambient import FRAMEWORK_VARS, LISTENERS
 from accel.run.run import Run
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
@@ -41,6 +47,7 @@ from .parts import LlamaHost, parts_of, watch
 FRAMEWORK_VARS.update(
     (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
 )
+LISTENERS.update((CallbackManager, BaseCallbackHandler))
 
 MAIN: tuple[tuple[type, tuple[tuple[str, str], ...]], ...] = (
     (BaseQueryEngine, (("query", "aquery"),)),
@@ -60,6 +67,7 @@ class Acceleration:
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
+        plan.keys.look(original, _references_of(original).components)
         self.parts = parts_of(original)
         names = [name for _, name in self.parts.values()]
         order = [START, *names, END]
@@ -76,14 +84,26 @@ class Acceleration:
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
-            references=References([obj], is_component, _is_opened),
+            references=_references_of(obj),
             parts=self.parts,
         )
         return Run(self.plan, self.settings, host, value)
 
 
+def _references_of(original: Any) -> References:
+    return References([original], is_component, _is_opened, _says)
+
+
 def _is_opened(value: Any) -> bool:
-    return type(value).__module__.startswith("llama_index.")
+    kind = value if isinstance(value, type | FunctionType) else type(value)
+    return (kind.__module__ or "").startswith("llama_index.")
+
+
+def _says(value: Any, held: bool) -> Any:
+    """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
+    if isinstance(value, IndexDict):
+        return list(value.nodes_dict.values())
+    return vars(value) if isinstance(value, BasePromptTemplate | ToolMetadata) else None
 
 
 # --- the object -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ one that ever raised. LlamaIndex's template methods are wrapped once, for the wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
-from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index.core.schema import BaseNode, MetadataMode, Node, TextNode
 from llama_index_instrumentation.dispatcher import Dispatcher
 
 from accel import intercept
@@ -42,13 +42,14 @@ def parts_of(obj: Any) -> dict[int, tuple[Any, str]]:
     """The parts of a query engine that run one after the other, by id."""
     if not isinstance(obj, RetrieverQueryEngine):
         return {}
-    found: dict[int, tuple[Any, str]] = {id(obj._retriever): (obj._retriever, "retriever")}
+    found: dict[int, tuple[Any, str]] = {id(obj._retriever): (obj._retriever, RETRIEVER)}
     for number, postprocessor in enumerate(obj._node_postprocessors):
         found[id(postprocessor)] = (postprocessor, f"postprocessor {number + 1}")
     found[id(obj._response_synthesizer)] = (obj._response_synthesizer, "synthesizer")
     return found
 
 
+RETRIEVER = "retriever"
 _WATCHED = (
     (BaseRetriever, "retrieve", "aretrieve"),
     (BaseNodePostprocessor, "postprocess_nodes", "apostprocess_nodes"),
@@ -111,8 +112,10 @@ _LISTENED = (
 
 
 def watch() -> None:
-    """Have the parts of query engines tell their run when they start and end, and how texts were cut."""
+    """Have the parts of query engines tell their run when they start and end, what was found, and how texts were
+    cut."""
     wrappers: list[tuple[type, str, Any]] = [(PromptHelper, name, _tell_cut) for name in _SPLITTING]
+    wrappers += [(cls, "get_content", _reading) for cls in (Node, TextNode)]
     wrappers += [(cls, name, _telling) for cls, names in _LISTENED for name in names]
     wrappers += [
         (BaseEmbedding, "get_text_embedding_batch", _embedding_batches),
@@ -148,7 +151,9 @@ def _given(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
 def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     part = _part(instance)
     if part is None:
-        return wrapped(*args, **kwargs)
+        result = wrapped(*args, **kwargs)
+        _tell_found(instance, result)
+        return result
     run, name = part
     visit = run.enter(name, _given(args, kwargs))
     token = scope.set(Scope(run, visit))
@@ -163,6 +168,25 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
     return result
 
 
+def _tell_found(instance: Any, result: Any) -> None:
+    """What a retriever brought that is no part of the engine (but of an engine in it, or of the user's own code): what
+    its documents say is known from here on."""
+    here = scope.get()
+    if here is None or here.early or here.call is not None or not isinstance(instance, BaseRetriever):
+        return
+    if here.within != RETRIEVER:
+        here.run.leave(here.run.enter(f"{here.within or 'main'}.retrieve", None), result)
+
+
+def _reading(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """However the program came by a document: its text is nobody's program."""
+    text = wrapped(*args, **kwargs)
+    here = scope.get()
+    if here is not None and not here.early:
+        here.run.trace.read(text)
+    return text
+
+
 def _tell_cut(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The texts that prompts are made of: where they begin and end nothing else tells. A text that stayed whole is
     known earlier by what it was made of."""
@@ -175,7 +199,16 @@ def _tell_cut(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...],
 
 def _atell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     part = _part(instance)
-    return wrapped(*args, **kwargs) if part is None else _atold(*part, wrapped, args, kwargs)
+    if part is not None:
+        return _atold(*part, wrapped, args, kwargs)
+    coming = wrapped(*args, **kwargs)
+    return _afound(instance, coming) if isinstance(instance, BaseRetriever) else coming
+
+
+async def _afound(instance: Any, coming: Awaitable[Any]) -> Any:
+    result = await coming
+    _tell_found(instance, result)
+    return result
 
 
 async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from accel.run.ambient import FRAMEWORK_VARS
+
 from .normal import plain
 from .traces import Traces, traces
 
@@ -47,6 +49,7 @@ class Entry:
 
 current: ContextVar[Entry | None] = ContextVar("current_logged_call", default=None)
 """The outermost call that is under way."""
+FRAMEWORK_VARS.add(current)
 
 
 def _any_order(parts: tuple[Any, ...]) -> list[Any]:

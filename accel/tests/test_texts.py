@@ -1,0 +1,75 @@
+"""Which words are the program's own."""
+
+from __future__ import annotations
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from accel.texts import Texts, texts_of_program
+
+PROMPT = "Summarise {text} in one line for a {reader}."
+PROMPTS = {
+    "brief": "Say it briefly, please",
+    "note of ann": "The diagnosis is bad",
+    "letter": "Write a letter to {name}, kindly",
+}
+note = "nothing yet"
+NOTES: list[Any] = [SimpleNamespace(text="The diagnosis is worse")]
+
+
+def helper(text: str, style: str = "in plain words") -> str:
+    """Write like Hemingway."""
+    return PROMPT.format(text=text, reader="child") + style
+
+
+class Node:
+    greeting = "Dear reader of this"
+
+    def __init__(self) -> None:
+        self.sign = "Yours, the machine"
+        self.seen = "nothing so far"
+
+    def __call__(self, state: dict[str, str]) -> str:
+        global note
+        note = state["note"]
+        self.seen = state["note"]
+        text = f"Explain to {state['q']}: {note}" + PROMPTS["brief"] + PROMPTS[state["q"]] + self.greeting
+        return helper(text) + self.sign + self.seen + "".join(one.text for one in NOTES)
+
+
+def texts(*roots: Any) -> Texts:
+    return Texts(texts_of_program(roots, lambda value: False, lambda value: False, lambda value, held: None))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Explain to ", ": ", "Summarise ", " in one line for a ", "in plain words", "Say it briefly, please",
+        "SUMMARISE\n  child: explain to", "Dear reader of this", "Yours, the machine", "Write like Hemingway.", "7", "",
+        "Explain to : Say it briefly, please\n\nYours, the machine",
+    ],
+)  # fmt: skip
+def test_constants_of_code_templates_and_what_code_names_are_the_program_s(text: str) -> None:
+    assert texts(Node().__call__).cover(text)
+    assert texts(functools.partial(Node())).cover(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The diagnosis is bad", "The diagnosis is worse", "bad", "Explain to ann: ", "nothing yet",
+        "The prognosis is grim", "Explain to 4711", "words", "Summarise ann in one line",
+    ],
+)  # fmt: skip
+def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) -> None:
+    node = Node()
+    node.seen = "The prognosis is grim"
+    assert not texts(node.__call__).cover(text)
+
+
+def test_a_piece_in_the_middle_of_a_word_covers_nothing() -> None:
+    found = Texts(["ann", "a", "bad"])
+    assert not found.cover("banner") and not found.cover("annabad") and found.cover("ann, bad")

@@ -1,0 +1,309 @@
+"""The program's own texts: constants of its code, its prompt templates, texts that its code and components name.
+
+A text in a learnt template that is none of them is somebody's data, whatever the runs have in common (invariant 10).
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import re
+import sys
+import sysconfig
+import types
+import typing
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from .run.ambient import CREDENTIAL
+
+MAX_OBJECTS = 4_000
+MAX_DEPTH = 12
+FEWEST_WORDS = 2
+"""A part of a program's text must have so many to be recognised by itself."""
+_FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
+"""Where texts are formatted."""
+_TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
+_WORD = re.compile(r"[^\W_]+")
+_PROTOCOL = frozenset(
+    "string object integer number boolean array null function auto any none required text user assistant system human "
+    "ai tool json json_object json_schema image_url ephemeral true false default".split()
+)
+"""What models are told in any case."""
+
+Kinds = Callable[[Any], bool]
+
+
+class Texts:
+    """What a program says by itself, in pieces."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        pieces = {_normal(piece) for text in texts for piece in (text, *_FIELDS.split(text))}
+        self._pieces: dict[str, list[str]] = {}
+        """By first word."""
+        for piece in sorted(pieces | _PROTOCOL, key=len, reverse=True):
+            words = list(_WORD.finditer(piece))
+            if words:
+                trimmed = piece[words[0].start() : words[-1].end()]
+                self._pieces.setdefault(words[0].group(), []).append(trimmed)
+        self._all = "\0".join(pieces)
+
+    def cover(self, text: str) -> bool:
+        """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
+        pieces. What is not a word may stand between them, and single letters and digits."""
+        text = _normal(text)
+        words = list(_WORD.finditer(text))
+        ends = {word.end(): number for number, word in enumerate(words, 1)}
+        reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
+        for number, word in enumerate(words):
+            if number not in reached:
+                continue
+            if word.end() - word.start() == 1:
+                reached.add(number + 1)
+            for piece in self._pieces.get(word.group(), ()):
+                end = word.start() + len(piece)
+                if end in ends and text.startswith(piece, word.start()):
+                    reached.add(ends[end])
+            if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
+                return True
+        return len(words) in reached
+
+    def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
+        """How many words from this one on are part of one piece."""
+        if not words:
+            return 0
+        start = words[first].start()
+        return bisect_left(words, True, key=lambda last: not self._holds(text[start : last.end()]))
+
+    def _holds(self, part: str) -> bool:
+        at = self._all.find(part)
+        while at >= 0:
+            before, after = self._all[max(0, at - 1) : at], self._all[at + len(part) : at + len(part) + 1]
+            if not before.isalnum() and not after.isalnum():
+                return True
+            at = self._all.find(part, at + 1)
+        return False
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+# --- collecting -----------------------------------------------------------------------------------------------------
+
+
+Says = Callable[[Any, bool], Any]
+"""What of an object of a framework's is the program's text, whatever is in it (a prompt's template), or None. Told
+whether a list or dict holds the object: then a message may be anybody's."""
+
+
+def texts_of_program(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> set[str]:
+    """The texts of a program that are reached from `roots` without a call. `is_opened`: objects of a framework that
+    are looked into."""
+    look = _Look(is_component, is_opened, says)
+    seen: dict[int, Any] = {}
+    coming = deque((root, 0, False) for root in roots)
+    while coming and len(seen) < MAX_OBJECTS:
+        value, depth, held = coming.popleft()
+        if id(value) not in seen and depth <= MAX_DEPTH:
+            seen[id(value)] = value
+            inside = (held and not isinstance(value, _CODE)) or isinstance(value, _CONTAINERS)
+            coming.extend((inner, depth + 1, inside) for inner in look.into(value, held))
+    named = {text for name, text in look.named if name in look.names and name not in look.stored}
+    return look.texts | named
+
+
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+_CODE = (types.FunctionType, types.MethodType, functools.partial, type)
+
+
+class _Look:
+    def __init__(self, is_component: Kinds, is_opened: Kinds, says: Says) -> None:
+        self.is_component, self.is_opened, self.says = is_component, is_opened, says
+        self.texts: set[str] = set()
+        self.named: set[tuple[str, str]] = set()
+        """Texts that variables and attributes hold: the program's if its code names them,"""
+        self.names: set[str] = set()
+        self.stored: set[str] = set()
+        """and does not assign to them while it runs: then they may hold anybody's."""
+
+    def into(self, value: Any, held: bool) -> Iterator[Any]:
+        """Note the texts of an object; what to look into next. `held`: by a list or dict, which may be of data."""
+        if value is None or isinstance(value, str | bytes | int | float | types.ModuleType):
+            return
+        said = self.says(value, held)
+        if said is not None:
+            yield from self._all_in(said, 0)
+        if isinstance(value, functools.partial):
+            self._keep((*value.args, *value.keywords.values()))
+            yield from (value.func, *value.args, *value.keywords.values())
+        elif isinstance(value, types.MethodType):
+            yield from (value.__self__, value.__func__)
+        elif isinstance(value, types.FunctionType):
+            yield from self._of_function(value)
+        elif isinstance(value, type):
+            yield from self._of_class(value)
+        elif isinstance(value, _CONTAINERS):
+            yield from list(value.values() if isinstance(value, dict) else value)
+        elif self.is_component(value) or self.is_opened(value) or _is_users(type(value)):
+            fields = _fields(value)
+            if self.is_component(value):
+                self._keep(text for name, text in fields.items() if not CREDENTIAL.search(name))
+            if not held:
+                self._name(fields)
+            yield from fields.values()
+            yield type(value)
+
+    def _keep(self, values: Iterable[Any]) -> None:
+        for value in values:
+            if type(value) in (str, int, float):
+                self.texts.add(str(value))
+            elif isinstance(value, tuple | frozenset):
+                self._keep(value)
+
+    def _name(self, held: Mapping[str, Any]) -> None:
+        for name, value in list(held.items()):
+            for text in value if isinstance(value, tuple | frozenset) else (value,):
+                if type(text) in (str, int, float):
+                    self.named.add((name, str(text)))
+
+    def _all_in(self, value: Any, depth: int) -> Iterator[Any]:
+        """All texts in it; what else there is to look into."""
+        self._keep((value,))
+        if depth > MAX_DEPTH or self.is_component(value):
+            return
+        if isinstance(value, dict | list | tuple | set | frozenset):
+            for inner in (*value, *value.values()) if isinstance(value, dict) else list(value):
+                yield from self._all_in(inner, depth + 1)
+        elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
+            yield value
+        else:
+            for inner in _fields(value).values():
+                yield from self._all_in(inner, depth + 1)
+
+    def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
+        users = _is_users(function)
+        if not users and not self.is_opened(function):
+            yield from _cells(function).values()  # what a framework was given to make a node of
+            return
+        names: set[str] = set()
+        constants: set[Any] = {function.__name__}
+        for code in _codes(function.__code__):
+            names.update(code.co_names)
+            constants.update(code.co_consts, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+            if users:
+                self.stored.update(_stored(code))
+        self._keep(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
+        named = {name: function.__globals__[name] for name in names if name in function.__globals__}
+        named |= _cells(function)
+        for module in [value for value in named.values() if isinstance(value, types.ModuleType)]:
+            named |= {name: vars(module)[name] for name in names if name in vars(module)}
+        self.names |= names | named.keys()
+        self._name(named)
+        if users:
+            self._keep((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+            self._keep(choice for kind in function.__annotations__.values() for choice in _choices(kind))
+            for value in named.values():
+                self._by_key(value, constants, 0)
+            yield from (getattr(function, "__wrapped__", None), *named.values(), *(function.__defaults__ or ()))
+            yield from (function.__kwdefaults__ or {}).values()
+
+    def _by_key(self, value: Any, constants: set[Any], depth: int) -> None:
+        """Of the texts in a dict or list those that code names by a constant key, and what is there to be formatted:
+        others, which it chooses by a value, may be anybody's."""
+        if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple):
+            return
+        for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)):
+            if isinstance(inner, str) and (key in constants or _TEMPLATE.search(inner)):
+                self._keep((inner,))
+            self._by_key(inner, constants, depth + 1)
+
+    def _of_class(self, cls: type) -> Iterator[Any]:
+        """Its methods, and what a schema made of it says: names, descriptions and choices of its fields."""
+        for base in cls.__mro__:
+            users = _is_users(base)
+            if not users and not self.is_opened(base):
+                continue
+            members = dict(vars(base))
+            self._name(members)
+            for member in members.values():
+                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                if isinstance(function, types.FunctionType):
+                    yield function
+            if users:
+                self._keep((base.__name__, base.__doc__))
+                self._keep(member.value for member in members.values() if isinstance(member, enum.Enum))
+                for name, kind in list(members.get("__annotations__", {}).items()):
+                    self._keep((name, *_choices(kind)))
+                for field in (members.get("__pydantic_fields__") or {}).values():
+                    self._keep((field.description, field.default))
+                    yield from (field.annotation, *typing.get_args(field.annotation))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    own = getattr(value, "__dict__", None)
+    private = getattr(value, "__pydantic_private__", None) if isinstance(own, dict) else None
+    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+
+
+_INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_FRAMEWORKS = ("langchain", "langgraph", "langsmith", "llama_index")
+"""How the names of their packages begin, and those of their integrations."""
+_OTHERS = frozenset(
+    "accel accel_langgraph accel_llamaindex accel_local accel_vllm accel_transformers accel_sentence_transformers "
+    "accel_pgvector accel_ray accel_sim openai anthropic pydantic pydantic_core httpx numpy wrapt".split()
+)
+
+
+def _is_users(part: Any) -> bool:
+    """Whether a class or function was written for the program: not in a library that it uses."""
+    module = getattr(part, "__module__", None)
+    return isinstance(module, str) and _is_users_module(module)
+
+
+@lru_cache(4_096)
+def _is_users_module(module: str) -> bool:
+    top = module.partition(".")[0]
+    if module.startswith("accel.tests") or module == "__main__":
+        return True
+    installed = (getattr(sys.modules.get(module), "__file__", None) or "").startswith(_INSTALLED)
+    library = top in _OTHERS or top in sys.stdlib_module_names
+    return not library and not (installed and top.startswith(_FRAMEWORKS))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _stored(code: types.CodeType) -> Iterator[str]:
+    """What code assigns to beyond its own variables, other than an object's first values."""
+    for instruction in dis.get_instructions(code) if code.co_name not in ("__init__", "__post_init__") else ():
+        name = instruction.opname
+        if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and instruction.argval in code.co_freevars):
+            yield instruction.argval
+
+
+def _cells(function: types.FunctionType) -> dict[str, Any]:
+    """What it closes over."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not bound yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _choices(annotation: Any) -> Iterator[Any]:
+    """What may be chosen by an annotation: the words of a `Literal`."""
+    if isinstance(annotation, str):
+        yield from re.findall(r"""["']([^"']+)["']""", annotation)
+    for argument in typing.get_args(annotation):
+        yield argument
+        yield from _choices(argument)

@@ -1,0 +1,156 @@
+"""Invariant 3, keys: an early call takes no key that this run has not used, unless nobody ever changed it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.outputs import ChatResult
+from pydantic import SecretStr
+
+import accel
+from accel import accelerate
+from accel.credentials import Keys, credentials_of
+from adapters.tests.core_fakes import TENANT, Chat, State, World, chain
+from adapters.tests.test_invariants import asked_by
+
+TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "deserts of Chile")
+
+
+class KeyChat(Chat):
+    """Says which key it was called with."""
+
+    api_key: Any = None
+    default_headers: Any = None
+
+    def _result(self, messages: list[Any], kwargs: dict[str, Any]) -> ChatResult:
+        key = self.api_key.get_secret_value() if isinstance(self.api_key, SecretStr) else self.api_key
+        with self._world.cond:
+            self._world.visits.append(f"key {key or (self.default_headers or {}).get('Authorization')}")
+        return super()._result(messages, kwargs)
+
+
+accel.register(KeyChat, pure=True, local=True, concurrency=8)
+
+
+def program(world: World, model: Any, assign: Callable[[Any], None]) -> Any:
+    """b sets the key of the tenant and asks, with nothing in the prompt that depends on a."""
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": "ready"}
+
+    def b(state: State) -> State:
+        world.node("b")
+        assign(model)
+        return {"b": model.invoke(f"Beta asks: {state['q']}").content}
+
+    return chain(("a", a), ("b", b))
+
+
+def as_secret(model: Any) -> None:
+    model.api_key = SecretStr(f"key of {TENANT.get()}")
+
+
+def as_text(model: Any) -> None:
+    model.api_key = f"key of {TENANT.get()}"
+
+
+def as_header(model: Any) -> None:
+    model.default_headers = {"Authorization": f"key of {TENANT.get()}"}
+
+
+def in_the_header(model: Any) -> None:
+    model.default_headers = model.default_headers or {}
+    model.default_headers["Authorization"] = f"key of {TENANT.get()}"
+
+
+@pytest.mark.parametrize("assign", [as_secret, as_text, as_header, in_the_header])
+@pytest.mark.parametrize("tenants", [("ann", "ann", "ann", "ben"), ("ann", "ben", "ann", "ben")])
+def test_no_tenant_s_question_leaves_under_another_s_key(assign: Any, tenants: tuple[str, ...]) -> None:
+    world = World()
+    fast = accelerate(program(world, KeyChat(world), assign))
+    for tenant, topic in zip(tenants, TOPICS, strict=True):
+        world.forget()
+        asked_by(tenant, fast, topic)
+        assert [visit for visit in world.visits if visit.startswith("key")] == [f"key key of {tenant}"]
+
+
+def test_a_key_that_was_assigned_anew_is_not_trusted_although_it_is_equal() -> None:
+    world = World()
+    model = KeyChat(world, api_key=SecretStr("the key"))
+
+    def assign(model: Any) -> None:
+        model.api_key = SecretStr("the key")
+
+    fast = accelerate(program(world, model, assign))
+    for topic in TOPICS:
+        world.forget()
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    assert world.texts("Beta", early=True) == []
+
+
+def test_a_key_that_nobody_changes_is_trusted() -> None:
+    world = World()
+    model = KeyChat(world, api_key=SecretStr("the key"))
+    fast = accelerate(program(world, model, lambda model: None))
+    for topic in TOPICS[:3]:
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    world.hooks["b"] = lambda: world.wait_early("Beta asks")
+    world.forget()
+    fast.invoke({"q": TOPICS[3]})
+    assert len(world.texts("Beta", early=True)) == 1
+
+
+def test_a_key_that_this_run_has_used_may_be_used_again() -> None:
+    world = World()
+    model = KeyChat(world)
+
+    def a(state: State) -> State:
+        world.node("a")
+        as_secret(model)
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": model.invoke(f"Beta asks: {state['q']}").content}
+
+    fast = accelerate(chain(("a", a), ("b", b)))
+    for tenant, topic in zip(("ann", "ben", "ann"), TOPICS, strict=False):
+        asked_by(tenant, fast, topic)
+    world.hooks["b"] = lambda: world.wait_early("Beta asks")
+    world.forget()
+    asked_by("ben", fast, TOPICS[3])
+    assert {visit for visit in world.visits if visit.startswith("key")} == {"key key of ben"}
+    assert len(world.texts("Beta", early=True)) == 1
+
+
+def test_the_key_of_the_environment_is_everybody_s_until_somebody_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_INVARIANTS_KEYS_API_KEY", "the process's key")
+    model, keys = KeyChat(World(), api_key=SecretStr("another")), Keys()
+    keys.look(model, lambda: [model])
+    model.api_key = SecretStr("the process's key")
+    assert keys.trusts(model)
+    os.environ["TEST_INVARIANTS_KEYS_API_KEY"] = "a tenant's key"
+    assert not keys.trusts(model)
+
+
+def test_keys_in_clients_are_found() -> None:
+    openai = pytest.importorskip("langchain_openai")
+    model = openai.ChatOpenAI(api_key="sk-abc", model="x")
+    assert {".".join(path) for path in credentials_of(model)} >= {"openai_api_key", "client._client.api_key"}
+    keys = Keys()
+    keys.look(model, lambda: [model])
+    assert keys.trusts(model)
+    model.client._client.api_key = "sk-other"
+    assert not keys.trusts(model)
+
+
+def test_a_component_that_was_first_seen_while_the_program_ran_is_not_trusted() -> None:
+    model, keys = KeyChat(World(), api_key=SecretStr("k")), Keys()
+    keys.note(model)
+    assert not keys.trusts(model) and keys.trusts(Chat(World()))
