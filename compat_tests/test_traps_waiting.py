@@ -25,6 +25,7 @@ from compat_tests.traps_waiting import (
     asks,
     asks_async,
     declared,
+    given,
     in_a_row,
     settled,
     shelf,
@@ -42,7 +43,7 @@ def was_early(graph: Any) -> None:
 def runs(graph: Any) -> list[Any]:
     found = []
     for topic in TOPICS:
-        found.append(graph.invoke({"topic": topic}))
+        found.append(graph.invoke(given(topic)))
         accel.settle(WAIT_S)
     return found
 
@@ -50,7 +51,7 @@ def runs(graph: Any) -> list[Any]:
 async def runs_async(graph: Any) -> list[Any]:
     found = []
     for topic in TOPICS:
-        found.append(await graph.ainvoke({"topic": topic}))
+        found.append(await graph.ainvoke(given(topic)))
         await asyncio.to_thread(accel.settle, WAIT_S)
     return found
 
@@ -97,9 +98,9 @@ def test_sixty_requests_at_once(kind: str, n: int) -> None:
 
     async def main() -> None:
         await runs_async(fast)
-        given = [{"topic": f"{TOPICS[number % 6]} again {number}"} for number in range(60)]
-        got = await asyncio.gather(*(fast.ainvoke(one) for one in given))
-        assert got == await asyncio.gather(*(graph.ainvoke(one) for one in given))
+        inputs = [given(f"{TOPICS[number % 6]} again {number}") for number in range(60)]
+        got = await asyncio.gather(*map(fast.ainvoke, inputs))
+        assert got == await asyncio.gather(*map(graph.ainvoke, inputs))
 
     asyncio.run(main())
     was_early(fast)
@@ -120,7 +121,7 @@ def test_two_event_loops_use_one_graph(n: int) -> None:
         found.append(asyncio.run(together()))
 
     async def together() -> list[Any]:
-        return await asyncio.gather(*(fast.ainvoke({"topic": topic}) for topic in TOPICS))
+        return await asyncio.gather(*(fast.ainvoke(given(topic)) for topic in TOPICS))
 
     threads = [threading.Thread(target=loop, daemon=True) for _ in range(2)]
     for thread in threads:
@@ -141,7 +142,7 @@ def test_graphs_inside_graphs(n: int) -> None:
         inner = wrap(asks(ask, "inner"))
 
         def nested(state: Any) -> Any:
-            return {"notes": inner.invoke({"topic": f"inside {state['topic']}"})["notes"]}
+            return {"notes": inner.invoke(given(f"inside {state['topic']}"))["notes"]}
 
         def own(state: Any) -> Any:
             return {"notes": [str(ask(f"own on {state['topic']}"))]}
@@ -255,10 +256,9 @@ def test_two_waiters_of_an_embedding_one_of_them_cancelled(n: int) -> None:
         fast = accel.accelerate(graph)
         await runs_async(fast)
         going.set()
-        given = {"topic": "cancelled amber 7"}
-        got = await fast.ainvoke(given)
+        got = await fast.ainvoke(given("cancelled amber 7"))
         release.clear()
-        assert got == await graph.ainvoke(given)
+        assert got == await graph.ainvoke(given("cancelled amber 7"))
         was_early(fast)
 
     asyncio.run(main())

@@ -36,6 +36,7 @@ Ask = Callable[[str], Any]
 
 class State(TypedDict, total=False):
     topic: str
+    parts: list[str]
     notes: Annotated[list[str], operator.add]
 
 

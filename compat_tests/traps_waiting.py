@@ -170,19 +170,31 @@ def settled(state: State) -> State:
     return {}
 
 
+def given(topic: str) -> State:
+    return {"topic": topic, "parts": [f"part {number} of {topic}" for number in range(8)]}
+
+
 def asks(ask: Callable[[str], Any], *names: str) -> Any:
-    """One by one, then several at once."""
+    """In a loop, one by one, and several at once."""
 
     def one(name: str) -> Node:
         return lambda state: {"notes": [str(ask(f"{name} on {state['topic']}"))]}
 
+    def loop(state: State) -> State:
+        notes = []
+        for part in state["parts"]:
+            notes.append(str(ask(f"in a loop: {part}")))
+            if len(notes) == 3:
+                accel.settle(WAIT_S)
+        return {"notes": notes}
+
     def several(state: State) -> State:
-        texts = [f"part {number} of {state['topic']}" for number in range(8)]
         with ThreadPoolExecutor(8) as pool:
-            found = [pool.submit(copy_context().run, ask, text) for text in texts]
+            found = [pool.submit(copy_context().run, ask, f"at once: {part}") for part in state["parts"]]
             return {"notes": [str([each.result() for each in found])]}
 
-    return in_a_row(("settled", settled), *((name, one(name)) for name in names), ("several", several))
+    nodes = ((name, one(name)) for name in names)
+    return in_a_row(("settled", settled), ("loop", loop), *nodes, ("several", several))
 
 
 def asks_async(ask: Callable[[str], Any], *names: str) -> Any:
@@ -198,8 +210,16 @@ def asks_async(ask: Callable[[str], Any], *names: str) -> Any:
         await asyncio.to_thread(accel.settle, WAIT_S)
         return {}
 
-    async def several(state: State) -> State:
-        texts = [f"part {number} of {state['topic']}" for number in range(8)]
-        return {"notes": [str(await asyncio.gather(*map(ask, texts)))]}
+    async def loop(state: State) -> State:
+        notes = []
+        for part in state["parts"]:
+            notes.append(str(await ask(f"in a loop: {part}")))
+            if len(notes) == 3:
+                await asyncio.to_thread(accel.settle, WAIT_S)
+        return {"notes": notes}
 
-    return in_a_row(("settled", ready), *((name, one(name)) for name in names), ("several", several))
+    async def several(state: State) -> State:
+        return {"notes": [str(await asyncio.gather(*(ask(f"at once: {part}") for part in state["parts"])))]}
+
+    nodes = ((name, one(name)) for name in names)
+    return in_a_row(("settled", ready), ("loop", loop), *nodes, ("several", several))
