@@ -28,13 +28,13 @@ def bounded(call: Callable[[], Any]) -> Any:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(outcome(call)), daemon=True)
     thread.start()
-    thread.join(WAIT_S / 4)
+    thread.join(WAIT_S / 2)
     assert found, "waits"
     return found[0]
 
 
 async def soon(awaitable: Any) -> Any:
-    async with asyncio.timeout(WAIT_S / 4):
+    async with asyncio.timeout(WAIT_S / 2):
         return await awaitable
 
 
@@ -143,7 +143,8 @@ USERS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.mark.parametrize("user", USERS)
 @apart
 def test_a_stalled_call_of_a_run_that_is_over_holds_nothing(user: str, n: int) -> None:
-    found = bounded(lambda: USERS[user](*stalled(n)))
+    components = stalled(n)
+    found = bounded(lambda: USERS[user](*components))
     assert not isinstance(found, str), found
 
 
