@@ -17,13 +17,19 @@ from langgraph.types import Command
 from accel_langgraph.testing.normal import plain
 from compat_tests.answers import ModelError, sampled
 from compat_tests.fakes import OWNER, TENANT, Parts
+from compat_tests.forked import in_child
 from compat_tests.probe import is_early
 from compat_tests.programs import Program, Request
-from compat_tests.surroundings import Surroundings
+from compat_tests.surroundings import CALLER, Caller, Surroundings
 from compat_tests.watch import TURN, Turn, Watch
 
+IN_CHILD = 100
+"""Added to the position of a run that a child makes once more."""
 TURNS_TO_END = 10
 """Of the event loop: what was cancelled has ended by then, also where a task waits for another one to end."""
+
+
+TIMED_OUT = "timed out"
 
 
 @dataclass
@@ -36,6 +42,12 @@ class Outcome:
     input_after: Any
     stored: Any
     tasks_left: int
+    in_child: str = ""
+    """What the same request gave in a forked child."""
+
+    @property
+    def timed_out(self) -> bool:
+        return self.raised == TIMED_OUT
 
 
 def run_here() -> str:
@@ -66,12 +78,16 @@ class Arm:
     sampled: list[tuple[str, int]] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     """Of the runs since `forget`."""
+    kept: list[Any] = field(default_factory=list)
+    """Streams that nobody reads any more."""
 
     def __post_init__(self) -> None:
         self.parts = Parts(self.probe)
         self.around = Surroundings(self.program.setting, self.parts, self.probe)
         self.stumbled: set[str] = set()
         self.alarms: dict[str, Alarm] = {}
+        self.together = False
+        """Whether two requests run side by side."""
         counter = itertools.count()
         self.built: dict[str, Any] = {}
         for tenant in self.around.tenants or [""]:
@@ -127,6 +143,17 @@ class Arm:
             raise ModelError("try again")
 
     def run(self, position: int, request: Request, runner: asyncio.Runner | None) -> Outcome:
+        """Of a request that forks, also what a child makes of it."""
+        outcome = self.run_once(position, request, runner)
+        if request.cut == "fork" and not self.together:
+            outcome.in_child = in_child(lambda: self.told_by_child(position, request), self.probe.lock)
+        return outcome
+
+    def told_by_child(self, position: int, request: Request) -> str:
+        outcome = self.run_once(position + IN_CHILD, request, None)
+        return repr([outcome.result, outcome.raised, outcome.stored])
+
+    def run_once(self, position: int, request: Request, runner: asyncio.Runner | None) -> Outcome:
         given: dict[str, Any] = {
             "question": request.question,
             "items": list(request.items),
@@ -140,7 +167,11 @@ class Arm:
         context = copy_context()
         context.run(TENANT.set, request.tenant)
         context.run(OWNER.set, request.tenant)
-        call = Calling(self, self.graph_for(request.tenant), config, request, f"r{position}")
+        caller = Caller(f"zq{request.tenant}0t", request.request_id)
+        if self.program.setting.callers == "variable":
+            context.run(CALLER.set, caller)
+        options = {"context": caller} if self.program.setting.callers == "runtime" else {}
+        call = Calling(self, self.graph_for(request.tenant), config, request, f"r{position}", options)
         results: list[Any] = []
         error: BaseException | None = None
         for number, value in enumerate((given, Command(resume="granted"))):
@@ -154,9 +185,10 @@ class Arm:
                     results.append(context.run(call.sync, value))
             except (Exception, asyncio.CancelledError) as caught:  # noqa: BLE001 - whatever it raises is compared
                 error = caught
-            if error is not None or request.cut or not request.resumes or not call.paused():
+            stopped = request.cut not in ("", "fork")
+            if error is not None or stopped or not request.resumes or not call.paused():
                 break
-        if request.cut and not self.probe.idle():
+        if request.cut not in ("", "fork") and not self.probe.idle():
             self.probe.violations.append("a component is still busy long after its run was cut off")
         for result in results:
             if request.mode == "updates" and "concurrent" in self.program.uses and isinstance(result, list):
@@ -164,7 +196,7 @@ class Arm:
         cancelled = isinstance(error, asyncio.CancelledError)
         frames = traceback.extract_tb(error.__traceback__) if error and not cancelled else []
         lines = [frame.lineno or 0 for frame in frames if frame.filename.startswith("/programs/")]
-        raised = "cancelled" if cancelled else plain(error)
+        raised = "cancelled" if cancelled else TIMED_OUT if type(error) is TimeoutError else plain(error)
         stored = {**self.parts.stored(), **self.around.stored()}
         return Outcome(plain(results), raised, lines, plain(given), stored, call.tasks_left)
 
@@ -185,6 +217,7 @@ class Calling:
     config: dict[str, Any]
     request: Request
     run: str
+    options: dict[str, Any]
     tasks_left: int = 0
 
     def paused(self) -> bool:
@@ -192,19 +225,24 @@ class Calling:
 
     def sync(self, value: Any) -> Any:
         if self.request.mode == "invoke":
-            return self.graph.invoke(value, self.config)
-        stream = self.graph.stream(value, self.config, stream_mode=self.request.mode)
+            return self.graph.invoke(value, self.config, **self.options)
+        stream = self.graph.stream(value, self.config, stream_mode=self.request.mode, **self.options)
         chunks: list[Any] = []
         for chunk in stream:
             chunks.append(chunk)
             if self.request.cut == f"close {len(chunks)}":
                 stream.close()
                 break
+            if self.request.cut == f"keep {len(chunks)}":
+                self.arm.kept.append(stream)
+                break
         return chunks
 
     async def awaited(self, value: Any) -> Any:
         how, _, after = self.request.cut.partition(" ")
         try:
+            if how == "timeout":
+                return await asyncio.wait_for(self.coroutine(value), int(after) / 1000)
             if how != "cancel":
                 return await self.coroutine(value)
             task = asyncio.create_task(self.coroutine(value))
@@ -219,17 +257,21 @@ class Calling:
         finally:
             for _ in range(TURNS_TO_END):
                 await asyncio.sleep(0)
-            self.tasks_left += len(asyncio.all_tasks()) - 1
+            if how != "keep":
+                self.tasks_left += len(asyncio.all_tasks()) - 1
 
     async def coroutine(self, value: Any) -> Any:
         if self.request.mode == "invoke":
-            return await self.graph.ainvoke(value, self.config)
-        stream = self.graph.astream(value, self.config, stream_mode=self.request.mode)
+            return await self.graph.ainvoke(value, self.config, **self.options)
+        stream = self.graph.astream(value, self.config, stream_mode=self.request.mode, **self.options)
         chunks: list[Any] = []
         async for chunk in stream:
             chunks.append(chunk)
             if self.request.cut == f"close {len(chunks)}":
                 await stream.aclose()
+                break
+            if self.request.cut == f"keep {len(chunks)}":
+                self.arm.kept.append(stream)
                 break
         return chunks
 
@@ -249,8 +291,18 @@ class Runners:
         for runner in self.loops:
             runner.close()
 
+    def close_kept(self, arm: Arm) -> None:
+        """Streams that the program has kept, in the loop that they belong to."""
+        for stream in arm.kept:
+            if self.loops:
+                run_to_the_end(self.loops[0], stream.aclose(), copy_context())
+            else:
+                stream.close()
+        arm.kept.clear()
+
     def run(self, arm: Arm, group: list[tuple[int, Request]]) -> list[Outcome]:
         loops: list[asyncio.Runner | None] = [*self.loops] or [None, None]
+        arm.together = len(group) > 1
         with arm.around.entered():
             if len(group) == 1:
                 return [arm.run(*group[0], loops[0])]

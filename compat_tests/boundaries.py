@@ -109,6 +109,62 @@ def hidden_input(w: Writer) -> Lines:
     return [f"who = {value}", f"{name} = {asked}.content"]
 
 
+def caller(w: Writer) -> Lines:
+    """A prompt with what an object beside the input says of the request."""
+    if w.setting.callers == "none":
+        return hidden_input(w)
+    name = w.fresh("told")
+    ways = ["CALLER.get()"] if w.setting.callers == "variable" else ["runtime.context", "get_runtime(Caller).context"]
+    asked = w.ask(w.model(), "f" + repr("Greet {who} on {" + w.text() + "}"))
+    w.uses.add("caller")
+    w.texts.append(name)
+    which = w.rng.choice(["tenant", "request_id"])
+    return [f"who = {w.rng.choice(ways)}.{which}", f"{name} = {asked}.content"]
+
+
+def session(w: Writer) -> Lines:
+    """The model's answer depends on what this thread has set, or it has a handle that belongs to this thread."""
+    if not w.solo:
+        return ask(w)
+    name = w.fresh("here")
+    if w.rng.random() < 0.5:
+        lines, model = [f"SESSION.user = {w.text()}[:6]"], "session"
+    else:
+        lines, model = ["bound = bound_chat()"], "bound"
+    asked = w.ask(model, w.prompt(w.text()))
+    w.texts.append(name)
+    return [*lines, f"{name} = {asked}.content"]
+
+
+def rekeyed(w: Writer) -> Lines:
+    """The program gives its model another key: its user's."""
+    if not w.solo:
+        return ask(w)
+    model = w.rng.choice(["remote", "remote", "abroad"])
+    w.uses |= {"keys", model}
+    name = w.fresh("keyed")
+    w.texts.append(name)
+    asked = w.ask(model, w.prompt(w.text()))
+    return [f'{model}.api_key = "sk-" + config["configurable"]["user"]', f"{name} = {asked}.content"]
+
+
+def impatient(w: Writer) -> Lines:
+    """A call that may be given up at any moment, and whose answer is not used."""
+    if not w.is_async:
+        return ask(w)
+    patience_s = w.rng.choice([0.0003, 0.0006, 0.001, 0.003])
+    given_up, once = w.fresh("given_up"), w.fresh("once")
+    times = f"*({once}() for _ in range({w.rng.choice([1, 1, 2, 3])}))"
+    return [
+        f"async def {once}():",  # a coroutine that is cancelled before it begins leaves none behind
+        f"    await asyncio.wait_for(hasty.ainvoke({w.prompt(w.text())}), {patience_s})",
+        f"{given_up} = await asyncio.gather({times}, return_exceptions=True)",
+        f"for error in {given_up}:",
+        "    if error is not None and not isinstance(error, TimeoutError):",
+        "        raise error",
+    ]
+
+
 ALL_BLOCKS: dict[Callable[[Writer], Lines], int] = {
     **BLOCKS,
     raises: 1,
@@ -116,5 +172,9 @@ ALL_BLOCKS: dict[Callable[[Writer], Lines], int] = {
     sanitize: 4,
     tenant: 1,
     hidden_input: 1,
+    caller: 2,
+    session: 1,
+    rekeyed: 1,
+    impatient: 1,
 }
 TENANTS_BLOCKS = {**ALL_BLOCKS, private: 6}

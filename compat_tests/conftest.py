@@ -52,7 +52,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     counts = session_counts
     if counts:
         terminalreporter.write_line(
-            f"properties: {counts['programs']:,} programs (sync {counts['sync']:,}, async {counts['async']:,}), "
+            f"properties: {counts['programs']:,} programs (sync {counts['sync']:,}, async {counts['async']:,}; "
+            f"{counts['issuing'] / max(counts['programs'], 1):.0%} issue something), "
             f"{counts['demanded']:,} calls demanded, {counts['issued']:,} issued early, "
             f"{counts['retired']:,} retired early, {counts['wasted']:,} wasted, {counts['mismatches']:,} mismatches"
         )

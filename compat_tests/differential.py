@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from accel.api import _scopes
 from accel.learn import view
 from compat_tests.arms import Arm, Outcome, Runners
-from compat_tests.checks import Egress, calls_differ, foreign_in_plans, strangers
+from compat_tests.checks import Egress, calls_differ, foreign_in_plans, other_keys, strangers
 from compat_tests.fakes import register_fakes
 from compat_tests.prelude import PRELUDE
 from compat_tests.probe import early_threads
@@ -36,6 +36,9 @@ from compat_tests.watch import Watch
 UNBOUND = re.compile("NameError|UnboundLocalError")
 """What a program raises of which a block is missing that another one needs."""
 
+OWN_ERRORS = {"ModelError", "ValueError", "UnboundLocalError"}
+"""What programs raise of themselves."""
+COUNTED = ("demanded", "issued", "retired", "wasted", "cut", "forks")
 session_counts: Counter[str] = Counter()
 """Of all programs that this test session ran; `conftest.py` prints them."""
 
@@ -58,6 +61,7 @@ class Verdict:
     wasted: int = 0
     cut: int = 0
     """Runs that were cut off."""
+    forks: int = 0
 
 
 def check(program: Program, accelerator: Accelerator) -> Verdict:
@@ -78,6 +82,7 @@ def check(program: Program, accelerator: Accelerator) -> Verdict:
     slow = Arm(program, slow_probe, lambda graph, tenant: graph)
     complaints: list[str] = []
     all_held = ""
+    changed: set[str] = set()
     verdict = Verdict([], [])
     overlap = not program.keeps_state and len(program.requests) > 3 and rng.random() < 0.25
     numbered = list(enumerate(program.requests))
@@ -97,8 +102,11 @@ def check(program: Program, accelerator: Accelerator) -> Verdict:
             verdict.disclosures += egress.disclosures(fast_probe, slow_probe)
             held += repr([fast.parts.stored(), fast.around.stored()])
             verdict.disclosures += strangers(program, fast_probe, slow_probe, held)
+            changed |= rekeyed(slow)
+            verdict.disclosures += other_keys(fast_probe, slow_probe, changed)
             all_held += held
-            verdict.cut += sum(bool(request.cut) for _, request in group)
+            verdict.cut += sum(request.cut not in ("", "fork") for _, request in group)
+            verdict.forks += sum(bool(outcome.in_child) for outcome in fast_outcomes)
             fast.around.asked |= {(call.component, call.text) for _, call in slow_probe.reached}
             fast.forget()
             slow.forget()
@@ -106,6 +114,8 @@ def check(program: Program, accelerator: Accelerator) -> Verdict:
                 accelerator.settle()
             if verdict.differences or verdict.disclosures:
                 break
+        for arm in (fast, slow):
+            runners.close_kept(arm)
     if any(count > 1 for count in Counter(fast.sample_ids).values()):
         verdict.differences.append(f"a sample was used twice: {fast.sample_ids}")
     verdict.differences += fast_probe.violations + slow_probe.violations + complaints
@@ -119,6 +129,12 @@ def check(program: Program, accelerator: Accelerator) -> Verdict:
     if verdict.retired > verdict.demanded:
         verdict.differences.append(f"the report's counts contradict each other: {verdict}")
     return verdict
+
+
+def rekeyed(arm: Arm) -> set[str]:
+    """Components to which the program has given another key."""
+    models = (arm.parts.remote, arm.parts.abroad)
+    return {model.name_in_log for model in models if model.api_key != type(model)(arm.probe).api_key}
 
 
 def saved_plan(graph: Any) -> str:
@@ -143,8 +159,15 @@ def runs_cut_off(program: Program, group: list[tuple[int, Request]], want: list[
     return {
         f"r{position}"
         for (position, request), outcome in zip(group, want, strict=True)
-        if (timely and (outcome.raised is not None or request.cut)) or request.cut.startswith("cancel")
+        if (timely and (outcome.raised is not None or request.cut not in ("", "fork")))
+        or request.cut.startswith(("cancel", "timeout"))
     }
+
+
+def how_it_ended(outcome: Outcome) -> Outcome:
+    """Of a run that may have been timed out: it was, it ended, or it raised what programs raise."""
+    usual = outcome.timed_out or outcome.raised is None or outcome.raised[0] in OWN_ERRORS
+    return Outcome(None, None if usual else outcome.raised, [], None, None, outcome.tasks_left)
 
 
 def compare(
@@ -152,8 +175,13 @@ def compare(
 ) -> list[str]:
     found = []
     for (position, request), fast_outcome, slow_outcome in zip(group, got, want, strict=True):
+        if request.cut.startswith("timeout") and (fast_outcome.timed_out or slow_outcome.timed_out):
+            # How far it got by then is a matter of time; what else it may raise, and that nothing is left, isn't.
+            fast_outcome, slow_outcome = how_it_ended(fast_outcome), how_it_ended(slow_outcome)
         for name in (entry.name for entry in dataclasses.fields(Outcome)):
             a, b = getattr(fast_outcome, name), getattr(slow_outcome, name)
+            if name == "in_child" and len(group) > 1:
+                continue  # plain runs are one by one: only they fork
             if "siblings" in fast.program.uses and a and b and name in ("raised", "lines_raised_at"):
                 continue  # where several nodes raise, the first one is a matter of time
             if a != b:
@@ -263,7 +291,8 @@ def main() -> int:
         wrong = bool(verdict.differences or verdict.disclosures)
         counts.update(programs=1, **{program.is_async and "async" or "sync": 1})
         counts.update(mismatches=bool(verdict.differences), disclosures=bool(verdict.disclosures))
-        counts.update({name: getattr(verdict, name) for name in ("demanded", "issued", "retired", "wasted", "cut")})
+        counts.update(issuing=bool(verdict.issued))
+        counts.update({name: getattr(verdict, name) for name in COUNTED})
         if wrong or not end:
             faulthandler.dump_traceback_later(600, exit=True)
             if wrong and not arguments.no_shrink and counts["mismatches"] + counts["disclosures"] <= 3:

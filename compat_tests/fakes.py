@@ -7,34 +7,36 @@ are the subject of the properties (they shuffle completions); nothing waits on t
 from __future__ import annotations
 
 import asyncio
-import random
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForLLMRun,
-    CallbackManagerForLLMRun,
-    CallbackManagerForRetrieverRun,
-)
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 
-from compat_tests.answers import WORDS, digest, follow, sampled
-from compat_tests.probe import Probe
+from compat_tests.answers import WORDS, follow, sampled
+from compat_tests.fakes_stores import (
+    FakeEmbeddings,
+    FakeStore,
+    KeywordRetriever,
+    ReadonlyStore,
+    RewritingRetriever,
+    Vault,
+)
+from compat_tests.probe import Call, Probe
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="a")
 REMOTE_URL = "https://api.example.com/v1"
 OWNER: ContextVar[str] = ContextVar("owner", default="nobody")
 """Whose request is served: set just before a program is called, and by nobody else."""
+SESSION = threading.local()
+"""What a program keeps for its thread."""
 TENANTS = "ab"
 
 
@@ -43,11 +45,13 @@ def as_text(messages: Sequence[BaseMessage]) -> str:
 
 
 class FollowerChat(BaseChatModel):
-    """Only the synchronous leaf: the simplest chat model anyone writes. Nothing is known of it: one call at a time."""
+    """Only the synchronous leaf: the simplest chat model anyone writes. Nobody vouches for it: it is never early."""
 
     name_in_log: str = "follower"
     style: str = ""
     _probe: Probe = PrivateAttr()
+    _vouched: bool = PrivateAttr(default=False)
+    """Whether calls may be early; if so, one at a time or several."""
     _exclusive: bool = PrivateAttr(default=True)
 
     def __init__(self, probe: Probe, **fields: Any) -> None:
@@ -62,9 +66,12 @@ class FollowerChat(BaseChatModel):
         length = options.get("length", 0)
         return AIMessage(follow(text, self.style, stop, length)[: 400 if not length else 20 + length])
 
+    def _enter(self, text: str) -> Call:
+        return self._probe.enter(self.name_in_log, text, exclusive=self._exclusive, vouched=self._vouched)
+
     def _serve(self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]) -> ChatResult:
         text = as_text(messages)
-        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        call = self._enter(text)
         answer = None
         try:
             time.sleep(self._probe.delay_s())
@@ -96,7 +103,7 @@ class StreamingChat(FollowerChat):
         **kwargs: Any,
     ) -> ChatResult:
         text = as_text(messages)
-        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        call = self._enter(text)
         answer = None
         try:
             await asyncio.sleep(self._probe.delay_s())
@@ -113,7 +120,7 @@ class StreamingChat(FollowerChat):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         text = as_text(messages)
-        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        call = self._enter(text)
         sent = ""
         try:
             time.sleep(self._probe.delay_s())
@@ -133,7 +140,7 @@ class StreamingChat(FollowerChat):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         text = as_text(messages)
-        call = self._probe.enter(self.name_in_log, text, exclusive=self._exclusive)
+        call = self._enter(text)
         sent = ""
         try:
             await asyncio.sleep(self._probe.delay_s())
@@ -158,15 +165,22 @@ class LocalChat(StreamingChat):
     """Declared: pure, local, eight calls at a time."""
 
     name_in_log: str = "local"
+    _vouched: bool = PrivateAttr(default=True)
     _exclusive: bool = PrivateAttr(default=False)
 
 
 class RemoteChat(StreamingChat):
-    """A provider somewhere else: what it receives has left the building."""
+    """A provider somewhere else: what it receives has left the building. Declared: pure, one call at a time."""
 
     name_in_log: str = "remote"
     base_url: str = REMOTE_URL
     api_key: str = "sk-fake"
+    _vouched: bool = PrivateAttr(default=True)
+
+    def _enter(self, text: str) -> Call:
+        return self._probe.enter(
+            self.name_in_log, text, exclusive=self._exclusive, vouched=self._vouched, key=self.api_key
+        )
 
 
 class SampledChat(LocalChat):
@@ -211,133 +225,25 @@ class TenantChat(LocalChat):
         return AIMessage(f"[{tenant}] {follow(text, tenant)}")
 
 
-class FakeEmbeddings(Embeddings):
-    """Declared: local, elementwise."""
+class SessionChat(StreamingChat):
+    """The answer depends on what the thread that asks has set. Nobody vouches for it."""
 
-    def __init__(self, probe: Probe) -> None:
-        self.probe = probe
+    name_in_log: str = "session"
 
-    def _vector(self, text: str) -> list[float]:
-        draw = random.Random(digest(text))
-        return [draw.random() for _ in range(4)]
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        call = self.probe.enter("embed", "\n".join(texts), exclusive=False)
-        time.sleep(self.probe.delay_s())
-        self.probe.leave(call, None)
-        return [self._vector(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        call = self.probe.enter("embed", text, exclusive=False)
-        time.sleep(self.probe.delay_s())
-        self.probe.leave(call, None)
-        return self._vector(text)
+    def _answer(self, text: str, stop: list[str] | None, options: dict[str, Any]) -> AIMessage:
+        return AIMessage(f"[{getattr(SESSION, 'user', 'nobody')}] {follow(text)}")
 
 
-class FakeStore(VectorStore):
-    """In-memory store. `rows` may change behind its back: `rows[...] = ...` is another process writing."""
+class BoundChat(StreamingChat):
+    """Holds a handle that belongs to the thread that made it, as those of databases do. Nobody vouches for it."""
 
-    def __init__(self, probe: Probe, name: str = "store", embedding: Embeddings | None = None) -> None:
-        self.probe = probe
-        self.name = name
-        self.embedding = embedding
-        self.rows: dict[str, str] = {}
+    name_in_log: str = "bound"
+    _thread: int = PrivateAttr(default_factory=threading.get_ident)
 
-    @property
-    def embeddings(self) -> Embeddings | None:
-        return self.embedding
-
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: list[str] | None = None,
-        **kwargs: Any,
-    ) -> list[str]:
-        texts = list(texts)
-        ids = ids or [f"{digest(text) % 10**8:08d}" for text in texts]
-        call = self.probe.enter(self.name, f"add {texts}", orderly=True)
-        if self.embedding:
-            self.embedding.embed_documents(texts)
-        self.rows.update(zip(ids, texts, strict=True))
-        self.probe.leave(call, None)
-        return ids
-
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        call = self.probe.enter(self.name, f"delete {ids}", orderly=True)
-        for row in ids if ids is not None else list(self.rows):
-            self.rows.pop(row, None)
-        self.probe.leave(call, None)
-        return True
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        call = self.probe.enter(self.name, query)
-        time.sleep(self.probe.delay_s())
-        if self.embedding:
-            self.embedding.embed_query(query)
-        found = nearest(query, self.rows_for(query), k)
-        self.probe.leave(call, None)
-        return found
-
-    def rows_for(self, query: str) -> dict[str, str]:
-        return self.rows
-
-    @classmethod
-    def from_texts(
-        cls, texts: list[str], embedding: Embeddings, metadatas: list[dict[str, Any]] | None = None, **kwargs: Any
-    ) -> FakeStore:
-        store = cls(Probe(0), embedding=embedding)
-        store.add_texts(texts, metadatas)
-        return store
-
-
-class ReadonlyStore(FakeStore):
-    """Declared readonly: nobody writes while programs run."""
-
-
-class Vault(ReadonlyStore):
-    """A tenant's records. No two requests find the same text: then two runs would show it as the program's own."""
-
-    def rows_for(self, query: str) -> dict[str, str]:
-        return {row: text.replace("?", str(digest(query, row) % 10_000)) for row, text in self.rows.items()}
-
-
-def nearest(query: str, rows: dict[str, str], k: int) -> list[Document]:
-    wanted = set(query.lower().split())
-
-    def score(row: str) -> tuple[int, int]:
-        return (-len(wanted & set(rows[row].lower().split())), digest(query, row))
-
-    return [Document(rows[row], id=row, metadata={"row": row}) for row in sorted(rows, key=score)[:k]]
-
-
-class KeywordRetriever(BaseRetriever):
-    """A custom retriever over rows that the program may change."""
-
-    rows: dict[str, str]
-    k: int = 2
-    _probe: Probe = PrivateAttr()
-
-    def __init__(self, probe: Probe, **fields: Any) -> None:
-        super().__init__(**fields)
-        self._probe = probe
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        call = self._probe.enter("retriever", query)
-        time.sleep(self._probe.delay_s())
-        self._probe.leave(call, None)
-        return nearest(query, self.rows, self.k)
-
-
-class RewritingRetriever(KeywordRetriever):
-    """A composite: asks a model before it searches."""
-
-    model: BaseChatModel
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        rewritten = self.model.invoke(f"Rewrite the query {query}").content
-        return nearest(str(rewritten), self.rows, self.k)
+    def _answer(self, text: str, stop: list[str] | None, options: dict[str, Any]) -> AIMessage:
+        if threading.get_ident() != self._thread:
+            self._probe.violations.append(f"{text!r} in a thread that the handle doesn't belong to")
+        return AIMessage(follow(text))
 
 
 @dataclass(eq=False)
@@ -355,6 +261,8 @@ class Parts:
         self.sampled = SampledChat(probe)
         self.scripted = ScriptedChat(probe)
         self.tenant = TenantChat(probe)
+        self.session = SessionChat(probe)
+        self.hasty = LocalChat(probe, name_in_log="hasty", cache=False)
         self.embed = FakeEmbeddings(probe)
         self.store = FakeStore(probe, "store", self.embed)
         self.library = ReadonlyStore(probe, "library")
@@ -375,8 +283,13 @@ class Parts:
         model._exclusive = False  # several of one name
         return model
 
+    def bound_chat(self) -> BoundChat:
+        """With a handle of this thread."""
+        return BoundChat(self.probe)
+
     def namespace(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "probe"}
+        parts = {name: value for name, value in vars(self).items() if name != "probe"}
+        return {**parts, "bound_chat": self.bound_chat, "SESSION": SESSION}
 
     def stored(self) -> dict[str, object]:
         """What the run left behind in its components."""
@@ -385,12 +298,17 @@ class Parts:
             "retriever": dict(self.retriever.rows),
             "next": self.scripted.position,
             "styles": [model.style for model in (self.local, self.follower, self.remote)],
+            "keys": [model.api_key for model in (self.remote, self.abroad)],
         }
 
 
 def register_fakes(register: Callable[..., object]) -> None:
-    """Declares of the fakes what the user of such components would declare."""
+    """Declares of the fakes what the user of such components would declare. Not of all: some are to be left alone."""
     for model in (LocalChat, SampledChat, TenantChat):
         register(model, pure=True, local=True, concurrency=8)
+    register(RemoteChat, pure=True)
     register(FakeEmbeddings, pure=True, local=True, concurrency=8, elementwise=True)
-    register(ReadonlyStore, readonly=True, local=True)
+    register(FakeStore, pure=True, local=True)
+    for store in (ReadonlyStore, Vault):
+        register(store, pure=True, readonly=True, local=True)
+    register(KeywordRetriever, pure=True, local=True)

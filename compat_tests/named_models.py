@@ -21,6 +21,7 @@ class AgentChat(FollowerChat):
     """Asks for the first of its tools twice, then answers. Declared: pure, local, eight calls at a time."""
 
     name_in_log: str = "agent"
+    _vouched: bool = PrivateAttr(default=True)
     _exclusive: bool = PrivateAttr(default=False)
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:

@@ -7,17 +7,20 @@ import operator
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, Command, RetryPolicy, Send, interrupt
 
 from compat_tests.answers import MARK, ModelError
 from compat_tests.fakes import OWNER, TENANT
+from compat_tests.surroundings import CALLER, Caller
 
 parse_json = JsonOutputParser()
 

@@ -17,6 +17,8 @@ class Call:
     text: str
     early: bool
     answer: str | None = None
+    key: str = ""
+    """The credential that it went with."""
 
 
 early_threads: WeakSet[threading.Thread] = WeakSet()
@@ -54,8 +56,19 @@ class Probe:
         with self.lock:
             return self.random.uniform(0.0, 0.001) if self.random.random() < self.delay_share else 0.0
 
-    def enter(self, component: str, text: str, *, exclusive: bool = True, orderly: bool = False) -> Call:
-        call = Call(component, text, is_early())
+    def enter(
+        self,
+        component: str,
+        text: str,
+        *,
+        exclusive: bool = True,
+        orderly: bool = False,
+        vouched: bool = True,
+        key: str = "",
+    ) -> Call:
+        """`exclusive`: early calls are one at a time. `orderly`: answers depend on the order of calls. `vouched`: the
+        component's class was declared; else no call may be early."""
+        call = Call(component, text, is_early(), key=key)
         with self.lock:
             self.calls.append(call)
             inside = self.inside.setdefault(component, [])
@@ -63,6 +76,8 @@ class Probe:
                 self.violations.append(f"{component} entered twice at once: {[c.text for c in [*inside, call]]}")
             if orderly and call.early:
                 self.violations.append(f"{component}, whose answers depend on call order, was called early: {text}")
+            if not vouched and call.early:
+                self.violations.append(f"{component}, which nobody vouches for, was called early: {text}")
             inside.append(call)
         return call
 

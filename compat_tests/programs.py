@@ -33,7 +33,11 @@ class Request:
     user: str
     mode: str  # invoke | values | updates
     cut: str = ""
-    """Where the run is cut off: "close 2", after two chunks of the stream; "cancel 3", after three answers."""
+    """Where the run is cut off: "close 2", after two chunks of the stream; "keep 2", then it is no longer read, but not
+    closed; "cancel 3", after three answers; "timeout 4", after so many milliseconds. "fork": it is not, and a forked
+    child runs it once more."""
+    request_id: str = ""
+    """Data of this request beside its input."""
     resumes: bool = True
     """Whether it goes on after an interrupt."""
 
@@ -86,12 +90,16 @@ class Program:
             if len(self.requests) > 1:
                 found.append(replace(self, requests=tuple(r for r in self.requests if r is not request)))
             if request.mode != "invoke":
-                simple = replace(request, mode="invoke", cut="" if "close" in request.cut else request.cut)
+                of_streams = request.cut.startswith(("close", "keep"))
+                simple = replace(request, mode="invoke", cut="" if of_streams else request.cut)
                 found.append(replace(self, requests=(*self.requests[:i], simple, *self.requests[i + 1 :])))
             if request.cut:
                 whole = replace(request, cut="")
                 found.append(replace(self, requests=(*self.requests[:i], whole, *self.requests[i + 1 :])))
-        for without in (replace(self.setting, cache="none"), replace(self.setting, limited="")):
+        settings = [replace(self.setting, cache="none"), replace(self.setting, limited="")]
+        if "caller" not in self.uses:
+            settings.append(replace(self.setting, callers="none"))
+        for without in settings:
             if without != self.setting:
                 found.append(replace(self, setting=without))
         for i, node in enumerate(self.nodes):
@@ -102,7 +110,7 @@ class Program:
 
 
 def keeps_state(uses: Collection[str], setting: Setting) -> bool:
-    return bool(setting.cache != "none" or {*uses} & {"writes", "scripted", "fields", "counter", "sampled"})
+    return bool(setting.cache != "none" or {*uses} & {"writes", "scripted", "fields", "keys", "counter", "sampled"})
 
 
 def generate(seed: int) -> Program:
@@ -121,6 +129,7 @@ class Generator:
             )[0],
             pauses=rng.random() < 0.2,
             numbered=rng.random() < 0.4,
+            callers=rng.choices(["none", "variable", "runtime"], [3, 1, 1])[0],
         )
         if self.setting.cache == "nodes":  # nothing is found there that is not asked for again
             self.setting = replace(self.setting, numbered=False)
@@ -130,7 +139,8 @@ class Generator:
         self.gated = False
         self.awaits_all = self.is_async
         self.nodes: list[Node] = []
-        self.wiring: Lines = ["graph = StateGraph(State)"]
+        schema = ", context_schema=Caller" if self.setting.callers == "runtime" else ""
+        self.wiring: Lines = [f"graph = StateGraph(State{schema})"]
         self.uses: set[str] = set()
 
     def program(self, seed: int) -> Program:
@@ -173,8 +183,9 @@ class Generator:
         self.uses |= writer.uses
         notes = f'"notes": [{writer.texts[-1]}, *{writer.lists[-1]}]'
         returned = f'"text": {writer.text()}, "items": {writer.list()}, {notes}' if solo else notes
+        runtime = ", runtime: Runtime[Caller]" if self.setting.callers == "runtime" else ""
         head = (
-            f"{'async ' if is_async else ''}def {name}(state, config: RunnableConfig):",
+            f"{'async ' if is_async else ''}def {name}(state, config: RunnableConfig{runtime}):",
             f'key = run_here() + "/{name}" + state.get("index", "")',
             'question, text, items = state["question"], state["text"], state["items"]',
         )
@@ -304,7 +315,8 @@ class Generator:
             ]
             mode = rng.choice(["invoke", "invoke", "values", "updates"])
             user, resumes = rng.choice(["ann", "ben"]), rng.random() < 0.7
-            made.append(Request(question, tuple(items), tenant, user, mode, self.cut(mode) if made else "", resumes))
+            cut = self.cut(mode) if made else ""
+            made.append(Request(question, tuple(items), tenant, user, mode, cut, f"{mark}r", resumes))
         return tuple(made)
 
     def cut(self, mode: str) -> str:
@@ -315,9 +327,11 @@ class Generator:
         ways = []
         orderly = "concurrent" not in self.uses or (mode == "values" and not keeps)
         if mode != "invoke" and self.setting.cache != "nodes" and orderly:
-            ways.append(f"close {self.rng.choice([1, 1, 2, 3])}")
+            ways.append(f"{self.rng.choice(['close', 'keep'])} {self.rng.choice([1, 1, 2, 3])}")
         if self.awaits_all and not keeps:
-            ways += [f"cancel {self.rng.randrange(1, 9)}"] * 2
+            ways += [f"cancel {self.rng.randrange(1, 9)}"] * 2 + [f"timeout {self.rng.randrange(1, 30)}"]
+        if not self.is_async and "sampled" not in self.uses and not self.setting.limited:
+            ways.append("fork" if self.rng.random() < 0.5 else "")
         return self.rng.choice(ways) if ways else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,17 @@ from compat_tests.fakes import TENANTS, Parts
 from compat_tests.watch import Watch
 
 
+@dataclass(eq=False)
+class Caller:
+    """An object of each request's own: two of them are never equal, but their fields may be."""
+
+    tenant: str
+    request_id: str
+
+
+CALLER: ContextVar[Caller] = ContextVar("caller")
+
+
 @dataclass(frozen=True)
 class Setting:
     """Where a program runs. Sources that use tenants' own components say so by `tenancy`."""
@@ -30,6 +42,9 @@ class Setting:
     limited: str = ""
     """The model that has a rate limiter, and which kind: "local counted", "remote timed"."""
     pauses: bool = False
+    callers: str = "none"
+    """What the program may ask about the request's caller. none: nothing. variable: an object in a ContextVar. runtime:
+    one in LangGraph's runtime context."""
     numbered: bool = False
     """The input has a number for each request: one that is made twice differs in that alone."""
 

@@ -216,8 +216,8 @@ def test_models_with_invoke_or_generate_of_their_own(parts: Parts, accel_mode: s
     was_early(fast, accel_mode, 2)
 
 
-async def test_an_undeclared_model_is_entered_by_one_at_a_time(parts: Parts, accel_mode: str) -> None:
-    """Of a model that nobody declared, early and own calls never overlap."""
+async def test_an_undeclared_model_is_never_early(parts: Parts, accel_mode: str) -> None:
+    """The probe knows that nobody vouches for it."""
     follower = parts.follower
 
     async def node(state: Topic) -> Topic:

@@ -22,8 +22,11 @@ SLICE = 1000
 """Programs per process: what a process keeps of programs that are over doesn't add up."""
 TIMEOUT_S = 120 + PROGRAMS
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ISSUING = 0.3
+"""The share of programs in which something must be early."""
 SUMMARY = (
-    "{programs:,} programs, {demanded:,} calls, {issued:,} issued early, {retired:,} retired, {cut:,} runs cut off, "
+    "{programs:,} programs ({share:.0%} of them issue something), {demanded:,} calls, {issued:,} issued early, "
+    "{retired:,} retired, {cut:,} runs cut off, {forks:,} once more in a forked child, "
     "{mismatches:,} mismatches, {disclosures:,} disclosures"
 )
 
@@ -57,8 +60,10 @@ def test_accelerated_programs_equal_plain_ones() -> None:
             session_counts.update(json.loads(last))
         if status != 0:
             problems.append(output)
-    names = ("programs", "demanded", "issued", "retired", "cut", "mismatches", "disclosures")
-    sys.stdout.write(SUMMARY.format(**{name: session_counts[name] for name in names}) + "\n")
+    names = ("programs", "demanded", "issued", "retired", "cut", "forks", "mismatches", "disclosures")
+    share = session_counts["issuing"] / PROGRAMS
+    sys.stdout.write(SUMMARY.format(share=share, **{name: session_counts[name] for name in names}) + "\n")
     assert not problems, "\n".join(problems)
     assert session_counts["programs"] == PROGRAMS
     assert session_counts["retired"] > PROGRAMS // 4, f"too little was early to show anything: {session_counts}"
+    assert share >= ISSUING or PROGRAMS < 100, f"too few programs issue anything: {share:.0%}"

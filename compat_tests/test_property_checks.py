@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +13,12 @@ import pytest
 import accel
 from accel.components import facts_of
 from accel_langgraph.components import install_all
-from compat_tests import differential
+from compat_tests import differential, forked
+from compat_tests.answers import ModelError
 from compat_tests.arms import Arm
-from compat_tests.checks import Egress, calls_differ, foreign_in_plans, strangers
+from compat_tests.checks import Egress, calls_differ, foreign_in_plans, other_keys, strangers
 from compat_tests.fakes import Parts, register_fakes
-from compat_tests.probe import Call
+from compat_tests.probe import Call, early_threads
 from compat_tests.programs import Program, generate
 from compat_tests.surroundings import Counted, Setting, Surroundings
 from compat_tests.watch import TURN, Reached, Turn, Watch
@@ -41,13 +44,28 @@ def test_every_setting_is_generated() -> None:
     assert {setting.cache for setting in settings} == {"none", "model", "global", "nodes"}
     assert {setting.limited.partition(" ")[2] for setting in settings} == {"", "counted", "timed"}
     sources = "\n".join(program.source.partition("def asked_of")[2] for program in programs)
-    for wanted in ("interrupt(", "'guard': True", "gated.", "scrub", "pseudonyms(", "model_of(", "vaults[", "vault."):
+    for wanted in (
+        "interrupt(",
+        "'guard': True",
+        "gated.",
+        "scrub",
+        "pseudonyms(",
+        "model_of(",
+        "vaults[",
+        "vault.",
+        "CALLER.get()",
+        "runtime.context",
+        "get_runtime(",
+        "SESSION.user",
+        "bound_chat()",
+        "api_key =",
+        "wait_for(",
+    ):
         assert wanted in sources, wanted
     assert {request.cut.partition(" ")[0] for program in programs for request in program.requests} == {
-        "",
-        "close",
-        "cancel",
+        *("", "close", "keep", "cancel", "timeout", "fork")
     }
+    assert {setting.callers for setting in settings} == {"none", "variable", "runtime"}
 
 
 def test_components_may_be_early() -> None:
@@ -59,7 +77,6 @@ def test_components_may_be_early() -> None:
         parts.remote,
         parts.abroad,
         parts.gated,
-        parts.follower,
         parts.local,
         parts.tenant,
         *parts.models.values(),
@@ -67,7 +84,9 @@ def test_components_may_be_early() -> None:
     assert all(facts_of(model).pure for model in models)
     assert not any(facts_of(model).local for model in (parts.remote, parts.abroad, parts.gated, *parts.models.values()))
     assert all(facts_of(vault).readonly for vault in parts.vaults.values())
-    assert not facts_of(parts.scripted).pure
+    assert facts_of(parts.retriever).pure and not facts_of(parts.retriever).readonly
+    for left_alone in (parts.scripted, parts.follower, parts.rewriter, parts.session, parts.bound_chat()):
+        assert not facts_of(left_alone).pure
 
 
 class RunsTwice(differential.Plain):
@@ -123,6 +142,57 @@ def test_runs_that_go_on_after_they_were_cut_off_are_noticed(cut: str) -> None:
     assert len(found) > 5 and any(found)
 
 
+class LeaksCancellations(differential.Plain):
+    """Wrong on purpose: a run that is timed out raises what it was stopped with."""
+
+    def accelerate(self, graph: Any, **options: Any) -> Any:
+        ainvoke = graph.ainvoke
+
+        async def leaking(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await ainvoke(*args, **kwargs)
+            except asyncio.CancelledError:
+                raise AttributeError("what was cancelled has no answer") from None
+
+        graph.ainvoke = leaking
+        return graph
+
+
+def test_timeouts_that_become_other_errors_are_noticed() -> None:
+    programs = [generate(seed) for seed in range(600)]
+    chosen = [p for p in programs if any(r.cut in ("timeout 1", "timeout 2") for r in p.requests)][:20]
+    found = "".join("".join(problems(p, LeaksCancellations())) for p in chosen)
+    assert "what was cancelled has no answer" in found
+
+
+class LostInChildren(differential.Plain):
+    """Wrong on purpose: in another process than it was made in, it does nothing."""
+
+    def accelerate(self, graph: Any, **options: Any) -> Any:
+        invoke, here = graph.invoke, os.getpid()
+        graph.invoke = lambda *args, **kwargs: invoke(*args, **kwargs) if os.getpid() == here else None
+        return graph
+
+
+def test_forked_children_that_differ_are_noticed() -> None:
+    programs = [generate(seed) for seed in range(200)]
+    chosen = [p for p in programs if any(r.cut == "fork" and r.mode == "invoke" for r in p.requests)][:10]
+    found = "".join("".join(problems(p, LostInChildren())) for p in chosen)
+    assert "in_child" in found
+
+
+def test_a_child_that_hangs_is_told_from_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forked, "FORKED_S", 0.1)
+    lock = threading.Lock()
+    assert forked.in_child(lambda: str(threading.Event().wait()), lock) == forked.HANGS
+    assert "ModelError" in forked.in_child(raise_error, lock)
+    assert forked.in_child(lambda: "x" * 200_000, lock) == "x" * 200_000
+
+
+def raise_error() -> str:
+    raise ModelError("in the child")
+
+
 # --- single calls
 
 
@@ -173,6 +243,30 @@ def test_data_and_components_of_strangers_are_noticed(fast: Watch, slow: Watch) 
     first, second = strangers(program, fast, slow, "")
     assert "data of ['zqb99']" in first and "vault-b was called for tenant a" in second
     assert strangers(program, fast, slow, "a store holds zqb99a") == [second]
+
+
+def test_calls_with_a_key_of_another_run_are_noticed(fast: Watch, slow: Watch) -> None:
+    turns = [Turn("a", position, 0) for position in range(2)]
+    for watch, turn, key, early in [(slow, turns[0], "sk-ann", False), (fast, turns[0], "sk-ann", True)]:
+        watch.reached.append(Reached(turn, Call("remote", "human: amber", early, key=key)))
+    assert other_keys(fast, slow, {"remote"}) == []
+    fast.reached.append(Reached(turns[1], Call("remote", "human: amber", True, key="sk-ann")))
+    assert "with sk-ann in Turn(tenant='a', position=1" in other_keys(fast, slow, {"remote"})[0]
+    assert other_keys(fast, slow, set()) == [], "nobody has changed it"
+
+
+def test_early_calls_of_what_nobody_vouches_for_are_noticed(fast: Watch) -> None:
+    parts = Parts(fast)
+    thread = threading.Thread(target=parts.follower.invoke, args=["amber"])
+    early_threads.add(thread)
+    thread.start()
+    thread.join()
+    assert "nobody vouches for" in fast.violations[0]
+    bound = parts.bound_chat()
+    thread = threading.Thread(target=bound.invoke, args=["amber"])
+    thread.start()
+    thread.join()
+    assert "doesn't belong to" in fast.violations[1]
 
 
 def around(slow: Watch, cache: str = "none") -> Surroundings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compat_tests.probe import Call, Probe
 
@@ -42,8 +42,8 @@ class Watch(Probe):
         super().__post_init__()
         self.left = threading.Condition(self.lock)
 
-    def enter(self, component: str, text: str, *, exclusive: bool = True, orderly: bool = False) -> Call:
-        call = super().enter(component, text, exclusive=exclusive, orderly=orderly)
+    def enter(self, component: str, text: str, **kind: Any) -> Call:
+        call = super().enter(component, text, **kind)
         with self.lock:
             self.reached.append(Reached(TURN.get(), call))
             unused = self.limits.get(component)
