@@ -39,15 +39,16 @@ class Told:
         lines = []
         for arms in self.arms:
             kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(arms.outcomes.items()))
-            lines.append(f"{arms.program.name:28} {arms.runs:5} runs; {_counts(arms.fast)}\n    {kinds}")
+            lines.append(f"{arms.program.name:28} {arms.runs:5} runs; {_counts(arms)}\n    {kinds}")
         return "\n".join(lines)
 
 
-def _counts(fast: Any) -> str:
-    if not hasattr(fast, "report"):
+def _counts(arms: Arms) -> str:
+    if not hasattr(arms.fast, "report"):
         return "plain"
-    told = fast.report()
-    return f"{told.demanded} demanded, {told.issued} issued, {told.retired} retired, {told.wasted} wasted"
+    both = arms.fast.report(), arms.rough.report()
+    counts = {name: sum(getattr(told, name) for told in both) for name in ("demanded", "issued", "retired", "wasted")}
+    return ", ".join(f"{n} {name}" for name, n in counts.items())
 
 
 async def soak(programs: tuple[Program, ...], options: argparse.Namespace) -> Told:

@@ -25,7 +25,7 @@ from compat_tests.soak.soak_cases import TOKEN, WORDS, as_text, enter, fraction
 
 
 def seconds(text: str) -> float:
-    return 0.001 + 0.005 * fraction("seconds", text)
+    return 0.002 + 0.008 * fraction("seconds", text)
 
 
 def reply(prompt: str) -> str:
