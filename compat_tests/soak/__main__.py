@@ -98,11 +98,15 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=6)
     parser.add_argument("--seed", default="0")
     parser.add_argument("--stalls", type=int, default=8, help="calls that stall for good, at most")
-    parser.add_argument("--only", choices=[program.name for program in PROGRAMS])
+    parser.add_argument("--only", help="names of programs, with commas between them; without it, all")
     parser.add_argument("--unaccelerated", action="store_true", help="check the soak itself: both arms plain")
     options = parser.parse_args()
     faulthandler.enable()
-    programs = tuple(program for program in PROGRAMS if options.only in (None, program.name))
+    named = {program.name: program for program in PROGRAMS}
+    wanted = options.only.split(",") if options.only else list(named)
+    if unknown := [name for name in wanted if name not in named]:
+        parser.error(f"unknown program {unknown[0]!r}; there are {', '.join(named)}")
+    programs = tuple(named[name] for name in wanted)
     # Not `asyncio.run`: it waits for threads, also for those that hang.
     told = asyncio.new_event_loop().run_until_complete(soak(programs, options))
     enough = options.runs >= 10 * options.every
