@@ -22,6 +22,8 @@ from compat_tests.soak.soak_runs import Arms, Soak, arms_of
 MOST_FAULTS = 10
 """After so many the rest would say little."""
 SETTLE_S = 60.0
+ENOUGH_RUNS = 100
+"""Of each program, before what it keeps is judged."""
 
 
 @dataclass
@@ -109,7 +111,7 @@ def main() -> int:
     programs = tuple(named[name] for name in wanted)
     # Not `asyncio.run`: it waits for threads, also for those that hang.
     told = asyncio.new_event_loop().run_until_complete(soak(programs, options))
-    enough = options.runs >= 10 * options.every
+    enough = options.runs >= ENOUGH_RUNS * len(programs)
     faults = [*told.faults, *told.complaints[:MOST_FAULTS], *grown(told.samples, memory=enough)]
     _say(table(told.samples))
     _say(told.programs())

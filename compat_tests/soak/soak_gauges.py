@@ -8,11 +8,15 @@ import os
 import statistics
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 OURS = ("accel.", "accel_langgraph.", "accel_llamaindex.")
+
+
+BOUNDED = "Counts"
+"""Of every accelerated object's last thousand runs, one each."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Sample:
     objects: int
     """Of Accel's classes; runs and calls among them."""
     rss_mb: float
+    classes: Counter[str] = field(repr=False)
+    """What the objects are."""
 
 
 ALLOWED = {
@@ -48,7 +54,7 @@ def sample(runs: int, stalled: int) -> Sample:
     names: Counter[str] = Counter()
     for found in gc.get_objects():
         cls = type(found)
-        if str(cls.__module__).startswith(OURS):
+        if str(cls.__module__).startswith(OURS) and cls.__name__ != BOUNDED:
             names[cls.__qualname__] += 1
     files = len(os.listdir("/proc/self/fd"))
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -62,11 +68,12 @@ def sample(runs: int, stalled: int) -> Sample:
         names["Call"],
         names.total(),
         round(pages * PAGE_BYTES / 2**20, 1),
+        names,
     )
 
 
 def table(samples: list[Sample]) -> str:
-    names = list(Sample.__dataclass_fields__)
+    names = [name for name in Sample.__dataclass_fields__ if name != "classes"]
     rows = [names, *([f"{getattr(one, name):,}" for name in names] for one in samples)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(names))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -75,7 +82,7 @@ def table(samples: list[Sample]) -> str:
 def grown(samples: list[Sample], *, memory: bool = True) -> list[str]:
     """What grows after the first quarter, in which plans are learnt and caches filled; in words.
 
-    `memory`: whether there are enough runs for the process's memory to say anything.
+    `memory`: whether there were enough runs for plans to be learnt, and for memory to say anything.
     """
     later = samples[len(samples) // 4 + 1 :]
     if len(later) < 3:
@@ -83,12 +90,15 @@ def grown(samples: list[Sample], *, memory: bool = True) -> list[str]:
     third = len(later) // 3
     found = []
     for name, (least, share) in ALLOWED.items():
-        if name == "rss_mb" and not memory:
+        if name in ("rss_mb", "objects") and not memory:
             continue
         first = statistics.median(getattr(one, name) for one in later[:third])
         last = statistics.median(getattr(one, name) for one in later[-third:])
         if last - first > max(least, share * first):
-            found.append(
-                f"{name} grew from {first:,} to {last:,} between runs {later[0].runs:,} and {later[-1].runs:,}"
-            )
+            which = ""
+            if name == "objects":
+                most = (later[-1].classes - later[0].classes).most_common(5)
+                which = f" ({', '.join(f'{n:,} more {cls}' for cls, n in most)})"
+            span = f"between runs {later[0].runs:,} and {later[-1].runs:,}"
+            found.append(f"{name} grew from {first:,} to {last:,} {span}{which}")
     return found
