@@ -16,7 +16,7 @@ OURS = ("accel.", "accel_langgraph.", "accel_llamaindex.")
 
 
 BOUNDED = "Counts"
-"""Of every accelerated object's last thousand runs, one each."""
+"""Of every accelerated object's last few hundred runs, one each."""
 
 
 @dataclass(frozen=True)
