@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from . import forks
 from .run.ambient import CREDENTIAL
 
 MAX_DEPTH = 5
@@ -114,7 +114,7 @@ class Keys:
         self._watched: dict[int, _Watched] = {}
         self._environment: dict[str, str] = {}
         self._looked: dict[int, Callable[[], Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def look(self, root: Any, components: Callable[[], Iterable[Any]]) -> None:
         """The program that begins with this object refers to these, and has not run yet."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from .. import forks
 from ..run.ambient import Dimensions
 
 REMEDY = "if tenants differ in it, give each its own plan: accelerate(..., plan_scope=tenant)"
@@ -63,7 +63,7 @@ class Places:
 
     def __init__(self) -> None:
         self._found: dict[str, Evidence] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def note(self, names: Iterable[str], context: Dimensions) -> None:
         """A run in this context has shown them."""

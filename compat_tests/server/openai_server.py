@@ -1,0 +1,168 @@
+"""A model server that speaks OpenAI's protocol: chat completions, plain and streamed, and embeddings.
+
+Every answer, and the time it takes (0.05 to 0.3 s), is a function of the text. A text with `STALLS` in it is never
+answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import random
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse, StreamingResponse
+
+DIMENSIONS = 64
+STALLS = "never answered"
+_WORDS = "tide harbour signal meadow copper lantern orbit granite velvet summit ember willow prism cargo".split()
+
+
+def seconds(text: str) -> float:
+    return 0.05 + 0.25 * _fraction("seconds", text)
+
+
+def reply(prompt: str) -> str:
+    """What the model says: rewritings of a question, a grade, or an answer."""
+    if "three search queries" in prompt:
+        return "\n".join(f"{_words(f'{prompt} {n}', 3)} {n}" for n in range(1, 4))
+    if "yes or no" in prompt:
+        return "yes" if _fraction("grade", prompt) < 0.6 else "no"
+    return f"It is {_words(prompt, 24)}."
+
+
+def vector(text: str) -> list[float]:
+    """Near for texts that share words."""
+    found = [1e-3] * DIMENSIONS
+    for word in text.lower().split():
+        digest = hashlib.sha256(word.encode()).digest()
+        found[digest[0] % DIMENSIONS] += 1.0 + digest[1] / 512
+    length = sum(x * x for x in found) ** 0.5
+    return [x / length for x in found]
+
+
+def _fraction(salt: str, text: str) -> float:
+    return int.from_bytes(hashlib.sha256(f"{salt}:{text}".encode()).digest()[:6], "big") / 2**48
+
+
+def _words(text: str, n: int) -> str:
+    return " ".join(random.Random(text).choices(_WORDS, k=n))
+
+
+class Served:
+    """What the server has seen. Only its event loop touches it."""
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.seen: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, text: str) -> Iterator[None]:
+        self.seen[text] += 1
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+async def _takes_time(text: str) -> None:
+    await asyncio.sleep(seconds(text))
+    if STALLS in text:
+        await asyncio.Event().wait()
+
+
+def create_app() -> FastAPI:
+    app, served = FastAPI(), Served()
+
+    @app.post("/v1/chat/completions")
+    async def chat(body: dict[str, Any]) -> Any:
+        prompt = "\n".join(str(message["content"]) for message in body["messages"])
+        answer = reply(prompt)
+        common = {
+            "id": f"chat-{hashlib.sha256(prompt.encode()).hexdigest()[:12]}",
+            "created": 0,
+            "model": body["model"],
+        }
+        if body.get("stream"):
+            with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+            return StreamingResponse(
+                _stream(served, prompt, answer, common, with_usage), media_type="text/event-stream"
+            )
+        with served.one(prompt):
+            await _takes_time(prompt)
+        choice = {"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}
+        return {**common, "object": "chat.completion", "choices": [choice], "usage": _usage(prompt, answer)}
+
+    @app.post("/v1/embeddings")
+    async def embeddings(body: dict[str, Any]) -> Any:
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if not all(isinstance(text, str) for text in texts):
+            return JSONResponse({"error": {"message": "texts, please, not tokens"}}, 400)
+        with served.one("\n".join(texts)):
+            await _takes_time("\n".join(texts))
+        packed = body.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": i, "embedding": _packed(vector(text)) if packed else vector(text)}
+            for i, text in enumerate(texts)
+        ]
+        used = sum(len(text.split()) for text in texts)
+        usage = {"prompt_tokens": used, "total_tokens": used}
+        return {"object": "list", "data": data, "model": body["model"], "usage": usage}
+
+    @app.get("/served")
+    async def what_was_served() -> dict[str, Any]:
+        """Counts since the last time, and what is in flight now."""
+        told = {
+            "requests": served.seen.total(),
+            "different": len(served.seen),
+            "in_flight": served.in_flight,
+            "most_in_flight": served.most_in_flight,
+        }
+        served.seen.clear()
+        served.most_in_flight = served.in_flight
+        return told
+
+    return app
+
+
+async def _stream(
+    served: Served, prompt: str, answer: str, common: dict[str, Any], with_usage: bool
+) -> AsyncIterator[str]:
+    def event(choices: list[dict[str, Any]], **more: Any) -> str:
+        chunk = {**common, "object": "chat.completion.chunk", "choices": choices, **more}
+        return f"data: {json.dumps(chunk)}\n\n"
+
+    with served.one(prompt):
+        pieces = [piece for word in answer.splitlines(keepends=True) for piece in _pieces(word)]
+        await _takes_time(prompt)
+        yield event([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
+        for piece in pieces:
+            yield event([{"index": 0, "delta": {"content": piece}, "finish_reason": None}])
+        yield event([{"index": 0, "delta": {}, "finish_reason": "stop"}])
+        if with_usage:
+            yield event([], usage=_usage(prompt, answer))
+        yield "data: [DONE]\n\n"
+
+
+def _pieces(line: str) -> list[str]:
+    head, *rest = line.split(" ")
+    return [head, *(f" {word}" for word in rest)]
+
+
+def _usage(prompt: str, answer: str) -> dict[str, int]:
+    asked, said = len(prompt.split()), len(answer.split())
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+
+def _packed(values: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
