@@ -184,4 +184,7 @@ def gate_of(component: Any) -> Gate:
         return held[1]
 
 
-forks.in_child(_gates.clear)  # nobody is inside there, but who holds the gate that was entered before
+@forks.in_child
+def forget_all() -> None:
+    """Nobody is inside any component: in a forked child, or as the interpreter ends and objects are to be finalised."""
+    _gates.clear()

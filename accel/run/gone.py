@@ -7,6 +7,7 @@ still with whatever locks they hold. So nothing here waits, and nothing touches 
 from __future__ import annotations
 
 import atexit
+import gc
 import threading
 from collections.abc import Generator
 from concurrent.futures import Future
@@ -17,7 +18,7 @@ from .. import forks, intercept
 from ..intercept import Method
 from ..ir import Graph
 from ..record import Visit
-from . import threads
+from . import gates, threads
 from .call import Call
 from .calls import Calls
 from .run import OPEN, Run
@@ -118,5 +119,10 @@ def _in_child() -> None:
 def _at_end() -> None:
     threads.end()
     intercept.forget_runs()
-    for run in list(OPEN):
+    left = list(OPEN)
+    for run in left:
         leave(run)
+    gates.forget_all()
+    if left:
+        del run, left
+        gc.collect()  # what their circles hold of the program is finalised in its own order, like the rest

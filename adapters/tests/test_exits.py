@@ -166,6 +166,7 @@ class Slow(Chat):
             await asyncio.Event().wait()
         return ChatResult(generations=[ChatGeneration(message=AIMessage(f"re {text}"))])
 
+accel.register(Slow, pure=True, local=True, concurrency=8)
 slow = Slow(world)
 async def a(state):
     said = (await slow.ainvoke(f"Alpha asks: {state['q']}")).content
@@ -230,6 +231,17 @@ world.node = lambda name: None
 parts = program.stream({"q": "beaches"})
 print(next(parts))
 busy(learner, ACCELERATED and program.plan._lock)
+""",
+    "an object that is finalised at the end": """
+class Last:
+    def __init__(self, print):
+        self.print = print
+    def __del__(self):
+        self.print("last", flush=True)
+last = Last(print)
+program = trained(three(world, model))
+parts = program.stream({"q": "beaches"})
+print(next(parts))
 """,
     "a generator of the program's left open": """
 from langchain_core.prompts import ChatPromptTemplate
