@@ -70,32 +70,40 @@ def _said_of_object(component: Any) -> Facts:
     return held[1] if held is not None and held[0]() is component else _UNKNOWN
 
 
-_told: dict[tuple[type, str], str] = {}
-"""By class and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
+_told: dict[tuple[Any, str], str] = {}
+"""By kind and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
 
 
 def note_told(component: Any, method: str, how: str) -> None:
     """A call has ended. Who tells once counts as telling always."""
-    key = _kind(component), method
+    key = kind_of(component), method
     _told[key] = how or _told.get(key, "")
+
+
+def called_plainly(component: Any) -> bool:
+    """Whether the program has ever called a component of this kind through a method that is no coroutine."""
+    kind = kind_of(component)
+    seen = {name for known, name in list(_told) if known is kind}
+    return any(method.name in seen and not method.is_async for method in list(METHODS.values()))
 
 
 def tells_within(component: Any, method: str) -> str | None:
     """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
-    kind = _kind(component)
+    kind = kind_of(component)
     return _asking.get(kind) or _told.get((kind, method))
 
 
 _asking: dict[Any, str] = {}
-"""By class (or function), what it asks for that only the program's own calls have; through whatever method."""
+"""By kind, what it asks for that only the program's own calls have; through whatever method."""
 
 
 def note_asks(component: Any, how: str) -> None:
-    _asking[_kind(component)] = how
+    _asking[kind_of(component)] = how
 
 
-def _kind(component: Any) -> Any:
-    return component if isinstance(component, types.FunctionType) else type(component)
+def kind_of(component: Any) -> Any:
+    """What components have in common that behave alike: their class; of a function its code, which closures share."""
+    return component.__code__ if isinstance(component, types.FunctionType) else type(component)
 
 
 def is_declared(component: Any) -> bool:

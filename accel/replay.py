@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from .components import TOOL, Facts, endpoint_of, facts_of, said_of, tells_within
+from .components import TOOL, Facts, endpoint_of, facts_of, kind_of, said_of, tells_within
 from .evaluate import Index, pasted
 from .intercept import METHODS, has_leaf
 from .ir import Graph, Node
@@ -90,7 +90,7 @@ def _is_free(plan: Plan, component: Any, method: str) -> bool:
     """Whether declarations are all that may be missing for calls of this component."""
     facts, said = facts_of(component), said_of(component)
     stays_impure = not facts.pure and said.pure is not None
-    return not (stays_impure or type(component) in plan.disqualified or tells_within(component, method))
+    return not (stays_impure or kind_of(component) in plan.disqualified or tells_within(component, method))
 
 
 def _own_name(component: Any) -> bool:

@@ -305,8 +305,8 @@ class Parts:
 def register_fakes(register: Callable[..., object]) -> None:
     """Declares of the fakes what the user of such components would declare. Not of all: some are to be left alone."""
     for model in (LocalChat, SampledChat, TenantChat):
-        register(model, pure=True, local=True, concurrency=8)
-    register(RemoteChat, pure=True)
+        register(model, pure=True, local=True, concurrency=8, twins=True)
+    register(RemoteChat, pure=True, twins=True)
     register(FakeEmbeddings, pure=True, local=True, concurrency=8, elementwise=True)
     register(FakeStore, pure=True, local=True)
     for store in (ReadonlyStore, Vault):

@@ -120,9 +120,9 @@ class Plan:
         """Framework nodes that ever raised or interrupted."""
         self.topology: Topology | None = None
         """Where control may go in the program, set by the adapter."""
-        self.disqualified: dict[type, str] = {}
-        self.delaying: set[type] = set()
-        """Classes whose early calls were in the way of the program's own."""
+        self.disqualified: dict[Hashable, str] = {}
+        self.delaying: set[Hashable] = set()
+        """Kinds of components whose early calls were in the way of the program's own."""
         self.runs = 0
         self.total = Counts()
         self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
@@ -185,9 +185,9 @@ class Plan:
         with self._lock:
             self._misses.pop(name, None)
 
-    def note_delay(self, cls: type) -> None:
+    def note_delay(self, kind: Hashable) -> None:
         """An early call was in the way of the program's own."""
-        self.delaying.add(cls)
+        self.delaying.add(kind)
 
     def _kept_missing(self) -> set[str]:
         with self._lock:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from .. import forks
 from ..clock import now_s
+from ..components import kind_of
 from ..engine import DEMAND, CancelToken, Priority
 from ..intercept import Method
 from ..record import CallRecord
@@ -128,7 +129,7 @@ class Call(Party):
     def patience_s(self) -> float:
         """How long a demand waits for it yet."""
         since = self.issued_s if self.issued_s is not None else now_s()
-        return max(0.0, since + patience_s(type(self.component)) - now_s())
+        return max(0.0, since + patience_s(kind_of(self.component)) - now_s())
 
     def close(self) -> None:
         """Wake whoever replays the chunks: there are no more."""

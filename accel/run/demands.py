@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequ
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..components import note_told
+from ..components import kind_of, note_told
 from ..engine import DEMAND, priority
 from ..errors import CallCancelled
 from ..intercept import Method, Scope, original, scope
@@ -295,7 +295,9 @@ def _has_answered(run: Run, call: Call) -> bool:
     """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
     if not call.future.done():
         call.abandon()
-        run.plan.disqualified[type(call.component)] = "an early call of it stood still while the program waited for it"
+        run.plan.disqualified[kind_of(call.component)] = (
+            "an early call of it stood still while the program waited for it"
+        )
     return not call.future.cancelled()
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import engine
-from ..components import facts_of, note_told, tells_within
+from ..components import called_plainly, facts_of, note_told, tells_within
 from ..errors import CallCancelled
 from ..identity import identity_of
 from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
@@ -53,11 +53,12 @@ def may_stand_in(component: Any, other: Method, method: Method) -> bool:
 def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
     """The leaf to run early: the one the program is going to call, or one whose result may stand for it.
 
-    A component that takes one call at a time is entered on a thread of ours: a demand that blocks the loop could not
-    wait for a coroutine on it.
+    Where plain calls of a component that takes one at a time block its loop, they could not wait for a coroutine on it:
+    then a thread of ours enters it.
     """
     method = bound.method
-    if method.kind in ("async", "astream") and (run.host.loop is None or (bound.facts.concurrency or 1) == 1):
+    narrow = (bound.facts.concurrency or 1) == 1
+    if method.is_async and (run.host.loop is None or (narrow and called_plainly(bound.component))):
         sync = METHODS.get((method.family, method.sync_name))
         if sync is None or not has_leaf(bound.component, sync.name) or not may_stand_in(bound.component, sync, method):
             return None
@@ -71,7 +72,9 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
     """Start an early call for a complete, allowed input; or say why it can't be."""
     method = choose_method(run, bound, node)
     if method is None:
-        return "it takes one coroutine at a time; accel.register(..., concurrency=n) says how many, or twins=True"
+        return (
+            "no coroutine of it can run early here; accel.register(..., twins=True) if its plain methods give the same"
+        )
     try:
         args, kwargs = method.build(bound.component, tree)
     except LookupError:

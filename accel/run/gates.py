@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import forks
 from ..clock import now_s
-from ..components import reference
+from ..components import kind_of, reference
 from ..errors import CallCancelled
 from .waiting import Party, Woken, auntil, begin, end, lock, loop_here, patience_s, until, wake
 
@@ -82,7 +82,9 @@ class Gate:
             now = now_s()
             borne = {call: end for call, end in self._early.items() if end > now}
             others = [call for call in borne if call.loop not in (None, here)]
-            left_s = [end - now for call, end in borne.items() if call.loop in (None, here)]
+            # Those are cancelled; a component for one call at a time is not entered before they are out of it.
+            leaving = [call for call in others if limit == 1 and call.loop is not blocks and not call.waiting]
+            left_s = [end - now for call, end in borne.items() if call not in others or call in leaving]
             if not borne or len(self._inside) + len(borne) < limit:
                 self._inside.add(party)
                 return None
@@ -121,7 +123,7 @@ class Gate:
         return any(each in self._inside or each in self._early for each in party.around())
 
     def _hold(self, call: Call) -> None:
-        self._early[call] = now_s() + patience_s(type(call.component))
+        self._early[call] = now_s() + patience_s(kind_of(call.component))
 
 
 def leave(party: Party) -> None:

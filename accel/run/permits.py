@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..components import tells_within
+from ..components import kind_of, tells_within
 from ..intercept import Method
 from ..ir import Node
 from ..values import Opaque, Tree, leaves
@@ -54,13 +54,13 @@ def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
         return "its component was not used in this run and the graph doesn't refer to it"
     if not bound.facts.pure:
         return f"{type(bound.component).__name__} is not called early: {bound.facts.reason}"
-    if type(bound.component) in run.plan.disqualified:
-        return run.plan.disqualified[type(bound.component)]
+    if kind_of(bound.component) in run.plan.disqualified:
+        return run.plan.disqualified[kind_of(bound.component)]
     telling = tells_within(bound.component, bound.method.name)
     if telling:
         return f"its component {telling}"
     if bound.method.op == "searching" and not (bound.facts.readonly or bound.facts.owned):
-        if type(bound.component) in run.plan.delaying:
+        if kind_of(bound.component) in run.plan.delaying:
             return "an early search would only feed predictions, and such were in the way of the program's own"
     held = run.host.holds(bound.component)
     if held:

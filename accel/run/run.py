@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import engine, forks, intercept
 from ..clock import now_s
-from ..components import note_told
+from ..components import kind_of, note_told
 from ..identity import identity_of
 from ..intercept import Method, Scope, bump, epoch, resource_of
 from ..ir import Graph, Node
@@ -288,7 +288,7 @@ class Run:
         if seconds:
             self.counts.delayed += 1
             self.counts.delayed_s += seconds
-            self.plan.note_delay(type(call.component))
+            self.plan.note_delay(kind_of(call.component))
 
     # --- closing a demand
 
@@ -304,7 +304,7 @@ class Run:
             call.state = "done"
             since_s = call.issued_s if call.issued_s is not None else call.record.started_s if call.record else None
             if since_s is not None:
-                took(type(call.component), call.ended_s - since_s)
+                took(kind_of(call.component), call.ended_s - since_s)
             if call.record is not None and not call.joined:
                 self._close(call, call.record)
         if call.resource is not None and call.method.op == "ingestion":
@@ -430,7 +430,7 @@ class Run:
 
     def disqualify(self, call: Call, reason: str) -> None:
         """This component turned out not to be fit for early calls."""
-        self.plan.disqualified[type(call.component)] = reason
+        self.plan.disqualified[kind_of(call.component)] = reason
         self.calls.drop(call)
 
     def keep(self, task: asyncio.Task[Any]) -> None:

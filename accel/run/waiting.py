@@ -28,18 +28,18 @@ TIMES_LONGEST, LEAST_S, UNSEEN_S = 8.0, 3.0, 60.0
 
 _blocked: dict[Woken, asyncio.AbstractEventLoop] = {}
 """Loops that stand still, because what is resolved by this is waited for on their thread."""
-_longest_s: weakref.WeakKeyDictionary[type, float] = weakref.WeakKeyDictionary()
+_longest_s: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
-def took(cls: type, seconds: float) -> None:
-    """A call of a component of this class has ended."""
-    if seconds > _longest_s.get(cls, 0.0):
-        _longest_s[cls] = seconds
+def took(kind: Any, seconds: float) -> None:
+    """A call of a component of this kind has ended."""
+    if seconds > _longest_s.get(kind, 0.0):
+        _longest_s[kind] = seconds
 
 
-def patience_s(cls: type) -> float:
+def patience_s(kind: Any) -> float:
     """How long a demand bears with an early call of such a component."""
-    longest = _longest_s.get(cls)
+    longest = _longest_s.get(kind)
     return UNSEEN_S if longest is None else max(LEAST_S, TIMES_LONGEST * longest)
 
 

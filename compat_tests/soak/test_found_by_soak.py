@@ -6,7 +6,6 @@ import asyncio
 import threading
 from typing import Any, TypedDict
 
-import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -88,7 +87,6 @@ def program(model: Halting, between: Any) -> Any:
     return accel.accelerate(graph.compile())
 
 
-@pytest.mark.xfail(strict=True, reason="who calls the component elsewhere waits for the early call")
 def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> None:
     model = Halting(halted=threading.Event(), go_on=threading.Event())
     thinking = threading.Event()
@@ -117,7 +115,6 @@ def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> Non
         run.join(LONG_S)
 
 
-@pytest.mark.xfail(strict=True, reason="the others get an AttributeError")
 async def test_cancelling_one_who_waits_for_an_early_call_leaves_the_others_alone() -> None:
     model = HaltingTwo(halted=asyncio.Event(), go_on=asyncio.Event())
     thinking = asyncio.Event()
@@ -147,9 +144,6 @@ async def test_cancelling_one_who_waits_for_an_early_call_leaves_the_others_alon
         assert "dunes" in (await run)["answer"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="it is closed from two sides: aclose(): asynchronous generator is already running"
-)
 def test_a_loop_that_ends_closes_a_stream_that_somebody_left() -> None:
     complaints: list[Any] = []
 
