@@ -113,11 +113,10 @@ def strangers(program: Program, fast: Watch, slow: Watch, held: str) -> list[str
 def other_keys(fast: Watch, slow: Watch, changed: set[str]) -> list[str]:
     """An early call goes with a key that plain uses for its component in the same turn, or with the one that the
     component had from the beginning and that no node ever changed (`changed`: components of which one did)."""
-    used = {(turn, call.component, call.key) for turn, call in slow.reached}
     return [
         f"{call.component} was called with {call.key} in {turn}: {call.text!r}"
         for turn, call in list(fast.reached)
-        if call.early and call.component in changed and (turn, call.component, call.key) not in used
+        if call.early and call.component in changed and (turn, call.component, call.key) not in slow.keys
     ]
 
 

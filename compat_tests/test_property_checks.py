@@ -249,6 +249,7 @@ def test_calls_with_a_key_of_another_run_are_noticed(fast: Watch, slow: Watch) -
     turns = [Turn("a", position, 0) for position in range(2)]
     for watch, turn, key, early in [(slow, turns[0], "sk-ann", False), (fast, turns[0], "sk-ann", True)]:
         watch.reached.append(Reached(turn, Call("remote", "human: amber", early, key=key)))
+        watch.keys.add((turn, "remote", key))
     assert other_keys(fast, slow, {"remote"}) == []
     fast.reached.append(Reached(turns[1], Call("remote", "human: amber", True, key="sk-ann")))
     assert "with sk-ann in Turn(tenant='a', position=1" in other_keys(fast, slow, {"remote"})[0]

@@ -38,6 +38,9 @@ class Watch(Probe):
     limits: dict[str, list[str]] = field(default_factory=dict)
     """By component, the permissions that its rate limiter gave and that no call has used."""
 
+    keys: set[tuple[Turn | None, str, str | None]] = field(default_factory=set)
+    """In which turn a component was called with which key; of a kept stream's turn that may be long ago."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.left = threading.Condition(self.lock)
@@ -46,6 +49,7 @@ class Watch(Probe):
         call = super().enter(component, text, **kind)
         with self.lock:
             self.reached.append(Reached(TURN.get(), call))
+            self.keys.add((TURN.get(), call.component, call.key))
             unused = self.limits.get(component)
             if unused is not None and not unused:
                 self.violations.append(f"{component} was called without its rate limiter's permission: {text!r}")
