@@ -52,8 +52,8 @@ def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
     bound = run.bindings.of(node)
     if bound is None:
         return (
-            "its component was not used in this run yet; before that, only one that the graph refers to is called early, in a "
-            "context that was seen, with a key that nobody changed"
+            "its component was not used in this run yet; before that, only one that the graph refers to is called "
+            "early, in a context that was seen, with a key that nobody changed"
         )
     if not bound.facts.pure:
         return f"{type(bound.component).__name__} is not called early: {bound.facts.reason}"
