@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,8 @@ from .texts import Says, texts_of_program
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
+MAX_HELD = 2_000
+"""Of one container."""
 
 _LIBRARIES = ("builtins", "langgraph", "langchain_core", "llama_index", "pydantic", "threading", "logging")
 _RECORDS = ("accel.api", "accel.learn.", "accel.record", "accel.run.", "accel.values")
@@ -132,7 +135,15 @@ def _several(value: Any, is_component: Kinds) -> set[type]:
 
 
 def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
-    if isinstance(value, str | bytes | int | float | bool | type(None) | type):
+    """What a value refers to, but for plain data: a tokenizer holds hundreds of thousands of words."""
+    return (inner for inner in _referred(value, opened, is_component) if type(inner) not in _DATA)
+
+
+_DATA = frozenset((str, bytes, int, float, bool, type(None), type))
+
+
+def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
+    if isinstance(value, type):
         return
     if isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())
@@ -141,9 +152,9 @@ def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value, is_component)
     elif isinstance(value, dict):
-        yield from list(value.values())
+        yield from list(itertools.islice(value.values(), MAX_HELD))
     elif isinstance(value, CONTAINERS):
-        yield from list(value)
+        yield from list(itertools.islice(value, MAX_HELD))
     elif opened or _is_plain(value):
         own = getattr(value, "__dict__", None)
         if isinstance(own, dict):  # an object may answer to any name

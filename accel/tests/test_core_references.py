@@ -75,3 +75,24 @@ def test_what_a_framework_holds_it_uses_and_what_a_program_s_function_holds_is_i
 
 def test_what_is_not_there() -> None:
     assert not refers(lambda: None, ONE)
+
+
+def test_tables_of_words_are_not_looked_through() -> None:
+    """A tokenizer is in the way of a component: neither its size nor its words cost anything."""
+    asked = 0
+
+    def is_component(value: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return isinstance(value, Store)
+
+    class Tokenizer:
+        def __init__(self) -> None:
+            self.ranks = {f"word {number}": number for number in range(50_000)}
+            self.words = [f"word {number}" for number in range(50_000)]
+            self.pieces = [("a", "b") for _ in range(50_000)]
+            self.component = Store()
+
+    tokenizer = Tokenizer()
+    assert References([lambda: tokenizer], is_component)(tokenizer.component)
+    assert asked < 10_000
