@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import types
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -152,9 +151,9 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value, is_component)
     elif isinstance(value, dict):
-        yield from list(itertools.islice(value.values(), MAX_HELD))
+        yield from list(value.values())[:MAX_HELD]  # copied at once: another thread may change it
     elif isinstance(value, CONTAINERS):
-        yield from list(itertools.islice(value, MAX_HELD))
+        yield from list(value)[:MAX_HELD]
     elif opened or _is_plain(value):
         own = getattr(value, "__dict__", None)
         if isinstance(own, dict):  # an object may answer to any name
