@@ -6,12 +6,14 @@ calls, that is another tenant's key until it has.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from . import forks
@@ -36,7 +38,7 @@ def credentials_of(component: Any) -> Held:
 
 def _in(value: Any, path: Path, named: bool, seen: set[int]) -> Iterator[tuple[Path, Any]]:
     """named: `value` is called a credential."""
-    if _is_secret(value) or (named and isinstance(value, str | bytes) and value):
+    if _is_secret(value) or (named and value and (isinstance(value, str | bytes) or _gives(value))):
         yield path, value
     elif value is None or isinstance(value, str | bytes | int | float | type):
         return
@@ -62,6 +64,11 @@ def _is_secret(value: Any) -> bool:
     return hasattr(type(value), "get_secret_value")
 
 
+def _gives(value: Any) -> bool:
+    """Whether it is a function that gives a credential, another one each time perhaps."""
+    return isinstance(value, FunctionType | MethodType | BuiltinFunctionType | partial)
+
+
 def _fields(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return {name: inner for name, inner in list(value.items()) if type(name) is str}
@@ -79,7 +86,12 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
+_asked = itertools.count()
+
+
 def _text(credential: Any) -> str:
+    if _gives(credential):
+        return f"? {next(_asked)}"  # nobody knows what it would give: equal to nothing
     return "" if credential is None else str(credential.get_secret_value() if _is_secret(credential) else credential)
 
 
@@ -159,6 +171,8 @@ class Keys:
         watched = self._watch(component, held=False)
         now = credentials_of(component)
         watched.judge(now)
+        if any(map(_gives, now.values())):
+            return False
         if not now and not watched.reassigned:
             return True
         wide = bool(now) and all(self._is_process_wide(_text(credential)) for credential in now.values())

@@ -54,7 +54,8 @@ MAX_DEPTH = 6
 MAX_ITEMS = 32
 """Longer lists are one value."""
 CREDENTIAL = re.compile(
-    r"secret|passw|credential|authorization|bearer|api_?key|(access|auth|refresh|session)_?token|(^|_)(key|token|auth)$",
+    r"secret|passw|credential|authorization|bearer|api[-_]?key|(access|auth|refresh|session)[-_]?token"
+    r"|(^|[-_])(key|token|auth)$|token_?provider$",
     re.IGNORECASE,
 )
 """Names of fields that hold credentials."""

@@ -27,8 +27,9 @@ class KeyChat(Chat):
 
     def _result(self, messages: list[Any], kwargs: dict[str, Any]) -> ChatResult:
         key = self.api_key.get_secret_value() if isinstance(self.api_key, SecretStr) else self.api_key
+        key = key() if callable(key) else key or next(iter((self.default_headers or {}).values()), None)
         with self._world.cond:
-            self._world.visits.append(f"key {key or (self.default_headers or {}).get('Authorization')}")
+            self._world.visits.append(f"key {key}")
         return super()._result(messages, kwargs)
 
 
@@ -67,7 +68,23 @@ def in_the_header(model: Any) -> None:
     model.default_headers["Authorization"] = f"key of {TENANT.get()}"
 
 
-@pytest.mark.parametrize("assign", [as_secret, as_text, as_header, in_the_header])
+def in_a_header_with_hyphens(model: Any) -> None:
+    model.default_headers = model.default_headers or {}
+    model.default_headers["x-api-key"] = f"key of {TENANT.get()}"
+
+
+GIVEN: dict[str, str] = {}
+
+
+def by_what_a_provider_reads(model: Any) -> None:
+    model.api_key = model.api_key or (lambda: GIVEN["key"])
+    GIVEN["key"] = f"key of {TENANT.get()}"
+
+
+ASSIGNS = [as_secret, as_text, as_header, in_the_header, in_a_header_with_hyphens, by_what_a_provider_reads]
+
+
+@pytest.mark.parametrize("assign", ASSIGNS)
 @pytest.mark.parametrize("tenants", [("ann", "ann", "ann", "ben"), ("ann", "ben", "ann", "ben")])
 def test_no_tenant_s_question_leaves_under_another_s_key(assign: Any, tenants: tuple[str, ...]) -> None:
     world = World()
