@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .components import endpoint_of, facts_of, said_of
+from .components import TOOL, endpoint_of, facts_of, said_of
 from .ops import OPS
 from .record import CallRecord, where
 from .replay import CONCURRENCY, EGRESS, Replay, Rule, took_s
@@ -70,6 +70,8 @@ def undeclared(plan: Plan) -> list[Undeclared]:
     """The classes of the last run's components that nobody vouches for, and nobody said no to."""
     found: dict[type, list[CallRecord]] = {}
     for call in plan.last.calls if plan.last is not None else ():
+        if call.family == TOOL:
+            continue  # what one tool of a class does says nothing about the others
         if OPS[call.op].issuable and not call.composite and not facts_of(call.component).pure:
             if said_of(call.component).pure is None:
                 found.setdefault(type(call.component), []).append(call)
