@@ -11,7 +11,7 @@ from typing import Any
 
 from .components import is_declared
 from .identity import identity_of
-from .texts import Says, texts_of_program
+from .texts import Says, standing_texts, texts_of_program
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -61,6 +61,7 @@ class References:
         """`says`: see `accel.texts`."""
         self._look = functools.partial(referenced, roots, is_component, is_opened)
         self.texts = functools.partial(texts_of_program, roots, is_component, is_opened, says)
+        self.standing = functools.partial(standing_texts, roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None
 
     def __call__(self, component: Any) -> bool:

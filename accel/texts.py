@@ -1,6 +1,8 @@
-"""The program's own texts: constants of its code, its prompt templates, texts that its code and components name.
+"""The program's own texts: constants of its code, its prompt templates, what its components say, and the texts that its
+variables, attributes and dicts held when it was accelerated, and still hold.
 
 A text in a learnt template that is none of them is somebody's data, whatever the runs have in common (invariant 10).
+So is what has come into a variable since: any code may have put it there, also some that is not found from here.
 """
 
 from __future__ import annotations
@@ -15,15 +17,21 @@ import types
 import typing
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Any
 
 from .run.ambient import CREDENTIAL
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
+MAX_HELD = 2_000
+"""Of one container."""
+MAX_ENTRIES = 20_000
+"""Of all dicts and lists that code names."""
+MAX_STANDING = 5_000
 FEWEST_WORDS = 2
 """A part of a program's text must have so many to be recognised by itself."""
 _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
@@ -98,49 +106,82 @@ def _normal(text: str) -> str:
 
 
 Says = Callable[[Any, bool], Any]
-"""What of an object of a framework's is the program's text, whatever is in it (a prompt's template), or None. Told
-whether a list or dict holds the object: then a message may be anybody's."""
+"""What of an object of a framework's is the program's text, or None. Told whether a list or dict holds the object: then
+a message may be anybody's. What a text or list says (a message's content) must have stood there like a variable's."""
+Standing = Collection[int]
+"""Hashes of the texts that a program's variables, attributes and dicts held when it was accelerated."""
 
 
-def texts_of_program(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> set[str]:
+def texts_of_program(
+    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = ()
+) -> set[str]:
     """The texts of a program that are reached from `roots` without a call. `is_opened`: objects of a framework that
     are looked into."""
+    look = _look_through(roots, is_component, is_opened, says)
+    stored = {stored for code in look.codes for stored in _stored(code)}
+    return look.texts | {text for text in look.held(stored) if hash(text) in standing}
+
+
+def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> Standing:
+    """Asked for when the program is accelerated, on its path."""
+    held = _look_through(roots, is_component, is_opened, says).held(set())
+    return frozenset(map(hash, islice(held, MAX_STANDING)))
+
+
+def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
     look = _Look(is_component, is_opened, says)
     seen: dict[int, Any] = {}
     coming = deque((root, 0, False) for root in roots)
     while coming and len(seen) < MAX_OBJECTS:
         value, depth, held = coming.popleft()
-        if id(value) not in seen and depth <= MAX_DEPTH:
-            seen[id(value)] = value
+        if id(value) in seen or depth > MAX_DEPTH:
+            continue
+        seen[id(value)] = value
+        try:
+            found = [inner for inner in look.into(value, held) if type(inner) not in _DATA]
             inside = (held and not isinstance(value, _CODE)) or isinstance(value, _CONTAINERS)
-            coming.extend((inner, depth + 1, inside) for inner in look.into(value, held))
-    named = {text for name, text in look.named if name in look.names and name not in look.stored}
-    return look.texts | named
+        except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
+            continue
+        coming.extend((inner, depth + 1, inside) for inner in found)
+    return look
 
 
+_DATA = frozenset((str, bytes, int, float, bool, type(None)))
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 _CODE = (types.FunctionType, types.MethodType, functools.partial, type)
+
+Stored = str | tuple[str, str]
+"""The name of a variable or an attribute; or a dict's, and a key."""
 
 
 class _Look:
     def __init__(self, is_component: Kinds, is_opened: Kinds, says: Says) -> None:
         self.is_component, self.is_opened, self.says = is_component, is_opened, says
         self.texts: set[str] = set()
-        self.named: set[tuple[str, str]] = set()
-        """Texts that variables and attributes hold: the program's if its code names them,"""
+        """What code, prompts and components say."""
+        self.found: dict[tuple[Stored, str], None] = {}
+        """What variables, attributes and dicts hold, nearest first."""
         self.names: set[str] = set()
-        self.stored: set[str] = set()
-        """and does not assign to them while it runs: then they may hold anybody's."""
+        """What code names."""
+        self.codes: list[types.CodeType] = []
+        self._entries = MAX_ENTRIES
+
+    def held(self, stored: Collection[Stored]) -> Iterator[str]:
+        """The texts of variables and attributes that code names, but for what it assigns to itself while it runs: that
+        may hold anybody's."""
+        for place, text in self.found:
+            if place not in stored and (isinstance(place, tuple) or not place or place in self.names):
+                yield text
 
     def into(self, value: Any, held: bool) -> Iterator[Any]:
         """Note the texts of an object; what to look into next. `held`: by a list or dict, which may be of data."""
-        if value is None or isinstance(value, str | bytes | int | float | types.ModuleType):
+        if type(value) in _DATA or isinstance(value, types.ModuleType):
             return
         said = self.says(value, held)
         if said is not None:
-            yield from self._all_in(said, 0)
+            yield from self._all_in(said, 0, self._hold if isinstance(said, str | list) else self._keep)
         if isinstance(value, functools.partial):
-            self._keep((*value.args, *value.keywords.values()))
+            self._hold((*value.args, *value.keywords.values()))
             yield from (value.func, *value.args, *value.keywords.values())
         elif isinstance(value, types.MethodType):
             yield from (value.__self__, value.__func__)
@@ -149,7 +190,7 @@ class _Look:
         elif isinstance(value, type):
             yield from self._of_class(value)
         elif isinstance(value, _CONTAINERS):
-            yield from list(value.values() if isinstance(value, dict) else value)
+            yield from list(value.values() if isinstance(value, dict) else value)[:MAX_HELD]
         elif self.is_component(value) or self.is_opened(value) or _is_users(type(value)):
             fields = _fields(value)
             if self.is_component(value):
@@ -160,31 +201,30 @@ class _Look:
             yield type(value)
 
     def _keep(self, values: Iterable[Any]) -> None:
-        for value in values:
-            if type(value) in (str, int, float):
-                self.texts.add(str(value))
-            elif isinstance(value, tuple | frozenset):
-                self._keep(value)
+        self.texts.update(_said(values))
+
+    def _hold(self, values: Iterable[Any]) -> None:
+        """Code uses them in any case."""
+        self.found.update({("", text): None for text in _said(values)})
 
     def _name(self, held: Mapping[str, Any]) -> None:
         for name, value in list(held.items()):
-            for text in value if isinstance(value, tuple | frozenset) else (value,):
-                if type(text) in (str, int, float):
-                    self.named.add((name, str(text)))
+            if type(value) in _DATA or isinstance(value, tuple | frozenset):
+                self.found.update({(name, text): None for text in _said((value,))})
 
-    def _all_in(self, value: Any, depth: int) -> Iterator[Any]:
+    def _all_in(self, value: Any, depth: int, keep: Callable[[Iterable[Any]], None]) -> Iterator[Any]:
         """All texts in it; what else there is to look into."""
-        self._keep((value,))
+        keep((value,))
         if depth > MAX_DEPTH or self.is_component(value):
             return
         if isinstance(value, dict | list | tuple | set | frozenset):
             for inner in (*value, *value.values()) if isinstance(value, dict) else list(value):
-                yield from self._all_in(inner, depth + 1)
+                yield from self._all_in(inner, depth + 1, keep)
         elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
             yield value
         else:
             for inner in _fields(value).values():
-                yield from self._all_in(inner, depth + 1)
+                yield from self._all_in(inner, depth + 1, keep)
 
     def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
         users = _is_users(function)
@@ -197,7 +237,7 @@ class _Look:
             names.update(code.co_names)
             constants.update(code.co_consts, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
             if users:
-                self.stored.update(_stored(code))
+                self.codes.append(code)
         self._keep(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
         named = {name: function.__globals__[name] for name in names if name in function.__globals__}
         named |= _cells(function)
@@ -206,22 +246,27 @@ class _Look:
         self.names |= names | named.keys()
         self._name(named)
         if users:
-            self._keep((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+            self._hold((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
             self._keep(choice for kind in function.__annotations__.values() for choice in _choices(kind))
-            for value in named.values():
-                self._by_key(value, constants, 0)
-            yield from (getattr(function, "__wrapped__", None), *named.values(), *(function.__defaults__ or ()))
+            for name, value in named.items():
+                self._by_key(name, value, constants, 0)
+            yield from (vars(function).get("__wrapped__"), *named.values(), *(function.__defaults__ or ()))
             yield from (function.__kwdefaults__ or {}).values()
 
-    def _by_key(self, value: Any, constants: set[Any], depth: int) -> None:
-        """Of the texts in a dict or list those that code names by a constant key, and what is there to be formatted:
-        others, which it chooses by a value, may be anybody's."""
-        if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple):
+    def _by_key(self, name: str, value: Any, constants: set[Any], depth: int) -> None:
+        """Of the texts in a dict those that code names by a constant key, and what is there to be formatted: others,
+        which it chooses by a value or a position, may be anybody's."""
+        if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple) or self._entries <= 0:
             return
-        for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)):
-            if isinstance(inner, str) and (key in constants or _TEMPLATE.search(inner)):
-                self._keep((inner,))
-            self._by_key(inner, constants, depth + 1)
+        # Copied at once: another thread may change it.
+        entries = list(value.items()) if isinstance(value, dict) else [(None, inner) for inner in list(value)]
+        self._entries -= min(len(entries), MAX_HELD)
+        for key, inner in entries[:MAX_HELD]:
+            if type(inner) is str:
+                if (type(key) is str and key in constants) or _TEMPLATE.search(inner):
+                    self.found[(name, str(key)), inner] = None
+            else:
+                self._by_key(name, inner, constants, depth + 1)
 
     def _of_class(self, cls: type) -> Iterator[Any]:
         """Its methods, and what a schema made of it says: names, descriptions and choices of its fields."""
@@ -232,8 +277,8 @@ class _Look:
             members = dict(vars(base))
             self._name(members)
             for member in members.values():
-                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-                if isinstance(function, types.FunctionType):
+                function = _function_of(member)
+                if type(function) is types.FunctionType:
                     yield function
             if users:
                 self._keep((base.__name__, base.__doc__))
@@ -245,10 +290,36 @@ class _Look:
                     yield from (field.annotation, *typing.get_args(field.annotation))
 
 
+def _said(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if type(value) in (str, int, float):
+            yield str(value)
+        elif isinstance(value, tuple | frozenset):
+            yield from _said(value)
+
+
 def _fields(value: Any) -> dict[str, Any]:
-    own = getattr(value, "__dict__", None)
-    private = getattr(value, "__pydantic_private__", None) if isinstance(own, dict) else None
+    own = _plainly(value, "__dict__")
+    private = _plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
     return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+
+
+def _plainly(value: Any, name: str) -> Any:
+    """Without asking a `__getattr__` of the user's."""
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
+
+
+def _function_of(member: Any) -> Any:
+    """What a member of a class runs; without asking the member, which may be anything."""
+    kind = type(member)
+    if issubclass(kind, property):
+        return property.__dict__["fget"].__get__(member)
+    if issubclass(kind, staticmethod | classmethod):
+        return _plainly(member, "__func__")
+    return vars(member)["func"] if kind is functools.cached_property else member
 
 
 _INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
@@ -283,12 +354,18 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-def _stored(code: types.CodeType) -> Iterator[str]:
+def _stored(code: types.CodeType) -> Iterator[Stored]:
     """What code assigns to beyond its own variables, other than an object's first values."""
-    for instruction in dis.get_instructions(code) if code.co_name not in ("__init__", "__post_init__") else ():
+    if code.co_name in ("__init__", "__post_init__"):
+        return
+    instructions = list(dis.get_instructions(code))
+    for instruction in instructions:
         name = instruction.opname
         if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and instruction.argval in code.co_freevars):
             yield instruction.argval
+    for (at, key), (_, store) in pairwise(pairwise(instructions)):
+        if store.opname == "STORE_SUBSCR" and isinstance(at.argval, str) and isinstance(key.argval, str):
+            yield at.argval, key.argval
 
 
 def _cells(function: types.FunctionType) -> dict[str, Any]:

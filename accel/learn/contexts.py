@@ -51,12 +51,21 @@ class Contexts:
     ) -> None:
         """A run in this context has made the calls of these nodes. `foreign`: see `_Known`; asked once, and only where
         there are contexts."""
+        unasked: dict[str, _Known] = {}
+        names = list(names)
         with self._lock:
             for name in names:
                 known = self._nodes.setdefault(name, _Known(_asked(graph.by_name[name])))
                 known.evidence.note(context)
-                if known.foreign is None and context and foreign is not None:
-                    known.foreign = foreign(graph.by_name[name])
+                if known.foreign is None and context:
+                    unasked[name] = known
+        if foreign is None:
+            return
+        # Not under the lock, which runs wait for: it looks through the whole program.
+        found = [(known, foreign(graph.by_name[name])) for name, known in unasked.items()]
+        with self._lock:
+            for known, is_foreign in found:
+                known.foreign = is_foreign
 
     def known(self, name: str) -> _Known:
         """Of a node: where it was seen, and whether its text is the program's."""

@@ -9,7 +9,7 @@ from ..ir import Node
 from ..record import Trace
 from ..references import References
 from ..templates import Collect, Counter, Join, Template, Whole
-from ..texts import Texts
+from ..texts import Standing, Texts
 from ..values import Opaque, Tree, is_class_name, texts_of
 
 SHORTEST = 20
@@ -25,12 +25,21 @@ class Program:
 
     def __init__(self) -> None:
         self._references = References()
+        self._ran = False
+        self._standing: Standing = frozenset()
+        """See `accel.texts`."""
         self._texts: Texts | None = None
         self._stale = True
         """Since it was looked up a run has taught something."""
 
+    def look(self, references: References) -> None:
+        """The program is accelerated, and has not run yet: what it holds is its own. Later it may be a run's."""
+        if not self._ran:
+            self._standing = frozenset((*self._standing, *references.standing()))
+
     def ran(self, references: References) -> None:
         """A run of the program is over, whose texts can be found from here."""
+        self._ran = True
         self._references = references
 
     def changed(self) -> None:
@@ -44,13 +53,13 @@ class Program:
             return False
         if self._stale:
             self._stale = False
-            self._texts = Texts(self._references.texts())
+            self._texts = Texts(self._references.texts(self._standing))
         return self._texts is None or not all(map(self._texts.cover, texts))
 
     def own(self, text: str) -> bool:
         """Whether these are words of the program's."""
         if self._texts is None:
-            self._texts = Texts(self._references.texts())
+            self._texts = Texts(self._references.texts(self._standing))
         return self._texts.cover(text)
 
 

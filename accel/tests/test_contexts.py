@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -136,3 +137,17 @@ def test_the_component_of_a_site_is_used_where_it_was_seen() -> None:
     assert contexts.bindings.allow("site", EVE)
     contexts.bindings.forget("site")
     assert not contexts.bindings.allow("site", ANN)
+
+
+def test_the_program_is_looked_through_without_the_lock_that_runs_wait_for() -> None:
+    node = asking("Explain ")
+    contexts, graph, answers = Contexts(), Graph((INPUT, node)), list[str]()
+
+    def foreign(asked: Node) -> bool:
+        thread = threading.Thread(target=lambda: answers.append(contexts.refuses(asked, ANN)), daemon=True)
+        thread.start()
+        thread.join(10)
+        return True
+
+    contexts.note(graph, [node.name], ANN, foreign)
+    assert answers == [""] and contexts.known(node.name).foreign

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.texts import Texts, texts_of_program
+from accel.texts import Texts, standing_texts, texts_of_program
 
 PROMPT = "Summarise {text} in one line for a {reader}."
 PROMPTS = {
@@ -40,8 +40,17 @@ class Node:
         return helper(text) + self.sign + self.seen + "".join(one.text for one in NOTES)
 
 
+def says(value: Any, held: bool) -> Any:
+    return None
+
+
+def nothing(value: Any) -> bool:
+    return False
+
+
 def texts(*roots: Any) -> Texts:
-    return Texts(texts_of_program(roots, lambda value: False, lambda value: False, lambda value, held: None))
+    standing = standing_texts(roots, nothing, nothing, says)
+    return Texts(texts_of_program(roots, nothing, nothing, says, standing))
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,9 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), same)
     # On the class, which is this object's and its copies' own: fields of pydantic models must stay as they are.
     acceleration = Acceleration(settings, plan or Plan())
-    acceleration.plan.keys.look(chain, references_of([chain], _OPENED).components)
+    references = references_of([chain], _OPENED)
+    acceleration.plan.keys.look(chain, references.components)
+    acceleration.plan.program.look(references)
     type.__setattr__(fast_class, "_accel", acceleration)
     enable()
     install_all()

@@ -48,7 +48,9 @@ class Acceleration:
         self.roots = [node.bound for node in graph.nodes.values()]
         self.opened = (Runnable, Pregel, _TaskFunction, *{type(node) for node in graph.nodes.values()})
         program = graph.builder if isinstance(graph, CompiledStateGraph) else graph
-        plan.keys.look(program, references_of(self.roots, self.opened).components)
+        references = references_of(self.roots, self.opened)
+        plan.keys.look(program, references.components)
+        plan.program.look(references)
 
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""

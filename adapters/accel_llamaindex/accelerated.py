@@ -67,7 +67,9 @@ class Acceleration:
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
-        plan.keys.look(original, _references_of(original).components)
+        references = _references_of(original)
+        plan.keys.look(original, references.components)
+        plan.program.look(references)
         self.parts = parts_of(original)
         names = [name for _, name in self.parts.values()]
         order = [START, *names, END]
