@@ -116,9 +116,13 @@ def unchanged(issued: Ambient, demanded: Ambient) -> bool:
     return issued is not INCOMPARABLE and issued == demanded
 
 
-def ambient_of(variables: dict[contextvars.ContextVar[Any], Hashable], config: Hashable, again: Ambient) -> Ambient:
-    """What a run begins with, looked at twice: decided once, whether it can be compared at all."""
-    return (variables, config) if (variables, config) == again else INCOMPARABLE
+def at_begin(
+    context: Mapping[contextvars.ContextVar[Any], Any], config: Callable[[], Hashable]
+) -> tuple[dict[contextvars.ContextVar[Any], Hashable], Ambient]:
+    """The variables that a run begins with, and what its calls are compared by: once and for all nothing, where the
+    context doesn't even equal itself."""
+    first, again = (user_vars(context), config()), (user_vars(context), config())
+    return first[0], first if first == again else INCOMPARABLE
 
 
 # --- dimensions -----------------------------------------------------------------------------------------------------
@@ -191,9 +195,11 @@ def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ())
     if id(value) in within:
         return
     parts = _parts(value) if depth < MAX_DEPTH and not webs.is_machinery(kind) else None
-    data = _plain(value) if kind in _SETS or (parts is not None and len(parts) > MAX_ITEMS and kind in _LISTS) else None
-    if data is not None and parts is not None and (len(parts) > MAX_ITEMS or not _are_tags(value)):
-        yield name, _Bulk(data) if len(parts) > MAX_ITEMS else (kind.__qualname__, data)
+    data, few = None, parts is not None and len(parts) <= MAX_ITEMS
+    if kind in (*_LISTS, *_SETS) and (not few or (kind in _SETS and not _are_tags(value))):
+        data = _plainly(value, 0, [MAX_BULK])
+    if data is not None:
+        yield name, (kind.__qualname__, data) if few else _Bulk(data)
     elif parts or (parts is not None and kind in (dict, *_LISTS, *_SETS)):
         yield name, kind.__qualname__
         for key, part in parts:
@@ -293,7 +299,9 @@ def _key(key: Any) -> str:
     kind = type(key)
     if kind is int:
         return _number(key)
-    return repr(key) if kind in _NUMBERS_AND_TEXTS else _token(key)
+    if kind in _NUMBERS_AND_TEXTS:
+        return repr(key)
+    return repr(_exactly(key)) if issubclass(kind, _PLAIN) else _token(key)
 
 
 def _are_tags(value: Any) -> bool:
@@ -313,13 +321,8 @@ def _is_open(cls: type) -> bool:
     return cls is types.SimpleNamespace or (python and cls.__basicsize__ <= object.__basicsize__ + 8 * (slots + 2))
 
 
-def _plain(value: Any) -> Hashable:
-    """Plain data, all of it; None if anything in it is something else, or it is nested too deep."""
-    left = [MAX_BULK]
-    return _plainly(value, 0, left)
-
-
 def _plainly(value: Any, depth: int, left: list[int]) -> Hashable:
+    """Plain data, all of it; None if anything in it is something else, or it is nested too deep."""
     kind = type(value)
     if value is None or issubclass(kind, _PLAIN):
         return ("", _exactly(value))
@@ -328,7 +331,7 @@ def _plainly(value: Any, depth: int, left: list[int]) -> Hashable:
     items = _items(value)
     left[0] -= len(items)
     if left[0] < 0:
-        return Opaque(object())
+        raise OverflowError("too much to be compared")
     found = [_plainly(item, depth + 1, left) for item in items]
     if None in found:
         return None

@@ -23,7 +23,7 @@ from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
 from . import demands, early, gates, permits, priorities, threads
-from .ambient import INCOMPARABLE, Ambient, ambient_of, dimensions, user_vars
+from .ambient import INCOMPARABLE, Ambient, at_begin, dimensions, user_vars
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -61,9 +61,8 @@ class Run:
         """No more early calls in this run: something raised or was retried, or (after `uninstall`) nothing could retire
         them."""
         self.entry = contextvars.copy_context()
-        variables = user_vars(self.entry)
-        again: Ambient = (user_vars(self.entry), host.config())
-        self.ambient = ambient_of(variables, host.config(), again)
+        variables, self.ambient = at_begin(self.entry, host.config)
+        self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
         self.trace.ambient = dimensions(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()
@@ -204,7 +203,7 @@ class Run:
         identity = identity_of(component, method.by_object)
         key = (method.family, identity, freeze(tree))
         site = f"{here.within}|{method.family}|{type(component).__qualname__}|{called}"
-        ambient = self.ambient
+        ambient: Ambient = self.ambient
         if ambient is not INCOMPARABLE:
             ambient = (user_vars(contextvars.copy_context()), self.host.config())
         parent = here.call.record if here.call is not None else None

@@ -21,8 +21,8 @@ _FIELDS = {
         "_receive", "_send", "_stream_consumed", "_is_disconnected",
         "_headers", "_url", "_base_url", "_cookies", "_query_params",  # made of the scope, when first asked for
     },
-    "flask.ctx.AppContext": {"app", "_cv_tokens", "_cv_token", "_push_count"},
-    "flask.ctx.RequestContext": {"app", "_cv_tokens", "_cv_token"},
+    "flask.ctx.AppContext": {"_cv_tokens", "_cv_token", "_push_count"},
+    "flask.ctx.RequestContext": {"_cv_tokens", "_cv_token"},
     "werkzeug.datastructures.mixins.UpdateDictMixin": {"on_update"},
     "flask.sessions.SessionMixin": {"accessed"},
     "django.http.request.HttpRequest": {
@@ -34,7 +34,7 @@ _FIELDS = {
 }  # fmt: skip
 """By class, the fields that hold machinery, or say again what others do."""
 
-_OF_SCOPES = {"app", "router", "route", "endpoint", "extensions"}
+_OF_SCOPES = {"router", "route", "endpoint", "extensions"}
 _OF_ENVIRONS = {"wsgi.input", "wsgi.errors", "wsgi.file_wrapper", "gunicorn.socket"}
 
 
