@@ -200,7 +200,7 @@ def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ())
         data = _plainly(value, 0, [MAX_BULK])
     if data is not None:
         yield name, (kind.__qualname__, data) if few else _Bulk(data)
-    elif parts or (parts is not None and kind in (dict, *_LISTS, *_SETS)):
+    elif parts or (parts is not None and issubclass(kind, (dict, *_LISTS, *_SETS))):
         yield name, kind.__qualname__
         for key, part in parts:
             yield from _leaves(f"{name}{key}", part, depth + 1, (*within, id(value)))

@@ -21,6 +21,10 @@ _FIELDS = {
         "_receive", "_send", "_stream_consumed", "_is_disconnected",
         "_headers", "_url", "_base_url", "_cookies", "_query_params",  # made of the scope, when first asked for
     },
+    "werkzeug.wrappers.request.Request": {
+        "json_module", "routing_exception", "stream",
+        "args", "cookies", "url", "base_url", "host", "host_url", "full_path", "user_agent",  # made of the environment
+    },
     "flask.ctx.AppContext": {"_cv_tokens", "_cv_token", "_push_count"},
     "flask.ctx.RequestContext": {"_cv_tokens", "_cv_token"},
     "werkzeug.datastructures.mixins.UpdateDictMixin": {"on_update"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
 
@@ -43,16 +44,27 @@ def holding_itself() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    "value",
-    [StandsFor(), [StandsFor()], {"user": StandsFor()}, holding_itself(), 10**5000, [10**5000] * 40, {10**5000: 1},
-     "\udc80", {"api_key": "\udc80"}, {"\udc80": 1}, {"\udc80"}],
-    ids=lambda value: type(value).__name__,
-)  # fmt: skip
-def test_an_odd_value_is_compared_like_any_other(value: Any) -> None:
-    assert held(value) == held(value)
-    assert told(value) == told(value) != {}
-    Evidence().note(told(value))
+ODD: dict[str, Callable[[], Any]] = {
+    "stands for another": StandsFor,
+    "in a list": lambda: [StandsFor()],
+    "in a dict": lambda: {"user": StandsFor()},
+    "holds itself": holding_itself,
+    "very long number": lambda: [10**5000],
+    "very long numbers": lambda: [10**5000] * 40,
+    "very long key": lambda: {10**5000: 1},
+    "no unicode": lambda: "\udc80",
+    "secret, no unicode": lambda: {"api_key": "\udc80"},
+    "key, no unicode": lambda: {"\udc80": 1},
+    "tag, no unicode": lambda: {"\udc80"},
+}
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD.keys())
+def test_an_odd_value_is_compared_like_any_other(make: Callable[[], Any]) -> None:
+    value = make()
+    first, second = [held(value), told(value)], [held(value), told(value)]
+    assert first == second and first[1]
+    Evidence().note(first[1])
 
 
 def test_what_stands_for_another_object_is_looked_through_itself() -> None:
@@ -75,11 +87,10 @@ def test_what_stands_for_another_object_is_looked_through_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [Locked(), {"a": [Locked()]}, list(range(MAX_BULK + 1)), dict.fromkeys(range(MAX_HELD + 1))]
-)
+    "value", [Locked(), {"a": [Locked()]}, list(range(MAX_BULK + 1)), {str(key): 1 for key in range(MAX_HELD + 1)}],
+    ids=["raises", "raises within", "long list", "large dict"],
+)  # fmt: skip
 def test_what_cannot_be_looked_through_equals_nothing(value: Any) -> None:
-    if type(value) is dict and len(value) > MAX_HELD:
-        value = {key: 1 for key in value}
     assert held(value) != held(value)
     assert told(value) != told(value)
 
@@ -108,7 +119,7 @@ def test_containers_are_compared_by_what_is_in_them(value: Any) -> None:
 
 
 def test_the_order_of_a_set_tells_nothing() -> None:
-    left, right = {0, 8, 16}, {16, 8, 0}
+    left, right = {0, 8}, {8, 0}
     assert [*left] != [*right]
     assert told(left) == told(right) and data_of(left) == data_of(right)
 
@@ -170,9 +181,7 @@ def test_requests_of_starlette_differ_in_their_data_alone() -> None:
     assert held(ann) == before
     other = told(request("ben"))
     differing = {name for name, value in told(ann).items() if other[name] != value}
-    assert differing == {"x.scope.headers.0.1", "x.scope.state.user"} or differing == {
-        "x._headers.0.1", "x.scope.headers.0.1", "x.scope.state.user"
-    }  # fmt: skip
+    assert differing == {"x.scope.headers.0.1", "x.scope.state.user"}
 
 
 def test_contexts_of_flask_differ_in_their_data_alone() -> None:
