@@ -20,7 +20,7 @@ ABSENT = "="
 
 def key_of(dimension: str) -> str:
     """Names may be somebody's, too: evidence has digests of them."""
-    return sha256(dimension.encode()).hexdigest()[:16]
+    return sha256(dimension.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(slots=True)
@@ -33,7 +33,9 @@ class Evidence:
     """Dimensions of which two values were seen that can be compared."""
 
     def note(self, context: Dimensions) -> None:
-        """A run in this context has shown it."""
+        """A run in this context has shown it. Once there are too many dimensions, no more is kept: see `differs_in`."""
+        if len(self.values) > MAX_DIMENSIONS:
+            return
         told = {key_of(name): value for name, value in context.items()}
         for key in {**self.values, **told}:
             seen = self.values.setdefault(key, [ABSENT] if self.runs else [])
@@ -43,6 +45,8 @@ class Evidence:
                 if sum(known.startswith("=") for known in seen) > 1:
                     self.free.add(key)
                 del seen[:-MAX_VALUES]
+            if len(self.values) > MAX_DIMENSIONS:
+                break
         self.runs = True
 
     def differs_in(self, context: Dimensions, exactly: bool) -> str | None:

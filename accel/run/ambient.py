@@ -8,6 +8,8 @@ single value there is, objects taken apart.
 from __future__ import annotations
 
 import asyncio
+import collections
+import contextlib
 import contextvars
 import dataclasses
 import datetime
@@ -24,12 +26,13 @@ import threading
 import types
 import uuid
 import weakref
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
+from .. import forks
 from ..values import Opaque
+from . import webs
 
 FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
@@ -47,12 +50,20 @@ LISTENERS: set[type] = set()
 Ambient = tuple[dict[contextvars.ContextVar[Any], Hashable], Hashable]
 Dimensions = Mapping[str, str]
 """By name, what a value is: digests that begin with `=`. What can't be compared by value begins with `~`."""
+INCOMPARABLE: Ambient = ({}, "equals nothing")
+"""Of a run whose context can't even be compared with itself: nobody looks at it again (`unchanged`)."""
 
 MAX_DIMENSIONS = 96
 MAX_HELD = 2_000
 MAX_DEPTH = 6
 MAX_ITEMS = 32
 """Longer lists are one value."""
+MAX_BULK = 20_000
+"""Of longer lists nobody can tell whether they changed."""
+LONG = 1_000
+"""Longer texts are not copied to be compared."""
+MAX_SAME_NAME = 64
+"""Variables of one name that are told apart; further ones equal nothing."""
 CREDENTIAL = re.compile(
     r"secret|passw|credential|authorization|bearer|api[-_]?key|(access|auth|refresh|session)[-_]?token"
     r"|(^|[-_])(key|token|auth)$|token_?provider$",
@@ -60,15 +71,15 @@ CREDENTIAL = re.compile(
 )
 """Names of fields that hold credentials."""
 
-_NUMBERS_AND_TEXTS = (str, bool, int, float, complex, bytes)
+_NUMBERS_AND_TEXTS = (str, bool, int, float, complex, bytes, bytearray)
 _PLAIN = (
     *_NUMBERS_AND_TEXTS, enum.Enum, uuid.UUID, decimal.Decimal, pathlib.PurePath,
-    datetime.date, datetime.time, datetime.timedelta,
+    datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
 )  # fmt: skip
 _DATALESS = (
     type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Event, threading.Semaphore,
     threading.Thread, asyncio.Lock, asyncio.Event, asyncio.Condition, asyncio.Semaphore, asyncio.AbstractEventLoop,
-    asyncio.Task, logging.Logger, contextvars.Token,
+    asyncio.Task, logging.Logger, contextvars.Token, contextlib.ExitStack, contextlib.AsyncExitStack,
 )  # fmt: skip
 _TRACING = ("opentelemetry.trace", "opentelemetry.sdk.", "langsmith.", "langfuse.", "ddtrace.", "sentry_sdk.")
 """Modules whose objects say where a trace belongs, and nothing about the run."""
@@ -97,13 +108,22 @@ def held(value: Any) -> Hashable:
 
 def data_of(value: Any) -> Hashable:
     """The single values in it, in whatever order a dict has them; equal to nothing if they are too many."""
-    found = sorted(itertools.islice(_leaves("", value), MAX_HELD + 1), key=operator.itemgetter(0))
+    found = sorted(_told("", value), key=operator.itemgetter(0))
     return tuple(found) if len(found) <= MAX_HELD else Opaque(object())
 
 
 def unchanged(issued: Ambient, demanded: Ambient) -> bool:
     """Whether nothing a component could read differs."""
-    return issued == demanded
+    return issued is not INCOMPARABLE and issued == demanded
+
+
+def at_begin(
+    context: Mapping[contextvars.ContextVar[Any], Any], config: Callable[[], Hashable]
+) -> tuple[dict[contextvars.ContextVar[Any], Hashable], Ambient]:
+    """The variables that a run begins with, and what its calls are compared by: once and for all nothing, where the
+    context doesn't even equal itself."""
+    first, again = (user_vars(context), config()), (user_vars(context), config())
+    return first[0], first if first == again else INCOMPARABLE
 
 
 # --- dimensions -----------------------------------------------------------------------------------------------------
@@ -114,7 +134,7 @@ def dimensions(variables: Mapping[contextvars.ContextVar[Any], Any], beside: Map
     tags. What is None says nothing."""
     given = [(f"ContextVar {_name_of(var)}", _value_of(seen)) for var, seen in variables.items()]
     found: dict[str, str] = {}
-    for name, leaf in itertools.chain.from_iterable(_leaves(*told) for told in [*beside.items(), *given]):
+    for name, leaf in itertools.chain.from_iterable(itertools.starmap(_told, [*beside.items(), *given])):
         if name in beside and leaf in ("dict", "set"):
             continue
         if len(found) == MAX_DIMENSIONS:
@@ -132,7 +152,7 @@ class _Secret:
 class _Bulk:
     """Plain data that is too much to be taken apart: two of them prove nothing of what is in them."""
 
-    data: str
+    data: Hashable
 
 
 def _value_of(seen: Any) -> Any:
@@ -140,31 +160,49 @@ def _value_of(seen: Any) -> Any:
     return first.obj if isinstance(first, Opaque) else value
 
 
-_first_of_name: dict[str, list[contextvars.ContextVar[Any]]] = {}
+_numbers: dict[str, dict[int, int]] = {}
+_numbers_lock = forks.lock()
 
 
 def _name_of(var: contextvars.ContextVar[Any]) -> str:
-    """Its name; those of further variables of that name are numbered."""
-    same = _first_of_name.setdefault(var.name, [])
-    if var not in same:
-        same.append(var)
-    return var.name if same[0] is var else f"{var.name} ({same.index(var) + 1})"
+    """Its name; those of further variables of that name are numbered. They are not kept alive for that: a new one may
+    take the number of one that is gone."""
+    with _numbers_lock:
+        same = _numbers.setdefault(var.name, {})
+        if id(var) not in same and len(same) == MAX_SAME_NAME:
+            return f"{var.name} ({uuid.uuid4().hex})"
+        number = same.setdefault(id(var), len(same) + 1)
+    return var.name if number == 1 else f"{var.name} ({number})"
+
+
+def _told(name: str, value: Any) -> list[tuple[str, Hashable]]:
+    """The single values in it; a few more than `MAX_HELD` if there are more. What can't be looked through equals
+    nothing."""
+    try:
+        return list(itertools.islice(_leaves(name, value), MAX_HELD + 1))
+    except Exception:  # noqa: BLE001  # a value of the user's, of any class: the program must not see what it raises
+        return [(name, Opaque(object()))]
 
 
 def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ()) -> Iterator[tuple[str, Hashable]]:
-    """The single values in a value, with their names; none for what holds no data. Runs no code of the user's."""
-    if value is None or isinstance(value, (*_DATALESS, *LISTENERS)) or type(value).__module__.startswith(_TRACING):
+    """The single values in a value, with their names; none for what holds no data. Runs no code of the user's: even
+    `isinstance` would, of an object that stands for another one."""
+    kind = type(value)
+    if value is None or issubclass(kind, (*_DATALESS, *LISTENERS)) or kind.__module__.startswith(_TRACING):
         return
-    if isinstance(value, _PLAIN) or hasattr(type(value), "get_secret_value"):
+    if issubclass(kind, _PLAIN) or hasattr(kind, "get_secret_value"):
         yield name, _shown(name, value)
         return
     if id(value) in within:
         return
-    parts = _parts(value) if depth < MAX_DEPTH else None
-    if parts is not None and len(parts) > MAX_ITEMS and type(value) in _LISTS and _is_plain(value):
-        yield name, _Bulk(repr(value))
-    elif parts or (parts is not None and type(value) in (dict, *_LISTS)):
-        yield name, type(value).__qualname__
+    parts = _parts(value) if depth < MAX_DEPTH and not webs.is_machinery(kind) else None
+    data, few = None, parts is not None and len(parts) <= MAX_ITEMS
+    if kind in (*_LISTS, *_SETS) and (not few or (kind in _SETS and not _are_tags(value))):
+        data = _plainly(value, 0, [MAX_BULK])
+    if data is not None:
+        yield name, (kind.__qualname__, data) if few else _Bulk(data)
+    elif parts or (parts is not None and issubclass(kind, (dict, *_LISTS, *_SETS))):
+        yield name, kind.__qualname__
         for key, part in parts:
             yield from _leaves(f"{name}{key}", part, depth + 1, (*within, id(value)))
     else:
@@ -174,46 +212,101 @@ def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ())
 def _shown(name: str, value: Any) -> Hashable:
     if hasattr(type(value), "get_secret_value"):
         return _Secret(str(value.get_secret_value()))
-    if isinstance(value, str) and CREDENTIAL.search(name.rpartition(".")[2]):
-        return _Secret(value)
-    if isinstance(value, enum.Enum):
-        return type(value).__qualname__, value.name
-    kind: Any = next((kind for kind in _NUMBERS_AND_TEXTS if isinstance(value, kind)), type(value))
-    return kind.__qualname__, kind.__repr__(value)
+    if issubclass(type(value), str) and CREDENTIAL.search(name.rpartition(".")[2]):
+        return _Secret(str.__str__(value))
+    return _exactly(value)
 
 
-_LISTS = (list, tuple, set, frozenset)
+def _exactly(value: Any) -> Hashable:
+    """A single value, so that it equals what is the same."""
+    cls = type(value)
+    if value is None:
+        return None
+    if issubclass(cls, enum.Enum) and type(value._name_) is str:
+        return cls.__qualname__, value._name_
+    kind: Any = next(kind for kind in _PLAIN if issubclass(cls, kind))
+    if kind is int:
+        return kind.__qualname__, _number(value)
+    if kind in (str, bytes, bytearray) and kind.__len__(value) > LONG:
+        if kind is bytearray:  # it may change
+            return kind.__qualname__, "long", sha256(bytearray.__getitem__(value, slice(None))).hexdigest()
+        return kind.__qualname__, "long", str.__str__(value) if kind is str else bytes.__getitem__(value, slice(None))
+    named = kind if kind in _NUMBERS_AND_TEXTS else cls
+    return named.__qualname__, kind.__repr__(value)
+
+
+def _number(value: int) -> str:
+    """Python refuses to write a very long one in decimal."""
+    return int.__repr__(value) if int.bit_length(value) < LONG else hex(value)
+
+
+_LISTS = (list, tuple, collections.deque)
+_SETS = (set, frozenset)
+_COPY: dict[type, Callable[[Any], list[Any]]] = {
+    list: lambda value: list.__getitem__(value, slice(None)),
+    tuple: lambda value: [*tuple.__iter__(value)],
+    collections.deque: lambda value: [*collections.deque.__iter__(value)],
+    set: lambda value: [*set.__iter__(value)],
+    frozenset: lambda value: [*frozenset.__iter__(value)],
+}
+"""What is in a container, whatever its class makes of iteration."""
+
+
+def _items(value: Any) -> list[Any]:
+    return next(copy(value) for kind, copy in _COPY.items() if issubclass(type(value), kind))
 
 
 def _parts(value: Any) -> list[tuple[str, Any]] | None:
     """What an object consists of, by name; None if that can't be told."""
-    if isinstance(value, set | frozenset):
-        return list(map(_tag, sorted(value))) if all(type(item) is str for item in value) else None
-    found: dict[str, Any] = {}
-    if isinstance(value, dict | types.MappingProxyType):
-        found = {f".{_UUID.sub('', key) if type(key) is str else _key(key)}": part for key, part in [*value.items()]}
-    elif isinstance(value, list | tuple):
-        names = getattr(type(value), "_fields", None) or range(len(value))
-        found = {f".{key}": part for key, part in zip(names, [*value], strict=False)}
-    elif not _is_open(type(value)):
+    cls = type(value)
+    found: list[tuple[str, Any]] = []
+    if issubclass(cls, _SETS):
+        items = _items(value)
+        return [*map(_tag, sorted(items))] if _are_tags(value) else [(f" {_token(item)}", item) for item in items]
+    if issubclass(cls, dict | types.MappingProxyType):
+        items = [*(dict.copy(value) if issubclass(cls, dict) else value).items()]
+        found = [(f".{_UUID.sub('', key) if type(key) is str else _key(key)}", part) for key, part in items]
+    elif issubclass(cls, _LISTS):
+        items = _items(value)
+        names = getattr(cls, "_fields", None) or range(len(items))
+        found = [(f".{key}", part) for key, part in zip(names, items, strict=False)]
+    elif not _is_open(cls):
         return None
-    own = {**(getattr(value, "__dict__", None) or {}), **dict(_slots(value))}
+    own = {**_dict_of(value), **dict(_slots(value))}
     for further in ("__pydantic_extra__", "__pydantic_private__"):
         own |= own.pop(further, None) or {}
     own.pop("__pydantic_fields_set__", None)
-    return [*found.items(), *((f".{key}", part) for key, part in own.items())]
+    return webs.data(cls, [*found, *((f".{key}", part) for key, part in own.items())])
+
+
+def _dict_of(value: Any) -> dict[str, Any]:
+    """Its own attributes. Asking for `__dict__` would run the code of an object that stands for another one."""
+    for base in type(value).__mro__:
+        member = vars(base).get("__dict__")
+        if isinstance(member, types.GetSetDescriptorType):
+            return dict(member.__get__(value) or {})
+    return vars(value) if type(value) is types.SimpleNamespace else {}
 
 
 def _slots(value: Any) -> Iterator[tuple[str, Any]]:
     for base in type(value).__mro__:
         for name, member in vars(base).items():
             if isinstance(member, types.MemberDescriptorType) and base.__flags__ & _HEAP_TYPE:
-                with suppress(AttributeError):  # not set
+                with contextlib.suppress(AttributeError):  # not set
                     yield name, member.__get__(value)
 
 
 def _key(key: Any) -> str:
-    return repr(key) if isinstance(key, _NUMBERS_AND_TEXTS) else _token(key)
+    kind = type(key)
+    if kind is int:
+        return _number(key)
+    if kind in _NUMBERS_AND_TEXTS:
+        return repr(key)
+    return repr(_exactly(key)) if issubclass(kind, _PLAIN) else _token(key)
+
+
+def _are_tags(value: Any) -> bool:
+    return all(type(item) is str for item in _items(value))
 
 
 def _tag(tag: str) -> tuple[str, Any]:
@@ -229,16 +322,30 @@ def _is_open(cls: type) -> bool:
     return cls is types.SimpleNamespace or (python and cls.__basicsize__ <= object.__basicsize__ + 8 * (slots + 2))
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, _PLAIN) or (type(value) in _LISTS and all(map(_is_plain, value)))
+def _plainly(value: Any, depth: int, left: list[int]) -> Hashable:
+    """Plain data, all of it; None if anything in it is something else, or it is nested too deep."""
+    kind = type(value)
+    if value is None or issubclass(kind, _PLAIN):
+        return ("", _exactly(value))
+    if kind not in (*_LISTS, *_SETS) or depth > MAX_DEPTH:
+        return None
+    items = _items(value)
+    left[0] -= len(items)
+    if left[0] < 0:
+        raise OverflowError("too much to be compared")
+    found = [_plainly(item, depth + 1, left) for item in items]
+    if None in found:
+        return None
+    return kind.__qualname__, tuple(sorted(found, key=repr) if kind in _SETS else found)
 
 
 def _digest(leaf: Hashable) -> str:
     if isinstance(leaf, Opaque):
         return f"~{_token(leaf.obj)}"
     if isinstance(leaf, _Secret):
-        return SECRET + hmac.new(_process_key, leaf.text.encode(), "sha256").hexdigest()[:32]
-    return ("~" if isinstance(leaf, _Bulk) else "=") + sha256(repr(leaf).encode()).hexdigest()[:32]
+        return SECRET + hmac.new(_process_key, leaf.text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:32]
+    text = repr(leaf).encode("utf-8", "surrogatepass")
+    return ("~" if isinstance(leaf, _Bulk) else "=") + sha256(text).hexdigest()[:32]
 
 
 _tokens: dict[int, tuple[weakref.ref[Any], str]] = {}

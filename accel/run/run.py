@@ -23,7 +23,7 @@ from ..ir import Graph, Node
 from ..record import CallRecord, Trace, Visit
 from ..values import Tree, freeze, snapshot
 from . import demands, early, gates, permits, priorities, threads
-from .ambient import Ambient, dimensions, user_vars
+from .ambient import INCOMPARABLE, Ambient, at_begin, dimensions, user_vars
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -61,8 +61,9 @@ class Run:
         """No more early calls in this run: something raised or was retried, or (after `uninstall`) nothing could retire
         them."""
         self.entry = contextvars.copy_context()
-        self.ambient: Ambient = (user_vars(self.entry), host.config())
-        self.trace.ambient = dimensions(self.ambient[0], host.beside)
+        variables, self.ambient = at_begin(self.entry, host.config)
+        self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
+        self.trace.ambient = dimensions(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()
         self.graph: Graph = plan.graph
@@ -202,7 +203,9 @@ class Run:
         identity = identity_of(component, method.by_object)
         key = (method.family, identity, freeze(tree))
         site = f"{here.within}|{method.family}|{type(component).__qualname__}|{called}"
-        ambient: Ambient = (user_vars(contextvars.copy_context()), self.host.config())
+        ambient: Ambient = self.ambient
+        if ambient is not INCOMPARABLE:
+            ambient = (user_vars(contextvars.copy_context()), self.host.config())
         parent = here.call.record if here.call is not None else None
         if parent is not None and (method.op != "embedding" or component is parent.component):
             parent.composite = True
