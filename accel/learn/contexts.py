@@ -7,31 +7,21 @@ run if, in every dimension, its value is one that the runs which taught it had, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from .. import forks
 from ..ir import Graph, Node
 from ..run.ambient import Dimensions
-from .evidence import REMEDY, Evidence, Places
+from .evidence import REMEDY, Known, Places
 from .memory import asked_for
 
 _GONE = "no longer what the program was last seen to do"
-
-
-@dataclass(slots=True)
-class _Known:
-    asked: object
-    """What the node asks for, and what decides whether it does."""
-    evidence: Evidence = field(default_factory=Evidence)
-    foreign: bool | None = None
-    """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
 
 
 class Contexts:
     """Thread-safe."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, _Known] = {}
+        self._nodes: dict[str, Known] = {}
         self._former: dict[str, object] = {}
         """What nodes ask for that a later lesson left out. A run may still follow them."""
         self.bindings = Places()
@@ -44,18 +34,18 @@ class Contexts:
             before = {known.asked: known for known in self._nodes.values()}
             self._former |= {name: known.asked for name, known in self._nodes.items()}
             asked = {node.name: _asked(node) for node in graph.nodes if node.predictable}
-            self._nodes = {name: before.get(asks) or _Known(asks) for name, asks in asked.items()}
+            self._nodes = {name: before.get(asks) or Known(asks) for name, asks in asked.items()}
 
     def note(
         self, graph: Graph, names: Iterable[str], context: Dimensions, foreign: Callable[[Node], bool] | None = None
     ) -> None:
-        """A run in this context has made the calls of these nodes. `foreign`: see `_Known`; asked once, and only where
+        """A run in this context has made the calls of these nodes. `foreign`: see `Known`; asked once, and only where
         there are contexts."""
-        unasked: dict[str, _Known] = {}
+        unasked: dict[str, Known] = {}
         names = list(names)
         with self._lock:
             for name in names:
-                known = self._nodes.setdefault(name, _Known(_asked(graph.by_name[name])))
+                known = self._nodes.setdefault(name, Known(_asked(graph.by_name[name])))
                 known.evidence.note(context)
                 if known.foreign is None and context:
                     unasked[name] = known
@@ -67,9 +57,9 @@ class Contexts:
             for known, is_foreign in found:
                 known.foreign = is_foreign
 
-    def known(self, name: str) -> _Known:
+    def known(self, name: str) -> Known:
         """Of a node: where it was seen, and whether its text is the program's."""
-        return self._nodes.get(name) or _Known(None)
+        return self._nodes.get(name) or Known(None)
 
     def refuses(self, node: Node, context: Dimensions) -> str:
         """Why a node may not be issued in this context; empty if it may. What finished runs have not taught (a loop

@@ -62,6 +62,17 @@ class Evidence:
         return None
 
 
+@dataclass(slots=True)
+class Known:
+    """Of a node."""
+
+    asked: object
+    """What the node asks for, and what decides whether it does."""
+    evidence: Evidence = field(default_factory=Evidence)
+    foreign: bool | None = None
+    """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
+
+
 class Places:
     """Evidence of several things, by name. Thread-safe."""
 
