@@ -60,6 +60,6 @@ def may_share(call: Call, method: Method, ambient: Ambient, facts: Facts) -> boo
     """Whether a call inside an early one may wait for `call` and take a copy of its result."""
     if call.over and call.state != "done":
         return False
-    if call.state == "running" and not call.early and call.method.kind != "sync":
+    if call.state == "running" and call.loop is None and call.method.kind != "sync":
         return False  # the program's own, on a loop that may be waiting for us
     return may_retire(call, method, ambient, facts)

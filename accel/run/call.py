@@ -89,8 +89,6 @@ class Call(Party):
         self.nested = False
         """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
         self.issued_s: float | None = None
-        self.entered_s: float | None = None
-        """When it was inside its component."""
         self.ended_s: float | None = None
         self.tokens = (0, 0)
 
@@ -102,7 +100,7 @@ class Call(Party):
     @property
     def wanted(self) -> bool:
         """The program waits for it, or for the call that made it."""
-        return not self.gone and (self.demanded or (self.outer is not None and self.outer.wanted))
+        return self.demanded or (self.outer is not None and self.outer.wanted)
 
     @property
     def over(self) -> bool:

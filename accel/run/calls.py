@@ -15,7 +15,6 @@ from ..values import Tree, freeze
 from .ambient import Ambient
 from .answers import claim, may_share
 from .call import Call
-from .gates import look_again
 from .settings import Counts
 from .waiting import loop_here
 
@@ -56,7 +55,6 @@ class Calls:
                 call.leave()
         if call is not None and call.joined:
             call.look_again()
-            look_again(call.component)
         return call
 
     def outstanding(self) -> int:
@@ -99,7 +97,7 @@ class Calls:
             if call.state != "queued":
                 return False
             call.state = "running"
-            call.issued_s = call.entered_s = now_s()
+            call.issued_s = now_s()
             return True
 
     def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient, facts: Facts) -> tuple[Call, bool]:
@@ -123,14 +121,13 @@ class Calls:
     def drop(self, call: Call) -> None:
         """Give up an early call that nobody demanded."""
         with self.lock:
-            if call.demanded and (not call.joined or call.state == "done"):
+            if call.demanded and not call.joined:
                 return
             if not call.early or (call.over and call.state == "dropped"):
                 return
             wasted = call.state in ("running", "done") and not call.fed and not call.nested
-            was_over, never_began = call.over, call.state == "queued" and call.loop is not None
+            was_over = call.over
             call.state = "dropped"
-            call.future.cancel()
             held = self._by_key.get(call.key)
             if held is not None and call in held:
                 held.remove(call)
@@ -139,6 +136,7 @@ class Calls:
                 self.counts.wasted_tokens += sum(call.tokens)
             elif call.fed:
                 self.counts.fed += 1
+            never_began = not was_over and call.loop is not None and call.task is None
         if was_over:
             return
         if never_began:
@@ -148,6 +146,7 @@ class Calls:
         if call.loop is not None and call.task is not None:
             with suppress(RuntimeError):  # a closed loop runs nothing any more
                 call.loop.call_soon_threadsafe(call.task.cancel)
+        call.future.cancel()
         call.close()
 
     def drop_undemanded(self, forget: bool) -> None:
@@ -155,8 +154,7 @@ class Calls:
         with self.lock:
             self.accepting = False
             for call in self.all():
-                left = call.joined and not call.waiters and not call.over  # a stream that nobody has begun to read
-                if call.early and (left or not call.demanded):
+                if call.early and not call.demanded:
                     self.drop(call)
             if forget:
                 self._by_key.clear()

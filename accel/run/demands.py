@@ -51,8 +51,6 @@ def demand(
 ) -> Any:
     """A patched leaf was called inside a run."""
     outer = here.call
-    if here.early and run.closed and outer is not None and outer.component is not component:
-        raise nested.hindered(outer, "its run is over")
     if run.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
         return wrapped(*args, **kwargs)
     if here.early:
@@ -74,7 +72,7 @@ def _sync(
                 until(woken, call.patience_s())
         if _has_answered(run, call):
             return _retired(run, call, method)
-        call = run.instead(call, method, here.call)
+        call = run.instead(call, here.call)
     run.enter_component(call)
     with run.inside(call), _within(Scope(run, here.visit, call)):
         try:
@@ -99,7 +97,7 @@ async def _async(
                 await auntil(woken, call.patience_s())
         if _has_answered(run, call):
             return _retired(run, call, method)
-        call = run.instead(call, method, here.call)
+        call = run.instead(call, here.call)
     await run.aenter_component(call)
     with run.inside(call):
         try:
@@ -130,7 +128,7 @@ def _stream(
         if _has_answered(run, call):
             _retired(run, call, method)
             return
-        call = run.instead(call, method, here.call)
+        call = run.instead(call, here.call)
     run.enter_component(call)
     with run.inside(call):
         inner = Scope(run, here.visit, call)
@@ -217,7 +215,7 @@ async def _areplayed(
     if _has_answered(run, call):
         _retired(run, call, method)
         return
-    async with aclosing(_adelivered(run, here, run.instead(call, method, here.call), method, own, handed)) as chunks:
+    async with aclosing(_adelivered(run, here, run.instead(call, here.call), method, own, handed)) as chunks:
         while (chunk := await step(chunks, _END)) is not _END:
             yield chunk
 
@@ -269,7 +267,7 @@ def _joining(here: Scope, call: Call, blocks: AbstractEventLoop | None = None) -
     wait for it. Whoever stops waiting gives it up, unless others wait for it, too. `blocks`: the loop that stands still
     meanwhile."""
     woken = Woken()
-    if not call.future.done() and not begin(here.call, (call,), woken, blocks):
+    if not begin(here.call, (call,), woken, blocks):
         call.abandon()
         yield None
         return

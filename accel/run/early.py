@@ -185,8 +185,6 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     assert call.loop is not None
     call.task = call.loop.create_task(body(), context=run.entry.copy())
     run.keep(call.task)
-    if call.state == "dropped":
-        call.task.cancel()  # in this very moment, by another thread
 
 
 def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> None:

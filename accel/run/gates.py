@@ -48,7 +48,6 @@ class Gate:
 
     def try_enter_early(self, call: Call, limit: int) -> bool:
         with lock:
-            self._forget_ended_loops()
             if self._is_full(limit):
                 return False
             self._hold(call)
@@ -80,12 +79,11 @@ class Gate:
         with lock:
             if self._has_place(party):
                 return None
-            self._forget_ended_loops()
             now = now_s()
-            borne = {call: end for call, end in self._early.items() if end > now and not call.wanted}
+            borne = {call: end for call, end in self._early.items() if end > now}
             others = [call for call in borne if call.loop not in (None, here)]
             # Those are cancelled; a component for one call at a time is not entered before they are out of it.
-            leaving = [call for call in others if limit == 1 and call.loop is not blocks and call.may_go_on]
+            leaving = [call for call in others if limit == 1 and call.loop is not blocks and not call.waiting]
             left_s = [end - now for call, end in borne.items() if call not in others or call in leaving]
             if not borne or len(self._inside) + len(borne) < limit:
                 self._inside.add(party)
@@ -117,17 +115,6 @@ class Gate:
             woken = list(self._demands or self._others) if was_inside else []
         wake(woken)
 
-    def look_again(self) -> None:
-        """What was early is the program's own now: who waited for it need not."""
-        with lock:
-            woken = list(self._demands)
-        wake(woken)
-
-    def _forget_ended_loops(self) -> None:
-        """A coroutine whose loop was closed under it never leaves."""
-        for call in [call for call in self._early if call.loop is not None and call.loop.is_closed()]:
-            del self._early[call]
-
     def _is_full(self, limit: int) -> bool:
         """Whether an early call would be one too many, or in the way of the program."""
         return bool(self._demands) or len(self._inside) + len(self._early) >= limit
@@ -137,13 +124,6 @@ class Gate:
 
     def _hold(self, call: Call) -> None:
         self._early[call] = now_s() + patience_s(kind_of(call.component))
-
-
-def look_again(component: Any) -> None:
-    """An early call of this component has become the program's own."""
-    held = _gates.get(id(component))
-    if held is not None and held[0]() is component:
-        held[1].look_again()
 
 
 def leave(party: Party) -> None:
@@ -174,7 +154,6 @@ def enter(party: Party, limit: int) -> float:
 async def aenter(party: Party, limit: int) -> float:
     """The same from a task."""
     gate, started_s = gate_of(party.component), now_s()
-    party.loop = asyncio.get_running_loop()
     waited = False
     while (found := gate.enter(party, limit, here=asyncio.get_running_loop())) is not None:
         waited = True

@@ -16,7 +16,7 @@ from ..intercept import Method, Scope, scope
 from ..values import Tree
 from .gates import InTheWay, gate_of
 from .permits import nested_refuses
-from .waiting import Woken, auntil, begin, end, loop_here, on_done, until, wake
+from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
 
 if TYPE_CHECKING:
     from .call import Call
@@ -32,7 +32,7 @@ def call(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], 
     outer = here.call if here is not None else None
     reason = nested_refuses(run, method, component, tree)
     if reason:
-        raise hindered(outer, reason)
+        raise _hindered(outer, reason)
     work = partial(wrapped, *args, **kwargs)
     if method.kind == "sync":
         return _sync(run, outer, method, component, tree, work)
@@ -60,10 +60,10 @@ def tells(what: str) -> None:
         return
     here.call.tells = what
     if here.early or here.call.substituted:
-        raise hindered(here.call, f"it {what}")
+        raise _hindered(here.call, f"it {what}")
 
 
-def hindered(call: Call | None, reason: str) -> CallCancelled:
+def _hindered(call: Call | None, reason: str) -> CallCancelled:
     """What to raise. Whatever the calls around make of it, they are not what the program would have got."""
     while call is not None:
         call.hindered, call = True, call.outer
@@ -86,13 +86,14 @@ def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tr
                 until(busy.woken, busy.timeout_s)
             finally:
                 gate_of(component).stop_waiting(shared, busy.woken)
-        with _within(run, shared):
-            result = work()
+        try:
+            with _within(run, shared):
+                result = work()
+        finally:
+            shared.leave()
     except BaseException as error:
         _failed(run, shared, error)
         raise
-    finally:
-        shared.leave()
     return _shared(run, shared, result)
 
 
@@ -114,13 +115,14 @@ async def _async(
                 await auntil(busy.woken, busy.timeout_s)
             finally:
                 gate_of(component).stop_waiting(shared, busy.woken)
-        with _within(run, shared):
-            result = await work()
+        try:
+            with _within(run, shared):
+                result = await work()
+        finally:
+            shared.leave()
     except BaseException as error:
         _failed(run, shared, error)
         raise
-    finally:
-        shared.leave()
     return _shared(run, shared, result)
 
 
@@ -131,7 +133,7 @@ def _sharing(
     """What to wait for until another call has the result, or the one that waits is given up."""
     woken = Woken()
     if not begin(outer, (shared,), woken, blocks):
-        raise hindered(outer, "what it needs waits itself")
+        raise _hindered(outer, "what it needs waits itself")
     shared.waiters += 1
     on_done(shared.future, woken)
     try:
@@ -143,27 +145,22 @@ def _sharing(
 
 def _result(outer: Call | None, shared: Call) -> Any:
     if not shared.future.done() or shared.future.cancelled():
-        raise hindered(outer, _DROPPED)
+        raise _hindered(outer, _DROPPED)
     return shared.future.result()
 
 
 def _in_the_way(run: Run, shared: Call, here: asyncio.AbstractEventLoop | None = None) -> InTheWay | None:
     """What keeps it from entering its component. Once the program waits for it, it is the program's own call."""
     gate, limit = gate_of(shared.component), run.bindings.facts(shared.component).concurrency or 1
-    if any(party.gone for party in shared.around()):
-        raise hindered(shared.outer, _DROPPED)
     if shared.wanted:
         found = gate.enter(shared, limit, here, blocks=None if here is not None else loop_here())
         for call in found.give_up if found is not None else ():
             call.abandon()
         return found
     try:
-        found = gate.enter_nested(shared, limit)
+        return gate.enter_nested(shared, limit)
     except CallCancelled as busy:
-        raise hindered(shared.outer, busy.what) from None
-    if found is not None and shared.wanted:  # the program has come meanwhile
-        wake((found.woken,))
-    return found
+        raise _hindered(shared.outer, busy.what) from None
 
 
 def _shared(run: Run, shared: Call, result: Any) -> Any:

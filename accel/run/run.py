@@ -250,10 +250,10 @@ class Run:
             self.plan.learn_within(self, site)
         return call
 
-    def instead(self, gone: Call, method: Method, outer: Call | None) -> Call:
+    def instead(self, gone: Call, outer: Call | None) -> Call:
         """The joined call was dropped before it gave a result: the program runs its own, inside `outer`."""
         with self._lock:
-            call = Call(method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
+            call = Call(gone.method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
             call.state, call.demanded, call.outer = "running", True, outer
             call.record, call.priority = gone.record, gone.priority
             self.calls.add(call)
@@ -274,7 +274,6 @@ class Run:
     @contextmanager
     def inside(self, call: Call) -> Generator[None, None, None]:
         """A call of the program is inside the component that it has entered."""
-        call.entered_s = now_s()
         with self._lock:
             self._inside += 1
         try:
@@ -306,8 +305,9 @@ class Run:
             if call.state == "dropped":
                 return
             call.state = "done"
-            if call.entered_s is not None and call.method.kind in ("sync", "async"):  # a stream takes its reader's time
-                took(kind_of(call.component), call.ended_s - call.entered_s)
+            since_s = call.issued_s if call.issued_s is not None else call.record.started_s if call.record else None
+            if since_s is not None:
+                took(kind_of(call.component), call.ended_s - since_s)
             if call.record is not None and not call.joined:
                 self._close(call, call.record)
         if call.resource is not None and call.method.op == "ingestion":

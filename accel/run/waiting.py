@@ -23,9 +23,8 @@ lock = forks.lock()
 Woken = Future[None]
 """Resolved when whoever waits shall look again."""
 
-TIMES_LONGEST, LEAST_S, UNSEEN_S, MOST_S = 8.0, 3.0, 60.0, 600.0
-"""Patience: so many times the longest call of the class, but at least this, and at most that; where none was seen yet,
-the third."""
+TIMES_LONGEST, LEAST_S, UNSEEN_S = 8.0, 3.0, 60.0
+"""Patience: so many times the longest call of the class, but at least this; where none was seen yet, that."""
 
 _blocked: dict[Woken, asyncio.AbstractEventLoop] = {}
 """Loops that stand still, because what is resolved by this is waited for on their thread."""
@@ -41,7 +40,7 @@ def took(kind: Any, seconds: float) -> None:
 def patience_s(kind: Any) -> float:
     """How long a demand bears with an early call of such a component."""
     longest = _longest_s.get(kind)
-    return UNSEEN_S if longest is None else min(MOST_S, max(LEAST_S, TIMES_LONGEST * longest))
+    return UNSEEN_S if longest is None else max(LEAST_S, TIMES_LONGEST * longest)
 
 
 class Party:
@@ -62,11 +61,6 @@ class Party:
     def waiting(self) -> bool:
         """It can't go on by itself: it waits, or the thread of its loop does."""
         return (bool(self.waits_for) and not self.gone) or (self.loop is not None and self.loop in _blocked.values())
-
-    @property
-    def may_go_on(self) -> bool:
-        """It waits for nothing, and its loop runs."""
-        return not self.waiting and (self.loop is None or self.loop.is_running())
 
     def around(self) -> Generator[Party, None, None]:
         """The call itself, and those around it."""

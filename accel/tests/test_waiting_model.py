@@ -25,22 +25,6 @@ class Component:
         self.capacity = capacity
 
 
-class Loop:
-    """An event loop, as far as gates look at it."""
-
-    def __init__(self, running: bool = True, closed: bool = False) -> None:
-        self.running, self.closed = running, closed
-
-    def is_running(self) -> bool:
-        return self.running
-
-    def is_closed(self) -> bool:
-        return self.closed
-
-
-LOOPS = {"a": Loop(), "b": Loop()}
-
-
 class ModelCall(Party):
     """One call: as much of `accel.run.call.Call` as gates look at."""
 
@@ -49,7 +33,6 @@ class ModelCall(Party):
         self.loop = loop
         self.early = early
         self.only_feeds = False
-        self.wanted = False
         self.future: Woken = Woken()
 
     def abandon(self) -> None:
@@ -213,10 +196,8 @@ def play(capacities: list[int], actors: Any, seed: int) -> World:
     world, chance = World(capacities), random.Random(seed)
     for tree, early, loop, sync, answers in actors:
         asked = world.actors[answers] if answers is not None and answers < len(world.actors) else None
-        may_join = (
-            asked is not None and asked.early and not early and (asked.sync or (asked.loop is LOOPS[loop] and not sync))
-        )
-        world.actors.append(Actor(world, tree, early, LOOPS[loop], sync, asked if may_join else None))
+        may_join = asked is not None and asked.early and not early and (asked.sync or (asked.loop == loop and not sync))
+        world.actors.append(Actor(world, tree, early, loop, sync, asked if may_join else None))
     while left := [actor for actor in world.actors if not actor.done]:
         ready = [actor for actor in left if actor.may_go_on]
         assert ready, "everybody waits: " + "; ".join(f"{a.root.component.capacity} early={a.early}" for a in left)
@@ -250,45 +231,3 @@ def test_two_early_calls_that_want_each_others_places_do_not_wait_for_each_other
     circle = [((0, ((1, ()),)), True, "a", True, None), ((1, ((0, ()),)), True, "a", True, None)]
     for seed in range(200):
         play([1, 1, 1, 1], [*circle, ((0, ((1, ()),)), False, "a", True, None)], seed)
-
-
-# --- one by one
-
-
-def entered_early(component: Component, loop: Any = None) -> ModelCall:
-    call = ModelCall(component, None, loop, early=True)
-    assert gate_of(component).try_enter_early(cast(Any, call), component.capacity)
-    return call
-
-
-def test_an_early_call_that_the_program_waits_for_is_in_nobody_s_way() -> None:
-    component = Component(1)
-    joined = entered_early(component)
-    joined.wanted = True
-    assert gate_of(component).enter(Party(component), 1) is None
-    assert not joined.gone
-
-
-@pytest.mark.parametrize("loop", [Loop(running=False, closed=True), Loop(running=False)], ids=["closed", "stopped"])
-def test_nobody_waits_for_a_coroutine_whose_loop_does_not_run(loop: Loop) -> None:
-    component = Component(1)
-    entered_early(component, loop)
-    party = Party(component)
-    found = gate_of(component).enter(party, 1)
-    assert found is None or found.timeout_s == 0.0
-    gate_of(component).leave(party)
-    after = ModelCall(component, None, None, early=True)
-    assert gate_of(component).try_enter_early(cast(Any, after), 1) is loop.closed, "a closed loop gives its places back"
-
-
-def test_patience_is_bounded_and_grows_with_what_calls_take() -> None:
-    class Kind:
-        pass
-
-    assert waiting.patience_s(Kind) == waiting.UNSEEN_S
-    waiting.took(Kind, 0.001)
-    assert waiting.patience_s(Kind) == waiting.LEAST_S
-    waiting.took(Kind, 10.0)
-    assert waiting.patience_s(Kind) == 80.0
-    waiting.took(Kind, 1e6)
-    assert waiting.patience_s(Kind) == waiting.MOST_S
