@@ -7,6 +7,8 @@ one's place. Who waits for whom: see `waiting`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -133,21 +135,28 @@ def leave(party: Party) -> None:
         held[1].leave(party)
 
 
+@contextmanager
+def _standing_back(gate: Gate, party: Party, found: InTheWay) -> Generator[None, None, None]:
+    """Around waiting for what is in the way. Whoever stops waiting has no place."""
+    try:
+        for call in found.give_up:
+            call.abandon()
+        yield
+    except BaseException:
+        gate.leave(party)
+        raise
+    finally:
+        gate.stop_waiting(party, found.woken)
+
+
 def enter(party: Party, limit: int) -> float:
     """Enter a component from this thread; the seconds that early calls were in the way."""
     gate, started_s = gate_of(party.component), now_s()
     waited = False
     while (found := gate.enter(party, limit, blocks=loop_here())) is not None:
         waited = True
-        try:
-            for call in found.give_up:
-                call.abandon()
+        with _standing_back(gate, party, found):
             until(found.woken, found.timeout_s)
-        except BaseException:
-            gate.leave(party)
-            raise
-        finally:
-            gate.stop_waiting(party, found.woken)
     return now_s() - started_s if waited else 0.0
 
 
@@ -157,15 +166,8 @@ async def aenter(party: Party, limit: int) -> float:
     waited = False
     while (found := gate.enter(party, limit, here=asyncio.get_running_loop())) is not None:
         waited = True
-        try:
-            for call in found.give_up:
-                call.abandon()
+        with _standing_back(gate, party, found):
             await auntil(found.woken, found.timeout_s)
-        except BaseException:
-            gate.leave(party)
-            raise
-        finally:
-            gate.stop_waiting(party, found.woken)
     return now_s() - started_s if waited else 0.0
 
 
