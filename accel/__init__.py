@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from .api import accelerate as accelerate
     from .api import settle as settle
     from .api import uninstall as uninstall
-    from .components import register as register
     from .errors import AccelError as AccelError
-    from .functions import pure as pure
+    from .parts.components import register as register
+    from .parts.functions import pure as pure
     from .run.settings import Budget as Budget
 
 _HOMES = {
     "accelerate": "api",
     "settle": "api",
     "uninstall": "api",
-    "register": "components",
+    "register": "parts.components",
     "AccelError": "errors",
-    "pure": "functions",
+    "pure": "parts.functions",
     "Budget": "run.settings",
 }
 __all__ = sorted(_HOMES)

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from .errors import ConfigurationError
-from .learn.plan import Plan
-from .report import Report, explain
+from .process.threads import learner
+from .reports.report import Report, explain
+from .reports.timeline import timeline
+from .run.plan import Plan
+from .run.saved import save
+from .run.scope import scope
 from .run.settings import Settings
-from .run.threads import learner
-from .timeline import timeline
+from .run.waiting import loop_here
 
 SETTLE_S = 60.0
 
@@ -55,6 +58,12 @@ class Insight:
 
     async def _arun_once(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
+
+    def _passes(self, asynchronous: bool = False) -> bool:
+        """Whether a call of it goes on as without Accel, or as part of the run that it is inside of."""
+        if scope.get() is not None:
+            return True
+        return not self._accel.plan.pace.follows(loop_here() if asynchronous else None)
 
     def _plain(self) -> Any:
         """This object, as its own class without Accel has it."""
@@ -101,19 +110,19 @@ class Insight:
     def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
         """Run the program on these inputs, effects included, and wait until Accel has learnt from them: two at least,
         and of different words, as what one run has shown may be somebody's data."""
+        self._accel.plan.pace.news()
         for value in inputs:
             self._run_once(value, **options)
         learner.settle(SETTLE_S)
 
     async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None:
         """`warmup` of a program of coroutines."""
+        self._accel.plan.pace.news()
         for value in inputs:
             await self._arun_once(value, **options)
         await asyncio.to_thread(learner.settle, SETTLE_S)
 
     def save_plan(self, path: str) -> None:
         """Write the learnt templates as JSON: no components, no secrets, no one's data."""
-        from .learn.saved import save
-
         learner.settle(SETTLE_S)
         save(self._accel.plan, path)

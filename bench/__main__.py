@@ -15,7 +15,12 @@ COMMANDS = {
     "topology": "bench.topology:main",
     "first-token": "bench.first_token:main",
     "corpus": "bench.corpus:main",
+    "overhead": "bench.overhead:main",
+    "memory": "bench.memory:main",
+    "ablation": "bench.ablation:main",
     "scale": "bench.scale:main",
+    "serve": "bench.serve:main",
+    "strangers": "bench.strangers.command:main",
     "report": "bench.report:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""

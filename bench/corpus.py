@@ -1,14 +1,13 @@
 """`python -m bench corpus`: many small programs, unmodified and accelerated, and what Accel sees through in each.
 
-The programs are modules of `accel/tests/programs`: `build(parts)` gives a compiled graph, `INPUTS` what it is asked,
-one after the other; `DOCUMENTS` (optional) go into the store first; `SOURCE` says which public application it rebuilds.
-Programs of coroutines (`ASYNC = True`) run on simulated engines in virtual time, others in real time of which the
-waiting for engines is skipped (`accel_sim.skipping`): there what the program and Accel do themselves counts. All inputs
-differ. The first `WARM` requests are reported one by one, then the last `STEADY`: what a program shows rarely (the
-branches of a router) is known by then. A second process repeats a request with the plans that the first one saved.
+The programs are those of `corpus.small` and `corpus.applications`. Programs of coroutines run on simulated engines in
+virtual time, others in real time of which the waiting for engines is skipped (`accel_sim.skipping`): there what the
+program and Accel do themselves counts. All inputs differ. The first `WARM` requests are reported one by one, then the
+last `STEADY`: what a program shows rarely (the branches of a router) is known by then. A second process repeats a
+request with the plans that the first one saved.
 
 A call is *predictable* if its input is complete well before the program makes the call, in the best schedule we know
-(`accel.schedule.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few between
+(`accel.reports.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few between
 any two nodes. Raw records go to a file, which keeps those of other programs that were measured on this machine;
 `--write` makes `bench/CORPUS.md` of all of them.
 """
@@ -25,29 +24,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from statistics import median
-from types import ModuleType
 from typing import Any
 
 from rich.console import Console
 
 import accel
 import accel_local
-from accel import clock
 from accel.learn.check import ties
-from accel.learn.plan import Plan
-from accel.record import Trace, where
-from accel.schedule.edges import events_of
-from accel.schedule.limit import Limit, Runs, best_of, latencies
-from accel.values import freeze
+from accel.process import clock
+from accel.reports.limit import Limit, best_of, latencies
+from accel.reports.workload import Workload
+from accel.run.plan import Plan
+from accel.text.values import freeze
+from accel.trace.flow import events_of
+from accel.trace.record import Trace, where
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED, CallsSeen, plain
 from bench.sections import table
+from corpus import Program, names, programs
 
-FOLDER = Path(accel.__file__).parent / "tests" / "programs"
 DOCUMENT = Path(__file__).parent / "CORPUS.md"
 WARM = 3
 REQUESTS = 11
@@ -78,41 +76,23 @@ class Request:
         return self.seconds[UNMODIFIED] / self.seconds[ACCELERATED]
 
 
-def programs(wanted: Sequence[str] = ()) -> dict[str, ModuleType]:
-    """All of them, or the named ones. Raises ValueError for an unknown name."""
-    paths = {path.stem: path for path in sorted(FOLDER.glob("[a-z]*.py"))}
-    unknown = [name for name in wanted if name not in paths]
-    if unknown:
-        raise ValueError(f"There is no program {unknown[0]!r}; there are {', '.join(paths)}.")
-    return {name: _loaded(name, paths[name]) for name in wanted or paths}
+def engines_for(program: Program) -> Engines:
+    return simulated("7b", "virtual" if program.awaited else "skipped")
 
 
-def _loaded(name: str, path: Path) -> ModuleType:
-    spec = spec_from_file_location(f"accel_programs.{name}", path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def engines_for(module: ModuleType) -> Engines:
-    return simulated("7b", "virtual" if getattr(module, "ASYNC", False) else "skipped")
-
-
-class Program:
+class Arms:
     """A program in its arms, each with components of its own."""
 
-    def __init__(self, name: str, module: ModuleType, engines: Engines) -> None:
-        self.name, self.module, self.engines = name, module, engines
+    def __init__(self, program: Program, engines: Engines) -> None:
+        self.program, self.engines = program, engines
         self._fewest: Mapping[str, int] | None = None
         """By call site, how many calls every run has made."""
 
     async def graph(self, arm: str) -> Any:
-        parts = self.engines.parts(f"{self.name} {arm}")
-        documents = getattr(self.module, "DOCUMENTS", ())
-        if documents:
-            await parts.store.aadd_texts(list(documents), ids=[str(n) for n in range(len(documents))])
-        return self.module.build(parts)
+        parts = self.engines.parts(f"{self.program.name} {arm}")
+        if documents := list(self.program.documents):
+            await parts.store.aadd_texts(documents, ids=[str(number) for number in range(len(documents))])
+        return self.program.build(parts)
 
     async def ask(self, graph: Any, value: Any) -> tuple[float, Any, list[str]]:
         """Seconds, output and calls of one request."""
@@ -120,7 +100,7 @@ class Program:
         seen = CallsSeen()
         config = {"callbacks": [seen]}
         began = clock.now_s()
-        if getattr(self.module, "ASYNC", False):
+        if self.program.awaited:
             output = await graph.ainvoke(value, config)
         else:
             output = await asyncio.to_thread(graph.invoke, value, config)
@@ -134,7 +114,7 @@ class Program:
         recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
         found = []
         for number in numbers:
-            value = self.module.INPUTS[number]
+            value = self.program.inputs[number]
             found.append(await self.compare(slow, fast, number, value))
             await self.ask(recorder, value)
             self.judge(found[-1], recorder.plan.last, fast)
@@ -157,7 +137,7 @@ class Program:
         before = self._fewest if self._fewest is not None else counts
         self._fewest = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
         known = ties(fast.plan.learnt, recorded, self._fewest)
-        runs = Runs(
+        runs = Workload(
             events_of(recorded, fast.plan.topology, known.deciding, known.using),
             self.engines.profiles,
             {},
@@ -190,28 +170,26 @@ def _why(plan: Plan, site: str) -> str:
     for node in plan.graph.by_site.get(site, ()):
         new = plan.standing(node).since == plan.runs
         other = "learnt from this very run" if new else "issued, but not what was asked for"
-        said.add(plan.reasons.get(node.name) or node.reason or other)
+        said.add(str(plan.reasons.get(node.name) or node.evidence.reason or other))
     within = site.split("|", 1)[0] or "no node"
     return f"`{within}` ({where(site)}): {', '.join(sorted(said)) or 'not seen before'}"
 
 
-def run(
-    modules: Mapping[str, ModuleType], plans: Path, saved: bool, console: Console
-) -> dict[str, list[dict[str, Any]]]:
+def run(wanted: Sequence[Program], plans: Path, saved: bool, console: Console) -> dict[str, list[dict[str, Any]]]:
     found = {}
-    for name, module in modules.items():
-        engines = engines_for(module)
-        program = Program(name, module, engines)
-        plan = plans / f"{name}.json"
-        measure = program.from_plan if saved else program.measured
+    for program in wanted:
+        engines = engines_for(program)
+        arms = Arms(program, engines)
+        plan = plans / f"{program.name}.json"
+        measure = arms.from_plan if saved else arms.measured
         began = time.perf_counter()
         requests = engines.run(partial(measure, plan))
         accel_local.shutdown()
-        found[name] = [asdict(request) for request in requests]
+        found[program.name] = [asdict(request) for request in requests]
         last = requests[-1]
         verdict = "equal" if all(one.equal for one in requests) else "DIFFERENT"
         console.print(
-            f"{name:28} {last.ratio:5.2f}x  limit {last.seconds[UNMODIFIED] / last.limit_s:5.2f}x  retired "
+            f"{program.name:28} {last.ratio:5.2f}x  limit {last.seconds[UNMODIFIED] / last.limit_s:5.2f}x  retired "
             f"{last.retired} of {last.predictable}  {verdict}  ({time.perf_counter() - began:.0f} s)", highlight=False,
         )  # fmt: skip
         for why, count in Counter(why for request in requests[-STEADY:] for why in request.missed).most_common():
@@ -228,19 +206,20 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
-        modules = programs([name for name in options.programs.split(",") if name])
+        wanted = programs([name for name in options.programs.split(",") if name])
     except ValueError as error:
         parser.error(str(error))
     plans = options.out / "plans"
     plans.mkdir(parents=True, exist_ok=True)
-    found = run(modules, plans, options.saved, console)
+    found = run(wanted, plans, options.saved, console)
     record = keep(options.out / ("saved.json" if options.saved else "corpus.json"), found)
     if options.saved:
         return 0
     again = [sys.executable, "-m", "bench", "corpus", "--saved", "--out", str(options.out)]
-    subprocess.run([*again, "--programs", ",".join(modules)], check=True, stdout=subprocess.DEVNULL)
+    again += ["--programs", ",".join(program.name for program in wanted)]
+    subprocess.run(again, check=True, stdout=subprocess.DEVNULL)
     saved = json.loads((options.out / "saved.json").read_text(encoding="utf-8"))
-    shown = report(record, saved, programs(list(record["programs"])))
+    shown = report(record, saved, {program.name: program for program in programs(list(record["programs"]))})
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:
         before, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("<!-- table -->")
@@ -254,8 +233,7 @@ def keep(file: Path, found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any
     machine = machine_name()
     kept = before["programs"] if before.get("machine") == machine else {}
     merged = {**kept, **found}
-    there = (name for name in sorted(merged) if (FOLDER / f"{name}.py").exists())
-    record = {"machine": machine, "programs": {name: merged[name] for name in there}}
+    record = {"machine": machine, "programs": {name: merged[name] for name in names() if name in merged}}
     file.write_text(json.dumps(record), encoding="utf-8")
     return record
 
@@ -263,8 +241,8 @@ def keep(file: Path, found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any
 # --- the table
 
 
-def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping[str, ModuleType]) -> str:
-    """The programs, then those that are public applications (`SOURCE`), then what falls short and why."""
+def report(record: Mapping[str, Any], saved: Mapping[str, Any], known: Mapping[str, Program]) -> str:
+    """The small programs, then the public applications, then what falls short and why."""
     rows: list[list[str]] = []
     applications: list[list[str]] = []
     short: list[str] = []
@@ -286,13 +264,12 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
             if (figures[what] > goal if what == "waste" else round(figures[what], 2) < goal)
         ]
         met += not misses
-        source = getattr(modules.get(name), "SOURCE", "")
         if misses:
             short.append(f"- `{name}`: {', '.join(misses)}. {_why_not(requests, misses)}")
-        (applications if source else rows).append(
+        (applications if name in known and known[name].source else rows).append(
             [
                 name,
-                (modules[name].__doc__ or "").splitlines()[0] if name in modules else "",
+                known[name].about if name in known else "",
                 *(f"{request.ratio:.2f}x" for request in requests[:WARM]),
                 f"{median(r.ratio for r in late):.2f}x",
                 f"{median(r.seconds[UNMODIFIED] / r.limit_s for r in late):.2f}x",
@@ -310,7 +287,7 @@ def report(record: Mapping[str, Any], saved: Mapping[str, Any], modules: Mapping
     ]  # fmt: skip
     told = [f"{met} of {len(record['programs'])} programs meet all goals; {record['machine']}.", table(head, rows)]
     if applications:
-        sources = [f"- `{name}`: {m.SOURCE}" for name, m in modules.items() if hasattr(m, "SOURCE")]
+        sources = [f"- `{name}`: {program.source}" for name, program in known.items() if program.source]
         told += ["## Public applications", table(head, applications), "\n".join(sources)]
     if short:
         told += ["## What falls short", "\n".join(short)]

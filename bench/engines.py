@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import accel_local
-from accel.profile import Profile
+from accel.engine.profile import Profile
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
 from accel_sim.skipping import skipping
-from bench.apps import SMALL, Parts, Sizes
+from corpus.papers import SMALL, Parts, Sizes
 
 T = TypeVar("T")
 KINDS = ("llm", "embedding", "reranking", "searching")

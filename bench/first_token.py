@@ -24,13 +24,12 @@ from rich.console import Console
 
 import accel
 import accel_local
-from accel import clock
-from bench import data
-from bench.apps import APPS, App
+from accel.process import clock
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED, WARM, Arm, arms_of
 from bench.sections import first_token
+from corpus.papers import APPS, App, data
 
 ARMS = (UNMODIFIED, ACCELERATED)
 
@@ -74,11 +73,11 @@ async def streamed(arm: Arm, value: Any) -> dict[str, list[Call]]:
     return found
 
 
-async def measured(app: App, engines: Engines, corpus: Any, count: int, seed: int) -> list[dict[str, Any]]:
+async def measured(app: App, engines: Engines, data_sets: Any, count: int, seed: int) -> list[dict[str, Any]]:
     """A record for each call of each request."""
-    arms = await arms_of(app, engines, corpus, list(ARMS))
+    arms = await arms_of(app, engines, data_sets, list(ARMS))
     calls = []
-    for number, value in enumerate(app.inputs(corpus, WARM + count, seed)):
+    for number, value in enumerate(app.inputs(data_sets, WARM + count, seed)):
         found = {}
         for arm in arms if number % 2 else reversed(arms):
             await engines.forget_prefixes()
@@ -106,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
-        corpus = data.load()
+        data_sets = data.load()
     except ValueError as error:
         console.print(str(error), style="red", markup=False)
         return 2
@@ -115,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for name, app in APPS.items():
             with console.status(name):
-                found[name] = engines.run(partial(measured, app, engines, corpus, options.requests, options.seed))
+                found[name] = engines.run(partial(measured, app, engines, data_sets, options.requests, options.seed))
     finally:
         accel_local.shutdown()
     record = {"machine": machine_name(), "profile": options.profile, "warm": WARM, "apps": found}

@@ -27,7 +27,8 @@ from typing import Any
 
 import accel
 import accel_local
-from accel.conformance import (
+from accel.engine import EngineConfig
+from accel.engine.conformance import (
     EMBEDDING_CHECKS,
     LLM_CHECKS,
     RERANK_CHECKS,
@@ -36,7 +37,6 @@ from accel.conformance import (
     name,
     ranks_by_relevance,
 )
-from accel.engine import EngineConfig
 from accel.errors import AccelError
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, model_path
 from accel_sentence_transformers import RerankConfig, SentenceTransformersConfig

@@ -29,11 +29,11 @@ from rich.table import Table
 
 import accel
 import accel_local
-from accel.schedule.limit import limit
+from accel.reports.limit import limit
 from accel_llamaindex import AccelEmbedding, AccelLLM, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimStoreConfig, profile_of
-from bench import data
 from bench.machine import machine_name
+from corpus.papers import data
 
 DIMENSION = 64
 KINDS = ("llm", "embedding", "searching")
@@ -126,16 +126,16 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         parser.error(f"{unknown[0]!r} is not known; there are {', '.join((*PROGRAMS, INDEXING))}")
     try:
-        corpus = data.load()
+        data_sets = data.load()
     except ValueError as error:
         console.print(str(error), style="red", markup=False)
         return 2
     found: list[Request] = []
     try:
-        parts = make(options.profile, corpus)
+        parts = make(options.profile, data_sets)
         for name in names:
             with console.status(name):
-                found += indexing(parts, options) if name == INDEXING else program(name, parts, corpus, options)
+                found += indexing(parts, options) if name == INDEXING else program(name, parts, data_sets, options)
     finally:
         accel_local.shutdown()
     console.print(shown(found), highlight=False)
@@ -151,10 +151,10 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if all(one.equal for one in found) else 1
 
 
-def make(profile: str, corpus: data.Corpus) -> Parts:
+def make(profile: str, data_sets: data.DataSets) -> Parts:
     llm = AccelLLM(engine=SimLLMConfig(profile=profile), max_tokens=160)
     embedding = AccelEmbedding(engine=SimEmbeddingConfig(profile_of(profile, "embedding"), DIMENSION))
-    texts = [paragraph.text for article in corpus.articles for paragraph in article.paragraphs][:400]
+    texts = [paragraph.text for article in data_sets.articles for paragraph in article.paragraphs][:400]
     nodes = [TextNode(text=text, id_=f"passage {number}") for number, text in enumerate(texts)]
     return Parts(llm, build(VectorStoreIndex, "passages", nodes, embedding, profile), nodes, embedding)
 
@@ -166,12 +166,12 @@ def build(cls: Any, name: str, nodes: Sequence[TextNode], embedding: AccelEmbedd
     return index
 
 
-def program(name: str, parts: Parts, corpus: data.Corpus, options: argparse.Namespace) -> list[Request]:
+def program(name: str, parts: Parts, data_sets: data.DataSets, options: argparse.Namespace) -> list[Request]:
     plain, fast = PROGRAMS[name][1](parts), accel.accelerate(PROGRAMS[name][1](parts))
     recorder = accel.accelerate(PROGRAMS[name][1](parts), speculate="off")
     profiles = {kind: profile_of(options.profile, kind) for kind in KINDS}
     found = []
-    for number, question in enumerate(corpus.questions[: WARM + options.requests]):
+    for number, question in enumerate(data_sets.questions[: WARM + options.requests]):
         request = Request(name, number)
         arms = [("unmodified", plain), ("accelerated", fast)]
         for arm, engine in arms if number % 2 == 0 else arms[::-1]:

@@ -19,16 +19,16 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 import accel
-from accel import clock
-from accel.learn.plan import Plan
-from accel.passes import PASSES, without
-from accel.record import Trace
+from accel.graph.passes import PASSES, without
+from accel.process import clock
+from accel.reports.limit import Limit, limit
+from accel.run.plan import Plan
 from accel.run.settings import Counts
-from accel.schedule.limit import Limit, limit
-from bench.apps import App
-from bench.apps.bm25 import BM25Retriever
-from bench.apps.text import passages
+from accel.trace.record import Trace
 from bench.engines import Engines
+from corpus.papers import App
+from corpus.papers.bm25 import BM25Retriever
+from corpus.papers.text import passages
 
 UNMODIFIED, BY_HAND, ACCELERATED, RECORDED = "unmodified", "by hand", "accelerated", "recorded"
 OFF = "without "
@@ -134,13 +134,13 @@ def name_of(app: App) -> str:
     return str(app.__name__).rpartition(".")[2]
 
 
-async def arms_of(app: App, engines: Engines, corpus: Any, wanted: list[str]) -> list[Arm]:
+async def arms_of(app: App, engines: Engines, data_sets: Any, wanted: list[str]) -> list[Arm]:
     """Each with its own components and store, and its own plan to learn."""
     arms = []
     for name in wanted:
         parts = engines.parts(f"{name_of(app)} {name}")
-        parts = replace(parts, passages=passages(corpus, parts.sizes))
-        await app.prepare(parts, corpus)
+        parts = replace(parts, passages=passages(data_sets, parts.sizes))
+        await app.prepare(parts, data_sets)
         graph = app.build_by_hand(parts) if name == BY_HAND else app.build(parts)
         if name == RECORDED:
             graph = accel.accelerate(graph, speculate="off")
@@ -153,14 +153,14 @@ async def arms_of(app: App, engines: Engines, corpus: Any, wanted: list[str]) ->
 
 
 async def one_at_a_time(
-    app: App, engines: Engines, corpus: Any, count: int, seed: int, wanted: list[str], tick: Callable[[], None]
+    app: App, engines: Engines, data_sets: Any, count: int, seed: int, wanted: list[str], tick: Callable[[], None]
 ) -> Measured:
     """`count` requests after the ones learnt from, each in every arm before the next."""
     name = name_of(app)
     found = Measured(name, app.PAPER)
-    arms = await arms_of(app, engines, corpus, [*wanted, RECORDED])
+    arms = await arms_of(app, engines, data_sets, [*wanted, RECORDED])
     recorded: dict[int, Trace] = {}
-    values = app.inputs(corpus, WARM + count, seed)
+    values = app.inputs(data_sets, WARM + count, seed)
     for number, value in enumerate(values):
         for turn in range(len(arms)):
             arm = arms[(number + turn) % len(arms)]
@@ -186,13 +186,13 @@ async def one_at_a_time(
 
 
 async def under_load(
-    app: App, engines: Engines, corpus: Any, count: int, seed: int, rates: list[float | None], tick: Any
+    app: App, engines: Engines, data_sets: Any, count: int, seed: int, rates: list[float | None], tick: Any
 ) -> list[Load]:
     """The same arrivals for every arm, after the programs have been learnt; `rates`: arrivals per second."""
     name = name_of(app)
     loads = []
-    arms = await arms_of(app, engines, corpus, names(False))
-    values = app.inputs(corpus, WARM + count, seed)
+    arms = await arms_of(app, engines, data_sets, names(False))
+    values = app.inputs(data_sets, WARM + count, seed)
     for arm in arms:
         for number, value in enumerate(values[:WARM]):
             await arm.ask(name, number, value)

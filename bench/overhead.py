@@ -1,186 +1,321 @@
-"""What Accel costs: a call outside runs, inside a run, learning per trace, import, and a program it can't help.
+"""`python -m bench overhead`: the processor time that Accel adds to a call of an ordinary program.
 
-`python bench/overhead.py [--json FILE]`. Every figure is measured against the same thing without Accel, interleaved.
+Real graphs, chat models, embeddings, retrievers and a query engine, whose leaves answer by a function of their input.
+Blocks of the same runs go to the unmodified and the accelerated program in turns; what a block took more, by its calls,
+is what Accel adds to one. Each row is a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gc
 import json
-import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, ClassVar, TypedDict
+from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langgraph.graph import END, START, StateGraph
 from rich.console import Console
-from rich.table import Table
 
 import accel
-from accel.learn.learner import learn
+from accel.run.pace import load
+from bench.machine import machine_name
+from bench.pictures import ACCELERATED, UNMODIFIED
+from bench.sections import table
+from bench.verdicts import Several
+from corpus import served
+from corpus.components import sequence
+from corpus.loops import ITEMS, LOOPS
+from corpus.served import ASYNC, STYLES, questions
 
-CALL_S = 0.02
-CHAIN = 10
+DOCUMENT = Path(__file__).parent / "OVERHEAD.md"
+OUTSIDE, BESIDE, RECORDED, WATCHED, EARLY = "no run", "another run", "recorded", "watched", "early"
+MODES = {
+    OUTSIDE: "the unmodified program, in a process where something was accelerated",
+    BESIDE: "the same, while another accelerated run is open",
+    RECORDED: "an accelerated run that is only recorded (`speculate=\"off\"`)",
+    WATCHED: "an accelerated run whose components nobody vouches for",
+    EARLY: "an accelerated run with early calls, which it follows",
+}  # fmt: skip
+GOALS_MS = {OUTSIDE: 0.001, RECORDED: 0.15, WATCHED: 0.15, EARLY: 0.4}
+ROUNDS = 7
+RUNS = 12
+"""Of a block."""
+OFTENER = 3
+"""Times as many blocks outside of runs, each by its median run: there is little to see among what a machine does."""
+LEARNT_FROM = 12
+"""Runs before anything is measured."""
+SCALE = 0.02
+"""Of what components wait where early calls are to have time to be early: 0.4 to 6 ms."""
 
 
-class Instant(BaseChatModel):
-    """Answers after `seconds` with a text that depends on the whole prompt."""
+@dataclass(frozen=True)
+class Row:
+    """What one process measures."""
 
-    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64, "pure": True}
-    seconds: float = 0.0
+    program: str
+    style: str
+    mode: str
+    rounds: int = ROUNDS
+    runs: int = RUNS
 
     @property
-    def _llm_type(self) -> str:
-        return "instant"
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        if self.seconds:
-            time.sleep(self.seconds)
-        text = f"answer {abs(hash(str(messages[-1].content))):x}"
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text))])
+    def name(self) -> str:
+        return f"{self.program}, {self.style}, {self.mode}"
 
 
-class Constant(Instant):
-    """Nearly free, so that what is added shows."""
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        return CONSTANT
-
-
-CONSTANT = ChatResult(generations=[])
-
-
-class State(TypedDict, total=False):
-    question: str
-    answer: str
-
-
-def chain(llm: BaseChatModel, calls: int, prompt: Callable[[str], str]) -> Any:
-    """One node that asks again and again; every prompt is made of the answer before it."""
-
-    def work(state: State) -> dict[str, str]:
-        text = state["question"]
-        for _ in range(calls):
-            text = llm.invoke(prompt(text)).text
-        return {"answer": text}
-
-    builder = StateGraph(State)
-    builder.add_node("work", work)
-    builder.add_edge(START, "work")
-    builder.add_edge("work", END)
-    return builder.compile()
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
-def outside_us(rounds: int = 40, calls: int = 2_000) -> dict[str, float]:
-    """Microseconds a patched leaf adds to a call that belongs to no run."""
-    message: list[BaseMessage] = [HumanMessage("hello")]
-    added = []
-    for number in range(rounds):
-        times = {}
-        for patched in (False, True) if number % 2 else (True, False):
-            if patched:
-                accel.accelerate(chain(Constant(), 1, str))
-            else:
-                accel.uninstall()
-            leaf = Constant()._generate
-            times[patched] = min(seconds(lambda: [leaf(message) for _ in range(calls)]) for _ in range(3)) / calls  # noqa: B023
-        added.append((times[True] - times[False]) * 1e6)
-    return spread(added)
-
-
-def inside_ms(rounds: int = 25, calls: int = 50) -> dict[str, float]:
-    """Milliseconds a call inside an accelerated run takes longer, where nothing can be issued early."""
-    graph = chain(Instant(), calls, lambda text: f"{text[:40]} {time.perf_counter_ns()}")
-    fast = accel.accelerate(graph)
-    added = []
-    for number in range(rounds):
-        question = {"question": f"question {number}"}
-        plain = seconds(lambda: graph.invoke(question))  # noqa: B023
-        ours = seconds(lambda: fast.invoke(question))  # noqa: B023
-        accel.settle()
-        added.append((ours - plain) / calls * 1e3)
-    return spread(added)
-
-
-def learning_ms(rounds: int = 8, calls: int = 12) -> dict[str, float]:
-    """Milliseconds on the learner's thread for two traces of a loop of `calls` calls."""
-    graph = chain(Instant(), calls, lambda text: f"Go on from here and say more about it: {text}")
-    taken = []
-    for number in range(rounds):
-        traces = []
-        for part in range(2):
-            fast = accel.accelerate(graph, speculate="off")
-            fast.invoke({"question": f"question {number} {part} about something long enough to be found again"})
-            accel.settle()
-            traces.append(fast.plan.last)
-        taken.append(seconds(lambda: learn(traces)) * 1e3)  # noqa: B023
-    return spread(taken)
-
-
-def import_ms(statement: str, rounds: int = 7) -> dict[str, float]:
-    """Milliseconds of a statement in a new interpreter."""
-    code = f"import time; began = time.perf_counter(); {statement}; print(time.perf_counter() - began)"
-    command = [sys.executable, "-c", code]
-    return spread([float(subprocess.check_output(command, text=True)) * 1e3 for _ in range(rounds)])
-
-
-def nothing_to_gain(rounds: int = 30) -> dict[str, float]:
-    """Seconds accelerated over seconds plain, for a chain of dependent calls; 1 means no difference."""
-    graph = chain(Instant(seconds=CALL_S), CHAIN, lambda text: f"What follows from this: {text}?")
-    fast = accel.accelerate(graph)
-    ratios = []
-    for number in range(rounds):
-        question = {"question": f"question {number}"}
-        times = {}
-        for arm in (graph, fast) if number % 2 else (fast, graph):
-            times[arm is fast] = seconds(lambda: arm.invoke(question))  # noqa: B023
-            accel.settle()
-        ratios.append(times[True] / times[False])
-    return spread(ratios)
-
-
-def spread(values: list[float]) -> dict[str, float]:
-    return {"median": median(values), "min": min(values), "max": max(values)}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    options = parser.parse_args()
-    rows: list[tuple[str, str, str, dict[str, float]]] = [
-        ("a component call outside runs adds", "us", "< 1", outside_us()),
-        ("a call inside an accelerated run adds", "ms", "< 0.3", inside_ms()),
-        ("learning two traces of 12 calls (not on the program's path)", "ms", "", learning_ms()),
-        ("import accel", "ms", "< 100", import_ms("import accel")),
-        ("from accel import accelerate", "ms", "< 100", import_ms("from accel import accelerate")),
-        (f"{CHAIN} dependent calls of 20 ms, accelerated / plain", "", "within 2 %", nothing_to_gain()),
+def rows(programs: Sequence[str], styles: Sequence[str], modes: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Loops in every mode; other programs in those for which their components need not be others."""
+    return [
+        (program, style, mode)
+        for mode in MODES
+        for program in programs
+        for style in styles
+        if mode in modes and (program in LOOPS or mode != WATCHED)
     ]
-    table = Table(title="What Accel costs", title_justify="left")
-    for column in ("", "median", "min to max", "unit", "goal"):
-        table.add_column(column, justify="right" if column in ("median", "min to max") else "left")
-    for name, unit, goal, found in rows:
-        table.add_row(name, f"{found['median']:.3f}", f"{found['min']:.3f} to {found['max']:.3f}", unit, goal)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
-    if options.json:
-        figures = [{"what": name, "unit": unit, "goal": goal, **found} for name, unit, goal, found in rows]
-        options.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main()
+def known() -> list[str]:
+    """The names of all programs."""
+    return [*LOOPS, *served.MODULES]
+
+
+def measured(row: Row) -> dict[str, Any]:
+    """Seconds of the processor for each block of both arms, and what the accelerated runs counted."""
+    program: Any = LOOPS.get(row.program) or served.program(row.program)
+    options = {"vouched": False} if row.mode == WATCHED else {}
+    build = partial(program.build, row.style, SCALE if row.mode == EARLY else 0.0, **options)
+    with asyncio.Runner() as runner:
+
+        def ask(app: Any, question: str, **options: int) -> None:
+            if row.style == ASYNC:
+                runner.run(program.aask(app, question, **options))
+            else:
+                program.ask(app, question, **options)
+
+        return (_outside if row.mode in (OUTSIDE, BESIDE) else _inside)(row, build, ask)
+
+
+Ask = Callable[..., None]
+"""A run of a program, with this question; of a loop, with so many `items`."""
+ONE_ITEM = "one item"
+"""Runs of loops with a single item, which show what belongs to a run itself: their seconds have this in their names."""
+
+
+def _inside(row: Row, build: Callable[[], Any], ask: Ask) -> dict[str, Any]:
+    """`lessons_s`: what was learnt from the accelerated runs of a block, as if somebody waited for it."""
+    plain = build()
+    calls = _calls(plain, ask)
+    fast = accel.accelerate(plain, speculate="off" if row.mode == RECORDED else "certain")
+    for question in questions(LEARNT_FROM, "learnt from"):
+        fast.plan.pace.news()
+        ask(fast, question)
+        accel.settle()
+    demanded = retired = 0
+    blocks = []
+    for number in range(row.rounds):
+        block: defaultdict[str, float] = defaultdict(float)
+        gc.collect()
+        for at, question in enumerate(questions(row.runs, f"round {number}")):
+            arms = ((UNMODIFIED, plain), (ACCELERATED, fast))
+            for arm, app in arms[:: 1 if at % 2 else -1]:
+                fast.plan.pace.news()  # one at rest would not be followed, and cost nothing
+                block[arm] += _worked_s(partial(ask, app, question))
+                block["lessons_s"] += _worked_s(accel.settle)
+            counts = fast.plan.history[-1]
+            demanded, retired = demanded + counts.demanded, retired + counts.retired
+            for arm, app in arms[:: 1 if at % 2 else -1] if row.program in LOOPS else ():
+                fast.plan.pace.news()
+                block[f"{arm}, {ONE_ITEM}"] += _worked_s(partial(ask, app, question, items=1))
+                accel.settle()
+        blocks.append(block)
+    return {"calls": calls, "early": retired / demanded, "blocks": blocks}
+
+
+def _outside(row: Row, build: Callable[[], Any], ask: Ask) -> dict[str, Any]:
+    plain = build()
+    calls = _calls(plain, ask)
+    blocks = []
+    for number in range(OFTENER * row.rounds):
+        block = {}
+        for arm in (UNMODIFIED, ACCELERATED)[:: 1 if number % 2 else -1]:
+            if arm == UNMODIFIED:
+                accel.uninstall()
+            else:
+                accel.accelerate(plain)
+            with _another_run() if arm == ACCELERATED and row.mode == BESIDE else _nothing():
+                ask(plain, "what a class needs after it has changed")
+                gc.collect()
+                asked = questions(row.runs, f"round {number}")
+                block[arm] = row.runs * median(_worked_s(partial(ask, plain, question)) for question in asked)
+        blocks.append(block)
+    return {"calls": calls, "early": 0.0, "blocks": blocks}
+
+
+def _calls(plain: Any, ask: Ask) -> int:
+    """How many calls of leaf methods a run makes, those inside others with them."""
+    recorded = accel.accelerate(plain, speculate="off")
+    ask(recorded, "How many calls?")
+    accel.settle()
+    return int(recorded.plan.total.demanded)
+
+
+def _worked_s(work: Callable[[], Any]) -> float:
+    """Of the processor, in all threads."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+@contextmanager
+def _nothing() -> Generator[None, None, None]:
+    yield
+
+
+@contextmanager
+def _another_run() -> Generator[None, None, None]:
+    """An accelerated run of another program is open meanwhile, and does nothing."""
+    entered, over = threading.Event(), threading.Event()
+
+    def wait(state: dict[str, Any]) -> dict[str, Any]:
+        entered.set()
+        over.wait()
+        return {}
+
+    graph = accel.accelerate(sequence(dict, wait))
+    thread = threading.Thread(target=graph.invoke, args=({},), name="another run")
+    thread.start()
+    entered.wait()
+    if not load.runs:
+        raise RuntimeError("the other run is not followed")
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def alone(row: Row) -> dict[str, Any]:
+    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
+        found = fresh.submit(measured, row).result()
+    return {"program": row.program, "style": row.style, "mode": row.mode, "runs": row.runs, **found}
+
+
+# --- the table
+
+
+def per_call_ms(record: dict[str, Any], what: Callable[[dict[str, float]], float]) -> Several:
+    """A figure of each block, by its calls."""
+    calls = record["calls"] * record["runs"]
+    return Several(tuple(what(block) * 1e3 / calls for block in record["blocks"]))
+
+
+def added_ms(record: dict[str, Any]) -> Several:
+    return per_call_ms(record, lambda block: block[ACCELERATED] - block[UNMODIFIED])
+
+
+def of_call_and_run_ms(record: dict[str, Any]) -> tuple[float, float] | None:
+    """What a further call of a run adds, and what the run itself does; None where runs are of one length."""
+    if f"{UNMODIFIED}, {ONE_ITEM}" not in record["blocks"][0]:
+        return None
+    few, many = record["calls"] / ITEMS, record["calls"]
+    long_ms, short_ms = (
+        median(block[ACCELERATED + what] - block[UNMODIFIED + what] for block in record["blocks"])
+        * 1e3
+        / record["runs"]
+        for what in ("", f", {ONE_ITEM}")
+    )
+    of_call = (long_ms - short_ms) / (many - few)
+    return of_call, short_ms - of_call * few
+
+
+def reached(record: dict[str, Any]) -> bool:
+    """As it is printed."""
+    goal = GOALS_MS.get(record["mode"])
+    return goal is None or round(added_ms(record).middle, 3) <= goal
+
+
+HEAD = ["program", "style", "calls", "early", "unmodified", "added", "goal", "a call", "a run", "lessons"]
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    goal = GOALS_MS.get(record["mode"])
+    split, inside = of_call_and_run_ms(record), "lessons_s" in record["blocks"][0]
+    return [
+        record["program"],
+        record["style"],
+        f"{record['calls']:.0f}",
+        f"{record['early']:.0%}",
+        per_call_ms(record, lambda block: block[UNMODIFIED]).text(".3f", " ms"),
+        added_ms(record).text("+.3f", " ms"),
+        "-" if goal is None else f"{goal} ms{'' if reached(record) else ', missed'}",
+        *([f"{part:+.3f} ms" for part in split] if split is not None else ["-", "-"]),
+        per_call_ms(record, lambda block: block["lessons_s"]).text(".3f", " ms") if inside else "-",
+    ]
+
+
+def document(found: Sequence[dict[str, Any]], machine: str, command: str) -> str:
+    """A table for each mode, and how to read them."""
+    parts = [
+        "# What Accel adds to a call",
+        f"Processor time, of all threads of a process; {machine}. The programs are those of `corpus/loops.py` (a node "
+        "that makes one call after the other) and of `corpus/served`; their components answer by a function of what "
+        "they are asked, at once, or in 0.4 to 6 ms where calls are to be early. *calls*: of leaf methods, in a run; "
+        "some are inside others. *early*: of those that the accelerated program makes, the ones that an early call "
+        "answered. *unmodified*: what a call takes without Accel, with its part of the framework's work. *added*: what "
+        "it takes more, with its part of the run's begin and end. Medians of blocks of the same runs that take turns, "
+        "with their range. *a call*, *a run*: of loops, what of that a further call adds, and what the run does. "
+        "Early calls wait together, and wake their loop together, which saves some of what a loop takes without them. "
+        "*lessons*: of the learner's thread after the runs, which has 1 % of the time where nobody waits for it; not "
+        "part of *added*.",
+        f"```\n{command}\n```",
+    ]
+    for mode, about in MODES.items():
+        records = [record for record in found if record["mode"] == mode]
+        if records:
+            parts += [f"## {mode.capitalize()}", f"{about[0].upper()}{about[1:]}.", table(HEAD, map(_cells, records))]
+            if mode in GOALS_MS:
+                parts.append(f"{sum(map(reached, records))} of {len(records)} rows reach the goal.")
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench overhead", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--programs", default=",".join(known()), help="of these, with commas between")
+    parser.add_argument("--styles", default=",".join(STYLES), help="of these, with commas between")
+    parser.add_argument("--modes", default=",".join(MODES), help="of these, with commas between")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of each arm")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of a block")
+    parser.add_argument("--out", type=Path, default=Path("bench-out/overhead"), help="folder for the raw records")
+    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
+    options = parser.parse_args(arguments)
+    wanted = [text.split(",") for text in (options.programs, options.styles, options.modes)]
+    for names, given in zip((known(), STYLES, MODES), wanted, strict=True):
+        if unknown := [name for name in given if name not in names]:
+            parser.error(f"{unknown[0]!r} is not known; there are {', '.join(names)}")
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    options.out.mkdir(parents=True, exist_ok=True)
+    found = []
+    with (options.out / "overhead.jsonl").open("w", encoding="utf-8") as file:
+        for program, style, mode in rows(*wanted):
+            row = Row(program, style, mode, options.rounds, options.runs)
+            with console.status(row.name):
+                found.append(alone(row))
+            file.write(json.dumps(found[-1]) + "\n")
+            file.flush()
+    command = " ".join(["python -m bench overhead", *(argument for argument in arguments if argument != "--write")])
+    shown = document(found, machine_name(), command)
+    console.print(shown, markup=False, highlight=False, soft_wrap=True)
+    if options.write:
+        DOCUMENT.write_text(shown + "\n", encoding="utf-8")
+    return 0

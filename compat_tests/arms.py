@@ -188,9 +188,9 @@ class Arm:
             stopped = request.cut not in ("", "fork")
             if error is not None or stopped or not request.resumes or not call.paused():
                 break
-        # Of a stream that is kept, early coroutines stand still with their loop.
-        is_kept = runner is not None and request.cut.startswith("keep")
-        if request.cut not in ("", "fork") and not is_kept and not self.probe.idle():
+        # Of streams that are kept, early coroutines stand still with their loop.
+        stand_still = runner is not None and bool(self.kept)
+        if request.cut not in ("", "fork") and not stand_still and not self.probe.idle():
             self.probe.violations.append("a component is still busy long after its run was cut off")
         for result in results:
             if request.mode == "updates" and "concurrent" in self.program.uses and isinstance(result, list):
@@ -259,7 +259,7 @@ class Calling:
         finally:
             for _ in range(TURNS_TO_END):
                 await asyncio.sleep(0)
-            if how != "keep":
+            if not self.arm.kept:  # their runs go on
                 self.tasks_left += len(asyncio.all_tasks()) - 1
 
     async def coroutine(self, value: Any) -> Any:

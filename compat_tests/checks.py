@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from compat_tests.answers import MARK
+from compat_tests.fakes import FIRST_KEY
 from compat_tests.programs import Program, Request
 from compat_tests.surroundings import Surroundings
 from compat_tests.watch import Turn, Watch
@@ -110,13 +111,15 @@ def strangers(program: Program, fast: Watch, slow: Watch, held: str) -> list[str
     return found
 
 
-def other_keys(fast: Watch, slow: Watch, changed: set[str]) -> list[str]:
+def other_keys(fast: Watch, slow: Watch, changed: set[str], before: set[str]) -> list[str]:
     """An early call goes with a key that plain uses for its component in the same turn, or with the one that the
-    component had from the beginning and that no node ever changed (`changed`: components of which one did)."""
+    component had from the beginning and that no node had ever changed by then (`changed`: components of which one did,
+    `before`: did before these turns)."""
     return [
         f"{call.component} was called with {call.key} in {turn}: {call.text!r}"
         for turn, call in list(fast.reached)
         if call.early and call.component in changed and (turn, call.component, call.key) not in slow.keys
+        if call.component in before or call.key != FIRST_KEY
     ]
 
 

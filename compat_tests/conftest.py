@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.learn import view
-from accel.run import threads
+from accel.process import threads
 from compat_tests.differential import session_counts
 from compat_tests.fakes import Parts, register_fakes
 from compat_tests.named import LANGGRAPH

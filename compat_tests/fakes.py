@@ -33,6 +33,8 @@ from compat_tests.probe import Call, Probe
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="a")
 REMOTE_URL = "https://api.example.com/v1"
+FIRST_KEY = "sk-fake"
+"""Of models, before a node gives them another one."""
 OWNER: ContextVar[str] = ContextVar("owner", default="nobody")
 """Whose request is served: set just before a program is called, and by nobody else."""
 SESSION = threading.local()
@@ -174,7 +176,7 @@ class RemoteChat(StreamingChat):
 
     name_in_log: str = "remote"
     base_url: str = REMOTE_URL
-    api_key: str = "sk-fake"
+    api_key: str = FIRST_KEY
     _vouched: bool = PrivateAttr(default=True)
 
     def _enter(self, text: str) -> Call:

@@ -30,15 +30,13 @@ class FakeEmbeddings(Embeddings):
         return [draw.random() for _ in range(4)]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        call = self.probe.enter("embed", "\n".join(texts), exclusive=False)
-        time.sleep(self.probe.delay_s())
-        self.probe.leave(call, None)
+        with self.probe.within("embed", "\n".join(texts), exclusive=False):
+            time.sleep(self.probe.delay_s())
         return [self._vector(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        call = self.probe.enter("embed", text, exclusive=False)
-        time.sleep(self.probe.delay_s())
-        self.probe.leave(call, None)
+        with self.probe.within("embed", text, exclusive=False):
+            time.sleep(self.probe.delay_s())
         return self._vector(text)
 
 
@@ -68,28 +66,24 @@ class FakeStore(VectorStore):
     ) -> list[str]:
         texts = list(texts)
         ids = ids or [f"{digest(text) % 10**8:08d}" for text in texts]
-        call = self.probe.enter(self.name, f"add {texts}", orderly=True)
-        if self.embedding:
-            self.embedding.embed_documents(texts)
-        self.rows.update(zip(ids, texts, strict=True))
-        self.probe.leave(call, None)
+        with self.probe.within(self.name, f"add {texts}", orderly=True):
+            if self.embedding:
+                self.embedding.embed_documents(texts)
+            self.rows.update(zip(ids, texts, strict=True))
         return ids
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        call = self.probe.enter(self.name, f"delete {ids}", orderly=True)
-        for row in ids if ids is not None else list(self.rows):
-            self.rows.pop(row, None)
-        self.probe.leave(call, None)
+        with self.probe.within(self.name, f"delete {ids}", orderly=True):
+            for row in ids if ids is not None else list(self.rows):
+                self.rows.pop(row, None)
         return True
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        call = self.probe.enter(self.name, query)
-        time.sleep(self.probe.delay_s())
-        if self.embedding:
-            self.embedding.embed_query(query)
-        found = nearest(query, self.rows_for(query), k)
-        self.probe.leave(call, None)
-        return found
+        with self.probe.within(self.name, query):
+            time.sleep(self.probe.delay_s())
+            if self.embedding:
+                self.embedding.embed_query(query)
+            return nearest(query, self.rows_for(query), k)
 
     def rows_for(self, query: str) -> dict[str, str]:
         return self.rows
@@ -135,9 +129,8 @@ class KeywordRetriever(BaseRetriever):
         self._probe = probe
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        call = self._probe.enter("retriever", query)
-        time.sleep(self._probe.delay_s())
-        self._probe.leave(call, None)
+        with self._probe.within("retriever", query):
+            time.sleep(self._probe.delay_s())
         return nearest(query, self.rows, self.k)
 
 
@@ -147,9 +140,6 @@ class RewritingRetriever(KeywordRetriever):
     model: BaseChatModel
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        call = self._probe.enter("rewriter", query, vouched=False, exclusive=False)
-        try:
+        with self._probe.within("rewriter", query, vouched=False, exclusive=False):
             rewritten = self.model.invoke(f"Rewrite the query {query}").content
-        finally:
-            self._probe.leave(call, None)
         return nearest(str(rewritten), self.rows, self.k)

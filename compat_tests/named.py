@@ -12,7 +12,8 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 import accel
-from accel.intercept import scope
+from accel.run.scope import scope
+from accel.run.waiting import Woken
 from compat_tests.fakes import Parts
 from compat_tests.graphs import Topic
 from compat_tests.probe import Probe
@@ -34,7 +35,15 @@ async def asaid(model: Any, text: str) -> str:
 
 def _early() -> list[Any]:
     here = scope.get()
-    return [] if here is None else [call.future for call in here.run.calls.all() if call.early]
+    return [] if here is None else [call for call in here.run.calls.all() if call.early]
+
+
+def _over(calls: list[Any]) -> list[Woken]:
+    """Resolved when these are over."""
+    ends = [Woken() for _ in calls]
+    for call, end in zip(calls, ends, strict=True):
+        call.outcome.wake(end)
+    return ends
 
 
 def catch_up() -> None:
@@ -42,7 +51,7 @@ def catch_up() -> None:
     is a matter of threads."""
     before: list[Any] | None = None
     while scope.get() is not None and before != (early := _settled()):
-        assert not wait(early, WAIT_S).not_done
+        assert not wait(_over(early), WAIT_S).not_done
         before = early
 
 
@@ -56,7 +65,7 @@ async def acatch_up() -> None:
     before: list[Any] | None = None
     while scope.get() is not None and before != (early := await asyncio.to_thread(_settled)):
         async with asyncio.timeout(WAIT_S):
-            await asyncio.gather(*map(asyncio.wrap_future, early), return_exceptions=True)
+            await asyncio.gather(*map(asyncio.wrap_future, _over(early)), return_exceptions=True)
         before = early
 
 

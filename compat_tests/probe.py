@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakSet
 
 
@@ -22,7 +25,7 @@ class Call:
 
 
 early_threads: WeakSet[threading.Thread] = WeakSet()
-"""Threads of the accelerator that started an early call: filled by the hook `accel.run.threads.before_call`."""
+"""Threads of the accelerator that started an early call: filled by the hook `accel.process.threads.before_call`."""
 
 
 def is_early() -> bool:
@@ -85,6 +88,15 @@ class Probe:
         with self.lock:
             call.answer = answer
             self.inside[call.component].remove(call)
+
+    @contextmanager
+    def within(self, component: str, text: str, **kind: Any) -> Generator[None, None, None]:
+        """Around a leaf method that has no answer to tell of, and may be cancelled in the middle."""
+        call = self.enter(component, text, **kind)
+        try:
+            yield
+        finally:
+            self.leave(call, None)
 
     def sample(self, text: str, variants: int) -> tuple[int, str]:
         """A variant nobody can predict (in the plain arm: the one the accelerated program was given), and its id."""

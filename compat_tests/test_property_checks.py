@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import accel
-from accel.components import facts_of
+from accel.parts.components import facts_of
 from accel_langgraph.components import install_all
 from compat_tests import differential, forked
 from compat_tests.answers import ModelError
 from compat_tests.arms import Arm
 from compat_tests.checks import Egress, calls_differ, foreign_in_plans, other_keys, strangers
-from compat_tests.fakes import Parts, register_fakes
+from compat_tests.fakes import FIRST_KEY, Parts, register_fakes
 from compat_tests.probe import Call, early_threads
 from compat_tests.programs import Program, generate
 from compat_tests.surroundings import Counted, Setting, Surroundings
@@ -250,10 +250,13 @@ def test_calls_with_a_key_of_another_run_are_noticed(fast: Watch, slow: Watch) -
     for watch, turn, key, early in [(slow, turns[0], "sk-ann", False), (fast, turns[0], "sk-ann", True)]:
         watch.reached.append(Reached(turn, Call("remote", "human: amber", early, key=key)))
         watch.keys.add((turn, "remote", key))
-    assert other_keys(fast, slow, {"remote"}) == []
+    assert other_keys(fast, slow, {"remote"}, {"remote"}) == []
     fast.reached.append(Reached(turns[1], Call("remote", "human: amber", True, key="sk-ann")))
-    assert "with sk-ann in Turn(tenant='a', position=1" in other_keys(fast, slow, {"remote"})[0]
-    assert other_keys(fast, slow, set()) == [], "nobody has changed it"
+    assert "with sk-ann in Turn(tenant='a', position=1" in other_keys(fast, slow, {"remote"}, set())[0]
+    assert other_keys(fast, slow, set(), set()) == [], "nobody has changed it"
+    fast.reached[-1:] = [Reached(turns[1], Call("remote", "human: amber", True, key=FIRST_KEY))]
+    assert other_keys(fast, slow, {"remote"}, set()) == [], "somebody has, in this very turn: perhaps later"
+    assert other_keys(fast, slow, {"remote"}, {"remote"})
 
 
 def test_early_calls_of_what_nobody_vouches_for_are_noticed(fast: Watch) -> None:

@@ -37,11 +37,11 @@ from rich.table import Table
 import accel
 import accel_local
 from accel.backend import Backend
-from accel.profile import Profile
-from accel.record import Trace
+from accel.engine.profile import Profile
+from accel.reports.limit import Limit, latencies, limit
+from accel.reports.timeline import timeline
 from accel.run.settings import Counts
-from accel.schedule.limit import Limit, latencies, limit
-from accel.timeline import timeline
+from accel.trace.record import Trace
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore
 
 HERE = Path(__file__).parent

@@ -21,9 +21,9 @@ from rich.table import Table
 
 import accel
 import accel_local
-from accel import clock
-from accel.learn.plan import Plan
-from accel.passes import PASSES, only
+from accel.graph.passes import PASSES, only
+from accel.process import clock
+from accel.run.plan import Plan
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimStoreConfig, profile_of, virtual
 

@@ -1,0 +1,1 @@
+"""Traces in, p-graph out. Pure functions: no thread, no live object."""

@@ -6,20 +6,19 @@ import itertools
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from ..extract import EXTRACTORS
-from ..ir import Level
-from ..templates import STAR, Clip, Collect, Extract, Join, Leaf, Part, Ref, Step, Template, Whole
-from ..values import Tree, rebuild
-from .fold import Covered, Slot, skeletons
-from .provenance import AnyPosition, Hole, Parts, Row, Skeleton
-from .shape import Shape, shape_of
+from ..graph.ir import Level
+from ..text.templates import STAR, Clip, Collect, Join, Leaf, Part, Ref, Step, Template, Whole
+from ..text.values import Tree
+from .cover import cost_of
+from .fold import Covered, skeletons
+from .holes import AnyPosition, Hole, Modes, Parts, Rank, Row, Skeleton
+from .readings import ALL, Readings
+from .shape import Shape, put_at
 
 MAX_COMBINATIONS = 24
 MAX_GUIDES = 4
 MAX_GUESSES = 4
-_EXTRACTORS = tuple(EXTRACTORS)
 
 
 @dataclass(slots=True)
@@ -37,7 +36,7 @@ class _Option:
     join: Hole | None
     """Where the hole is joined: one that tells how."""
     limit: int | None
-    rank: tuple[int, int]
+    rank: Rank
     collect: bool = False
     distinct: tuple[str, ...] | None = None
 
@@ -67,30 +66,23 @@ class _Option:
 
 
 def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list[_Option]:
-    """All readings of one hole that fit every call of the group, earliest value first."""
+    """All readings of one hole that fit every call of the group, the cheapest first."""
     holes = [covered.holes()[number] for covered in group]
     joined = [hole for hole in holes if hole.joined]
     if len({(hole.sep, hole.column, hole.columns) for hole in joined}) > 1:
         return []
-    ranks: dict[str, tuple[int, int]] = {}
+    ranks: dict[str, Rank] = {}
     for hole in holes:
-        for (node, _), rank in hole.rank.items():
-            ranks[node] = min(rank, ranks.get(node, rank))
+        for (node, _), origin in hole.origins.items():
+            ranks[node] = min(origin.rank, ranks.get(node, origin.rank))
     found: list[_Option] = []
     for skeleton in set.intersection(*map(skeletons, holes)):
-        collected = all(skeleton in hole.collects for hole in holes)
+        collected = all(modes is not None for modes in _modes(holes, skeleton))
         if collected or (STAR in skeleton[1]) == bool(joined):
             option = _option(group, holes, skeleton, joined[0] if joined else None, guide, ranks[skeleton[0]])
             if option is not None:
                 found.append(option)
-    return sorted(found, key=_preference)
-
-
-def _preference(option: _Option) -> tuple[Any, ...]:
-    """Earliest values first, then the shortest paths, then extractors in their order."""
-    node, path = option.skeleton
-    extracted = tuple(_EXTRACTORS.index(step.name) for step in path if isinstance(step, Extract))
-    return option.rank, len(path), extracted, str(option.skeleton)
+    return sorted(found, key=lambda option: cost_of(option.skeleton, option.rank))
 
 
 def _option(
@@ -104,16 +96,18 @@ def _option(
     clips: set[int] = set()
     choices: list[list[Row]] = []
     for hole in holes:
-        rows = list(hole.sources.get(skeleton, ()))
+        rows = list(hole.rows(skeleton))
         if not rows:
-            for (node, path), clipped in hole.sources.items():
+            for (node, path), clipped in hole.origins.items():
                 if node == skeleton[0] and path and isinstance(path[-1], Clip) and path[:-1] == skeleton[1]:
-                    rows += clipped
+                    rows += clipped.rows
                     clips.add(path[-1].n)
         choices.append(rows)
-    collect = skeleton in holes[0].collects
-    modes = [mode for mode in holes[0].collects.get(skeleton, ()) if all(mode in h.collects[skeleton] for h in holes)]
-    limits = {hole.limits.get(skeleton) for hole in holes if hole.joined or collect} - {None}
+    first, *others = _modes(holes, skeleton)
+    collect = first is not None
+    modes = [mode for mode in first or () if all(other is not None and mode in other for other in others)]
+    known = (hole.origins.get(skeleton) for hole in holes if hole.joined or collect)
+    limits = {origin.limit for origin in known if origin is not None} - {None}
     if len(clips) > 1 or len(limits) > 1 or (collect and not modes):
         return None
     rows = _chosen_rows(group, choices, guide)
@@ -131,6 +125,11 @@ def _option(
     limit = next(iter(limits)) if limits else None
     distinct = modes[0] if collect else None
     return _Option(skeleton, clip, tuple(stars), rows, ambiguous, join, limit, rank, collect, distinct)
+
+
+def _modes(holes: list[Hole], skeleton: Skeleton) -> list[Modes | None]:
+    origins = (hole.origins.get(skeleton) for hole in holes)
+    return [origin.modes if origin is not None else None for origin in origins]
 
 
 def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row] | None) -> list[Row]:
@@ -157,31 +156,35 @@ class Candidate:
     """An input with templates and a level that may explain a group of calls."""
 
     covered: Covered
-    shape: Shape
     leaves: list[Leaf | str]
     """What stands at the places of the shape."""
     level: Level | None
 
+    @property
+    def shape(self) -> Shape:
+        return self.covered.shape
+
     def input(self) -> Tree:
         """The whole tree."""
-        return rebuild(self.covered.tree, lambda _, leaf: self.leaves[leaf.number] if isinstance(leaf, Slot) else leaf)
+        return put_at(self.covered.call.input, self.shape.places, self.leaves)
 
 
-def candidates(group: list[Covered], sparse: Container[str] = frozenset()) -> Iterator[Candidate]:
+def candidates(
+    group: list[Covered], sparse: Container[str] = frozenset(), readings: Readings = ALL
+) -> Iterator[Candidate]:
     """What may explain the group, best guess first; of a call alone, which proves little, only the best guesses.
     `sparse`: nodes that don't have an output for every element."""
-    yield from itertools.islice(_candidates(group, sparse), None if len(group) > 1 else MAX_GUESSES)
+    yield from itertools.islice(_candidates(group, sparse, readings), None if len(group) > 1 else MAX_GUESSES)
 
 
-def _candidates(group: list[Covered], sparse: Container[str]) -> Iterator[Candidate]:
+def _candidates(group: list[Covered], sparse: Container[str], readings: Readings) -> Iterator[Candidate]:
     first = group[0].literals()
-    shape = shape_of(first.tree, Slot)
     count = len(first.holes())
     free = [_options(group, number, None) for number in range(count)]
     if any(not options for options in free):
         return
     per_trace = [sum(1 for c in group if c.trace == trace) for trace in {c.trace for c in group}]
-    for guide in _guides(free):
+    for guide in _guides(free) if "guide" in readings else [None]:
         options = free if guide is None else [_options(group, number, guide) for number in range(count)]
         for chosen in _by_total_index(options):
             domain = max(chosen, key=partial(_as_domain, sparse), default=None)
@@ -190,10 +193,10 @@ def _candidates(group: list[Covered], sparse: Container[str]) -> Iterator[Candid
                 if not all(_goes_with(domain, option) for option in chosen):
                     continue
                 level = Level(_domain(domain))
-            elif max(per_trace) > 1:
+            elif max(per_trace) > 1 and "repeat" in readings:
                 level = Level(None, repeat=min(per_trace))
             if _rows_agree(chosen):
-                yield Candidate(first, shape, _leaves(first, iter(chosen)), level)
+                yield Candidate(first, _leaves(first, iter(chosen)), level)
 
 
 def _guides(options: list[list[_Option]]) -> list[list[Row] | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from ..ir import Graph, Node
+from ..graph.ir import Graph, Node
 
 
 def carried(learnt: Graph, saved: Graph, ran: Container[str]) -> Graph:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..evaluate import Index
-from ..ir import Graph, Node
-from ..record import CallRecord, Trace
-from ..templates import Extract, Ref, Star
+from ..graph.ir import Graph, Node
+from ..text.evaluate import Index
+from ..text.templates import Extract, Ref, Star
+from ..trace.record import CallRecord, Trace
 from .view import Fit, View, repeated_nodes, sites_of, still_given
 
 
@@ -26,9 +26,10 @@ class Judgement:
 def judge(graph: Graph, trace: Trace) -> Judgement:
     """How verified nodes of `graph` explain a trace."""
     view, fits = followed(graph, trace)
-    sure = all(node.confidence == "verified" and fit.decided and not fit.partial for node, fit in fits)
+    sure = all(node.evidence.confidence == "verified" and fit.decided and not fit.partial for node, fit in fits)
     same = all(
-        node.unreplaced == still_given(node.unreplaced, [(view, call) for call in fit.calls]) for node, fit in fits
+        node.evidence.unreplaced == still_given(node.evidence.unreplaced, [(view, call) for call in fit.calls])
+        for node, fit in fits
     )
     return Judgement(sure and same and not any(view.open.values()), {node.name: len(fit.calls) for node, fit in fits})
 
@@ -64,7 +65,7 @@ def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) ->
                         using[at] = max(share, using.get(at, 0.0))
             if node.when:
                 found.deciding[call] = [by for when in node.when for by in _calls_of(when.ref.node, binding, made)]
-            elif not node.always or _is_beyond(node, number):
+            elif not node.evidence.always or _is_beyond(node, number):
                 found.deciding[call] = _before(call, trace)
     counts: Counter[str] = Counter()
     for call in trace.calls:

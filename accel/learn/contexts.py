@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from .. import forks
-from ..ir import Graph, Node
-from ..run.ambient import Dimensions
-from .evidence import REMEDY, Known, Places
+from ..graph.ir import Graph, Node
+from ..graph.rules import CONTEXT, FOREIGN, FORMER, Reason
+from ..process import forks
+from ..trace.ambient import Dimensions
 from .memory import asked_for
-
-_GONE = "no longer what the program was last seen to do"
+from .seen_in import Known, Places
 
 
 class Contexts:
@@ -46,7 +45,7 @@ class Contexts:
         with self._lock:
             for name in names:
                 known = self._nodes.setdefault(name, Known(_asked(graph.by_name[name])))
-                known.evidence.note(context)
+                known.seen_in.note(context)
                 if known.foreign is None and context:
                     unasked[name] = known
         if foreign is None:
@@ -61,22 +60,23 @@ class Contexts:
         """Of a node: where it was seen, and whether its text is the program's."""
         return self._nodes.get(name) or Known(None)
 
-    def refuses(self, node: Node, context: Dimensions) -> str:
-        """Why a node may not be issued in this context; empty if it may. What finished runs have not taught (a loop
+    def refuses(self, node: Node, context: Dimensions) -> Reason | None:
+        """Why a node may not be issued in this context. What finished runs have not taught (a loop
         that this run has shown, one that the framework announces) is this context's own."""
-        name, asked = node.stage_of or node.name, None if node.stage_of else _asked(node)
+        name = node.learnt_as
+        asked = _asked(node) if name == node.name else None
         with self._lock:
             known, former = self._nodes.get(name), self._former.get(name)
             if known is None:
-                return _GONE if former is not None and asked in (None, former) else ""
+                return FORMER() if former is not None and asked in (None, former) else None
             if asked is not None and known.asked != asked:
-                return _GONE  # of a graph from before, which a run may still follow
-            dimension = known.evidence.differs_in(context, exactly=known.foreign is not False)
+                return FORMER()  # of a graph from before, which a run may still follow
+            dimension = known.seen_in.differs_in(context, exactly=known.foreign is not False)
         if dimension is None:
-            return ""
+            return None
         if known.foreign:
-            return f"its input holds text that is neither the program's nor a known value; {dimension} is new; {REMEDY}"
-        return f"{dimension} is new here, and no two runs have shown that it doesn't matter; {REMEDY}"
+            return FOREIGN(dimension=dimension)
+        return CONTEXT(dimension=dimension)
 
 
 def _asked(node: Node) -> object:

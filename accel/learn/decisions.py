@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..evaluate import UNKNOWN, Env, Index
-from ..extract import extract
-from ..ir import Node, When
-from ..templates import STAR, VERDICTS, Extract, Ref, Step, Verdict
-from ..values import Tree, is_handed_on, leaves
+from ..graph.ir import Node, When
+from ..text.evaluate import UNKNOWN, Env, Index
+from ..text.extract import extract
+from ..text.templates import STAR, VERDICTS, Extract, Ref, Step, Verdict
+from ..text.values import Tree, is_handed_on, leaves
+from .readings import Readings
 
 DECIDE = ("none", "llm", "tool")
 """Engines whose outputs decide: what was given, said or done, not what a search happened to find."""
@@ -33,6 +34,7 @@ class Known(Env, Protocol):
 
     found: set[str]
     """Texts that searches brought."""
+    readings: Readings
     said: dict[tuple[str, Index], dict[Ref, Said]]
     """The short values among them, by node and element, for those nodes whose outputs won't change."""
 
@@ -117,6 +119,7 @@ class Said:
 def _short_values(source: Node, outcome: Outcome) -> dict[Ref, Said]:
     """Every value of a node that a decision may go by; what belongs to the outcome's element has stars."""
     env, binding = outcome.env, outcome.binding
+    on = env.readings
     if (source.name, binding) not in env.said:
         found = env.said[source.name, binding] = {}
         value = env.value(source.name)
@@ -126,14 +129,14 @@ def _short_values(source: Node, outcome: Outcome) -> dict[Ref, Said]:
             if any(map(is_handed_on, path)) or (isinstance(leaf, str) and leaf in env.found):
                 continue
             since = env.since(source.name, path)
-            for steps, said in _readings(leaf, source.op.streams):
+            for steps, said in _readings(leaf, source.op.streams, on) if "verdict" in on else ():
                 starred = _starred((*path, *steps), binding)
                 if starred is not None:
                     found.setdefault(Ref(source.name, starred), Said(said, since))
     return env.said[source.name, binding]
 
 
-def _readings(leaf: Tree, streams: bool) -> Iterator[tuple[tuple[Step, ...], str]]:
+def _readings(leaf: Tree, streams: bool, on: Readings) -> Iterator[tuple[tuple[Step, ...], str]]:
     """What a leaf says, and how to read that: its fields if it is JSON that a model wrote, else itself."""
     whole, word = VERDICTS
     found = extract("json", leaf) if streams and isinstance(leaf, str) else None
@@ -141,7 +144,7 @@ def _readings(leaf: Tree, streams: bool) -> Iterator[tuple[tuple[Step, ...], str
     if isinstance(found, dict):
         readings = [((Extract("json"), *steps), whole, item) for steps, item in leaves(found)]
     else:
-        readings = [((), verdict, leaf) for verdict in ((whole, word) if streams else (whole,))]
+        readings = [((), verdict, leaf) for verdict in ((whole, word) if streams and "first word" in on else (whole,))]
     for steps, verdict, item in readings:
         said = verdict.of(item)
         if said is not None:

@@ -6,37 +6,35 @@ may come from.
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Container, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Sequence
+from dataclasses import dataclass, replace
 
-from ..record import CallRecord
-from ..templates import Clip, Join, Part, Template
-from ..values import Tree, Vector, freeze, holds_number, is_class_name, leaves, rebuild
+from ..process.spare import breathe
+from ..text.templates import Clip
+from ..text.values import Tree, Vector, freeze, holds_number, is_class_name, leaves
+from ..trace.record import CallRecord
+from .cover import cover, in_common, known
+from .holes import Hole, Parts, Skeleton
+from .index import Values
 from .joins import fold_joins
-from .provenance import Hole, Parts, Skeleton, Values
+from .shape import Place, Shape, outline_of, split_at
+from .wholes import whole
 
 
 @dataclass(slots=True, eq=False)
 class Covered:
-    """A call with its input covered: every text as parts, whole lists and vectors as holes, everything else literal."""
+    """A call with its input covered: texts as parts, values that are handed on as holes, everything else literal."""
 
     trace: int
     call: CallRecord
-    tree: Tree
-    """The input with `Slot`s at covered leaves."""
+    shape: Shape
     slots: list[Parts | Hole]
+    """What stands at the places of the shape."""
 
     @property
     def structure(self) -> Hashable:
         """What must be equal for two calls to be compared at all: everything but the literal texts."""
-        return freeze(
-            rebuild(self.tree, lambda _, leaf: self._outline(leaf) if isinstance(leaf, Slot) else ["literal", leaf])
-        )
-
-    def _outline(self, slot: Slot) -> Tree:
-        parts = self.slots[slot.number]
-        return "list" if isinstance(parts, Hole) else len(parts)
+        return self.shape, tuple(0 if isinstance(parts, Hole) else len(parts) for parts in self.slots)
 
     def holes(self) -> list[Hole]:
         return [
@@ -48,85 +46,81 @@ class Covered:
 
     def literals(self) -> Covered:
         """The same with texts that have no holes as what they are."""
-        open_to: list[Parts | Hole] = []
-
-        def settle(_: object, leaf: Tree) -> Tree:
-            if not isinstance(leaf, Slot):
-                return leaf
-            parts = self.slots[leaf.number]
-            if not isinstance(parts, Hole) and len(parts) == 1:
-                return parts[0]
-            open_to.append(parts)
-            return Slot(len(open_to) - 1)
-
-        return Covered(self.trace, self.call, rebuild(self.tree, settle), open_to)
+        slots = zip(self.shape.places, self.slots, strict=True)
+        return covered(
+            self.trace, self.call, [(at, parts) for at, parts in slots if isinstance(parts, Hole) or parts[1:]]
+        )
 
     def texts(self) -> list[str]:
         """The literal texts, in order."""
         return [part for parts in self.slots if not isinstance(parts, Hole) for part in parts if isinstance(part, str)]
 
 
-class Slot:
-    """A leaf that is covered."""
+def covered(trace: int, call: CallRecord, slots: Sequence[tuple[Place, Parts | Hole]]) -> Covered:
+    places = tuple(place for place, _ in slots)
+    split = split_at(call.input, places)
+    assert split is not None
+    outline = outline_of(call.input) if not any(isinstance(parts, Hole) for _, parts in slots) else None
+    return Covered(trace, call, Shape(places, split[0], outline), [parts for _, parts in slots])
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+
+def cover_like(
+    first: Covered, trace: int, call: CallRecord, there: Sequence[Tree], values: Values, shortest: int
+) -> Covered | None:
+    """Another call, which has these values where the first one's leaves are; None where they are of another kind."""
+    slots: list[Parts | Hole] = []
+    for parts, value in zip(first.slots, there, strict=True):
+        found: Parts | Hole | None = None
+        if isinstance(parts, Hole):
+            found = whole(values, value, call.start) if isinstance(value, list | dict | Vector) else None
+        elif isinstance(value, str) and value:
+            found = cover_text(values, value, call.start, shortest)
+        if found is None:
+            return None
+        slots.append(found)
+    return Covered(trace, call, first.shape, slots)
 
 
-def cover(
+def cover_call(
     trace: int, call: CallRecord, values: Values, shortest: int, constant: Container[Hashable] = frozenset()
 ) -> Covered:
     """Cover every text of a call's input by what its trace knew before the call, but for `constant` lists and dicts."""
-    slots: list[Parts | Hole] = []
+    slots: list[tuple[Place, Parts | Hole]] = []
 
-    def slot(parts: Parts | Hole) -> Slot:
-        slots.append(parts)
-        return Slot(len(slots) - 1)
-
-    def visit(tree: Tree) -> Tree:
-        if isinstance(tree, dict):
-            # Texts may be pasted, numbers are handed on with what they are part of (what a message says of its usage).
-            numbered = tree is not call.input and holds_number(tree) and freeze(tree) not in constant
-            hole = values.record(tree, call.start) if numbered else None
-            if hole is not None:
-                return slot(hole)
-            return {key: value if is_class_name(key, value) else visit(value) for key, value in tree.items()}
-        if isinstance(tree, list) and tree:
-            if constant and freeze(tree) in constant:
-                return tree
-            hole = values.whole(tree, call.start) if any(isinstance(leaf, str) for _, leaf in leaves(tree)) else None
-            return slot(hole) if hole is not None else [visit(value) for value in tree]
-        if isinstance(tree, Vector):
-            return slot(values.vector(tree, call.start))
+    def visit(tree: Tree, path: Place) -> None:
+        breathe()
         if isinstance(tree, str) and tree:
-            return slot(fold_joins(values, values.cover(tree, call.start, shortest)))
-        return tree
+            slots.append((path, cover_text(values, tree, call.start, shortest)))
+            return
+        is_constant = isinstance(tree, dict | list) and bool(constant) and freeze(tree) in constant
+        hole = whole(values, tree, call.start) if not is_constant and _may_be_handed_on(tree, path) else None
+        if hole is not None:
+            slots.append((path, hole))
+        elif isinstance(tree, dict) or (isinstance(tree, list) and not is_constant):
+            for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                if not is_class_name(str(key), value):
+                    visit(value, (*path, key))
 
-    tree = call.input
-    if isinstance(tree, dict) and isinstance(tree.get("args"), list):
-        # The list of positional arguments is the call's own: only what is in it can come from somewhere.
-        args = [visit(value) for value in tree["args"]]
-        return Covered(trace, call, {key: args if key == "args" else visit(tree[key]) for key in tree}, slots)
-    return Covered(trace, call, visit(tree), slots)
-
-
-def literals_in(tree: Tree, constant: Container[Hashable]) -> Iterator[str]:
-    """The texts of an input that no value was pasted into, but for `constant` lists and dicts."""
-    if isinstance(tree, Template):
-        for part in tree.parts:
-            yield from _texts_of(part)
-    elif isinstance(tree, str):
-        yield tree
-    elif isinstance(tree, dict | list) and not (constant and freeze(tree) in constant):
-        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
-        for key, value in items:
-            if not is_class_name(str(key), value):
-                yield from literals_in(value, constant)
+    visit(call.input, ())
+    return covered(trace, call, slots)
 
 
-def _texts_of(part: Part) -> Iterator[str]:
-    texts = (*part.sep, *part.row) if isinstance(part, Join) else (part,)
-    yield from (text for text in texts if isinstance(text, str))
+def _may_be_handed_on(tree: Tree, path: Place) -> bool:
+    """Texts may be pasted, numbers are handed on with what they are part of (what a message says of its usage). The
+    input and its list of positional arguments are the call's own: only what is in them can come from somewhere."""
+    if isinstance(tree, dict):
+        return bool(path) and holds_number(tree)
+    if isinstance(tree, list):
+        return path != ("args",) and any(isinstance(leaf, str) for _, leaf in leaves(tree))
+    return isinstance(tree, Vector)
+
+
+def cover_text(values: Values, text: str, before: int, shortest: int) -> Parts:
+    """With its joins."""
+    key = (text, before, shortest, values.late)
+    if key not in values.covers:
+        values.covers[key] = fold_joins(values, cover(values, text, before, shortest))
+    return values.covers[key]
 
 
 # --- which calls share a template -----------------------------------------------------------------------------------
@@ -173,8 +167,8 @@ def _split_literals(group: list[Covered], values: Sequence[Values]) -> list[Cove
 
 def _split_column(column: Sequence[str], group: list[Covered], values: Sequence[Values]) -> list[Parts] | None:
     """Each text as beginning, hole, end: first cut at word boundaries, then exactly where they differ."""
-    start = len(os.path.commonprefix(list(column)))
-    end = len(os.path.commonprefix([text[start:][::-1] for text in column]))
+    start = _in_common(column)
+    end = _in_common([text[start:][::-1] for text in column])
     words_start, words_end, text = start, end, column[0]
     while words_start and text[words_start - 1].isalnum():
         words_start -= 1
@@ -182,14 +176,20 @@ def _split_column(column: Sequence[str], group: list[Covered], values: Sequence[
         words_end -= 1
     for cut, tail in ((words_start, words_end), (start, end)):
         middles = [text[cut : len(text) - tail] for text in column]
-        holes = [values[c.trace].known(middle, c.call.start) for middle, c in zip(middles, group, strict=True)]
-        if all(hole is not None for hole in holes):
+        holes = [known(values[c.trace], middle, c.call.start) for middle, c in zip(middles, group, strict=True)]
+        if "differing" in values[0].readings and all(hole is not None for hole in holes):
             return [
                 [text[:cut], hole, text[len(text) - tail :]]
                 for text, hole in zip(column, holes, strict=True)
                 if hole is not None
             ]
     return None
+
+
+def _in_common(texts: Sequence[str]) -> int:
+    """How many characters they begin with alike."""
+    first, *others = texts
+    return min(in_common(other, 0, first) for other in others)
 
 
 def _with_parts(covered: Covered, texts: list[Parts]) -> Covered:
@@ -201,13 +201,13 @@ def _with_parts(covered: Covered, texts: list[Parts]) -> Covered:
         else [new for part in parts for new in (next(replacements) if isinstance(part, str) else [part])]
         for parts in covered.slots
     ]
-    return Covered(covered.trace, covered.call, covered.tree, slots)
+    return replace(covered, slots=slots)
 
 
 def skeletons(hole: Hole) -> set[Skeleton]:
     """Skeletons without clips, so that values shorter than a clip count as clipped, too."""
     found = set()
-    for node, path in hole.sources:
+    for node, path in hole.origins:
         found.add((node, path))
         if path and isinstance(path[-1], Clip):
             found.add((node, path[:-1]))

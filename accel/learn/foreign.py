@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import deque
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import cached_property
 
-from ..ir import Node
-from ..record import Trace
-from ..references import References
-from ..templates import Collect, Counter, Join, Template, Whole
-from ..texts import Standing, Texts
-from ..values import Opaque, Tree, is_class_name, texts_of
+from ..graph.ir import Node
+from ..parts.references import References
+from ..parts.texts import Standing, Texts
+from ..process.spare import breathe
+from ..text.templates import Collect, Counter, Join, Template, Whole
+from ..text.values import Opaque, Tree, freeze, is_class_name, texts_of
+from ..trace.record import Trace
+from .beginnings import Beginnings
 
 SHORTEST = 20
 """A text that is recognised in a literal has so many characters,"""
@@ -18,6 +22,9 @@ FEWEST_WORDS = 3
 """and so many words;"""
 LONGEST = 60
 """so many of its characters are enough: what is used of it may be cut off."""
+IN_A_ROW = 5
+"""So many words in a row are enough, too, wherever they stand and in whatever case."""
+_WORD = re.compile(r"\w+")
 
 
 class Program:
@@ -27,7 +34,7 @@ class Program:
         self._references = References()
         self._ran = False
         self._standing: Standing = frozenset()
-        """See `accel.texts`."""
+        """See `accel.parts.texts`."""
         self._texts: Texts | None = None
         self._stale = True
         """Since it was looked up a run has taught something."""
@@ -73,11 +80,14 @@ class Data:
 
     def is_in(self, node: Node) -> bool:
         """Whether a literal of this node's holds any of it, beyond what the program says itself."""
-        texts = "\0".join(text for text in literals(node.input) if len(text) >= SHORTEST)
-        return bool(texts) and any(mark in texts and not self._own(mark) for mark in self._marks)
+        own = [text for text in literals(node.input) if len(text) >= SHORTEST]
+        texts = "\0".join(own)
+        if any(texts.startswith(mark, at) and not self._own(mark) for at, mark in self._marks.find(texts)):
+            return True
+        return any(words in self._rows and not self._own(shown) for text in own for words, shown in rows_of(text))
 
     @cached_property
-    def _marks(self) -> set[str]:
+    def _marks(self) -> Beginnings[str]:
         """What such a text is recognised by: its lines, as far as they are long enough; of what went through the
         framework's nodes, which may also be the program's words, only the whole."""
         texts = [text for trace in self._traces for text in _data_of(trace)]
@@ -85,7 +95,38 @@ class Data:
         found |= {
             text for trace in self._traces for visit in trace.visits for text in texts_of([visit.entered, visit.left])
         }
-        return {text[:LONGEST] for text in found if len(text) >= SHORTEST and len(text.split()) >= FEWEST_WORDS}
+        marks = Beginnings[str](SHORTEST, LONGEST)
+        for mark in {text[:LONGEST] for text in found if len(text) >= SHORTEST and len(text.split()) >= FEWEST_WORDS}:
+            marks.add(mark, mark, len(mark))
+        return marks
+
+    @cached_property
+    def _rows(self) -> set[int]:
+        """All words in a row that were found or answered, by their hash. What an answer repeats of its question was
+        not found there."""
+        found: set[int] = set()
+        for trace in self._traces:
+            found.update(words for text in trace.found for words, _ in rows_of(text))
+            for call in trace.calls:
+                found |= _rows_in(call.output) - _rows_in(call.input)
+        return found
+
+
+def _rows_in(tree: Tree) -> set[int]:
+    return {words for text in texts_of(tree) for words, _ in rows_of(text)}
+
+
+def rows_of(text: str) -> Iterator[tuple[int, str]]:
+    """All `IN_A_ROW` words, told without case, and as they stand in the text; fewer characters than `SHORTEST` tell
+    nothing."""
+    row: deque[tuple[str, int]] = deque(maxlen=IN_A_ROW)
+    for number, word in enumerate(_WORD.finditer(text)):
+        if number % 256 == 0:
+            breathe()
+        row.append((word.group().casefold(), word.start()))
+        start = row[0][1]
+        if len(row) == IN_A_ROW and word.end() - start >= SHORTEST:
+            yield hash(tuple(one for one, _ in row)), text[start : word.end()]
 
 
 def _data_of(trace: Trace) -> Iterator[str]:
@@ -94,19 +135,16 @@ def _data_of(trace: Trace) -> Iterator[str]:
         yield from texts_of(call.output)
 
 
-def literals(tree: Tree) -> Iterator[str]:
-    """All text, and all numbers, that a template has by itself."""
+def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterator[str]:
+    """All text, and all numbers, that a template has by itself, but for `constant` lists and dicts."""
     if isinstance(tree, Template):
         for part in tree.parts:
-            for piece in (*part.sep, *part.row) if isinstance(part, Join) else (part,):
-                if isinstance(piece, str):
-                    yield piece
-    elif isinstance(tree, dict):
-        for key, value in tree.items():
-            if not is_class_name(key, value):
-                yield from literals(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from literals(value)
+            pieces = (*part.sep, *part.row) if isinstance(part, Join) else (part,)
+            yield from (piece for piece in pieces if isinstance(piece, str))
+    elif isinstance(tree, dict | list):
+        if not (constant and freeze(tree) in constant):
+            for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                if not is_class_name(str(key), value):
+                    yield from literals(value, constant)
     elif tree is not None and not isinstance(tree, bool | Whole | Collect | Counter | Opaque):
         yield str(tree)

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from ..evaluate import DROPPED, enumerate_stars
-from ..templates import STAR, UNIQUE, Counter
-from .places import stands_alone
-from .provenance import ANY, Hole, OpenPath, Parts, Row, Skeleton, Values, filled
+from ..process.spare import breathe
+from ..text.evaluate import DROPPED
+from ..text.templates import STAR, UNIQUE, Counter
+from .cover import stands_alone
+from .holes import ANY, Hole, OpenPath, Origin, Parts, Rank, Row, Skeleton, filled
+from .index import Values
 
 MAX_COLUMNS = 6
 Separator = tuple[str | Counter, ...]
@@ -21,10 +23,13 @@ Separator = tuple[str | Counter, ...]
 
 def fold_joins(values: Values, parts: Parts) -> Parts:
     """`parts` with the longest joins as joined holes, one for each value of a row."""
-    done = 1
+    done = 1 if "join" in values.readings else len(parts)
+    widest = MAX_COLUMNS if "rows" in values.readings else 1
     while done < len(parts) - 1:
         best: _Found | None = None
-        for columns in range(1, min(MAX_COLUMNS, (len(parts) - done) // 4) + 1):
+        first = parts[done]
+        begins = isinstance(first, Hole) and _begins_list(values, first)
+        for columns in range(1, min(widest, (len(parts) - done) // 4) + 1) if begins else ():
             found = _Search(values, parts, done, columns).best()
             if found is not None and (best is None or found.covered > best.covered):
                 best = found
@@ -53,7 +58,7 @@ class _Reading:
 
     skeleton: Skeleton
     row: Row
-    rank: tuple[int, int]
+    rank: Rank
     count: int
     """How many holes, from the first on, hold its elements one after the other."""
     length: int
@@ -71,10 +76,12 @@ class _Search:
 
     def best(self) -> _Found | None:
         self._holes = list(takewhile(lambda hole: not hole.joined, _holes_from(self.parts, self.start)))
+        if len(self._holes) < 2 * self.columns or self._inner(0) != self._inner(1):
+            return None
         readings: list[list[_Reading]] = []
         for column in range(self.columns):
             readings.append(list(self._readings(column)))
-            if not readings[-1]:
+            if max((reading.count for reading in readings[-1]), default=0) < 2:
                 return None
         rows = min(max(reading.count for reading in found) for found in readings)
         sep, rows = self._even(rows)
@@ -85,58 +92,55 @@ class _Search:
         holes = self._holes[column :: self.columns]
         if len(holes) < 2:
             return
-        for skeleton, row in ((skeleton, row) for skeleton, rows in holes[0].sources.items() for row in rows):
-            if STAR in skeleton[1] or not row or skeleton not in holes[1].sources:
+        for skeleton, row in ((skeleton, row) for skeleton, origin in holes[0].origins.items() for row in origin.rows):
+            breathe()
+            if STAR in skeleton[1] or not row or skeleton not in holes[1].origins:
                 continue  # nothing of the list follows
-            if row[-1] > 0 and not self._is_first(skeleton, row):
+            if not _is_first(self.values, skeleton, row):
                 continue
-            for fixed, unique in itertools.product(range(len(row)), (False, True) if self.columns == 1 else (False,)):
+            may_be_unique = self.columns == 1 and "unique" in self.values.readings
+            for fixed, unique in itertools.product(range(len(row)), (False, True) if may_be_unique else (False,)):
                 starred, elements = self._elements(skeleton, row[:fixed], unique)
-                if elements and elements[0] == row:
-                    held = (e in hole.sources.get(skeleton, ()) for hole, e in zip(holes, elements, strict=False))
-                    count = _leading(held)
-                    yield _Reading(starred, row[:fixed], holes[0].rank[skeleton], count, len(elements))
-
-    def _is_first(self, skeleton: Skeleton, row: Row) -> bool:
-        """Whether it is the first output that a node has: there may be none for elements before."""
-        node, path = skeleton
-        outputs = self.values.outputs[node]
-        listed = len(row) == 1 and path[0] is ANY and isinstance(outputs, list)
-        return listed and all(output is DROPPED for output in outputs[: row[0]])
+                if elements and elements[0] == row[fixed:]:
+                    rows = ((*row[:fixed], *element) for element in elements)
+                    held = (element in hole.rows(skeleton) for hole, element in zip(holes, rows, strict=False))
+                    rank = holes[0].origins[skeleton].rank
+                    yield _Reading(starred, row[:fixed], rank, _leading(held), len(elements))
 
     def _elements(self, skeleton: Skeleton, prefix: Row, unique: bool) -> tuple[Skeleton, list[Row]]:
-        """The skeleton with stars from the position after `prefix` on, and the rows of its elements; `unique`: of equal
-        ones the first."""
-        node, path = skeleton
-        places = [i for i, step in enumerate(path) if step is ANY]
-        starred: OpenPath = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
-        if unique:
-            starred = (*starred, UNIQUE)
-        tuples, _ = enumerate_stars(self.values.outputs[node], filled(starred, prefix))
-        return (node, starred), [(*prefix, *found) for found in tuples]
+        """The skeleton with stars from the position after `prefix` on, and the rest of the rows of its elements;
+        `unique`: of equal ones the first."""
+        key, lists = (skeleton, prefix, unique), self.values.lists
+        if key not in lists:
+            node, path = skeleton
+            places = [i for i, step in enumerate(path) if step is ANY]
+            starred: OpenPath = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
+            if unique:
+                starred = (*starred, UNIQUE)
+            lists[key] = (node, starred), self.values.elements(node, filled(starred, prefix))
+        return lists[key]
 
     def _even(self, rows: int) -> tuple[Separator, int]:
         """How many of the rows have the same texts inside and between them, and what stands between."""
-        inner = [self._text(column) for column in range(self.columns - 1)]
+        inner = self._inner(0)
         between: list[str] = []
         for row in range(1, rows):
-            first = row * self.columns
-            if [self._text(first + column) for column in range(self.columns - 1)] != inner:
+            if self._inner(row) != inner:
                 break
-            between.append(self._text(first - 1))
+            between.append(self._text(row * self.columns - 1))
         if not between:
             return (), 0
         counted = _counted(between[0], 1)
         seps = [counted, (between[0],)]
         even = [_leading(_counted(text, row) == counted for row, text in enumerate(between, 1)),
                 _leading(text == between[0] for text in between)]  # fmt: skip
-        best = 0 if even[0] >= even[1] else 1
+        best = 0 if even[0] >= even[1] and "counted" in self.values.readings else 1
         return seps[best], 1 + even[best]
 
     def _join(self, sep: Separator, rows: int, readings: list[list[_Reading]]) -> _Found:
         parts: Parts = [self.parts[self.start - 1]]
         for column, found in enumerate(readings):
-            joined = Hole({}, {}, sep, joined=True, column=column, columns=self.columns)
+            joined = Hole({}, sep, True, column, self.columns)
             for reading in found:
                 if reading.count >= rows:
                     _add(joined, reading, rows)
@@ -145,11 +149,31 @@ class _Search:
         parts[-1] = self.parts[end + 1]
         return _Found(parts, end, rows * self.columns, self.columns)
 
+    def _inner(self, row: int) -> list[str]:
+        """The texts inside a row."""
+        return [self._text(row * self.columns + column) for column in range(self.columns - 1)]
+
     def _text(self, hole: int) -> str:
         """What stands after a hole."""
         text = self.parts[self.start + 2 * hole + 1]
         assert isinstance(text, str)
         return text
+
+
+def _begins_list(values: Values, hole: Hole) -> bool:
+    origins = hole.origins.items()
+    return not hole.joined and any(_is_first(values, skeleton, row) for skeleton, o in origins for row in o.rows if row)
+
+
+def _is_first(values: Values, skeleton: Skeleton, row: Row) -> bool:
+    """Whether it is the first element of a list, or the first output that a node has: there may be none for elements
+    before."""
+    if row[-1] == 0:
+        return True
+    node, path = skeleton
+    outputs = values.outputs[node]
+    listed = len(row) == 1 and path[0] is ANY and isinstance(outputs, list)
+    return listed and all(output is DROPPED for output in outputs[: row[0]])
 
 
 def _holes_from(parts: Parts, start: int) -> Iterator[Hole]:
@@ -160,15 +184,14 @@ def _holes_from(parts: Parts, start: int) -> Iterator[Hole]:
 
 def _add(join: Hole, reading: _Reading, rows: int) -> None:
     """Lists that are joined to their end are the better readings."""
-    skeleton, limit = reading.skeleton, rows if reading.length > rows else None
-    if skeleton in join.sources and (limit is None) != (join.limits[skeleton] is None):
-        if limit is not None:
-            return
-        join.sources[skeleton] = []
-    held = join.sources.setdefault(skeleton, [])
-    if reading.row not in held:
-        held.append(reading.row)
-    join.rank[skeleton], join.limits[skeleton] = reading.rank, limit
+    limit = rows if reading.length > rows else None
+    origin = join.origins.get(reading.skeleton)
+    if origin is None or (limit is None and origin.limit is not None):
+        join.origins[reading.skeleton] = Origin(reading.rank, [reading.row], limit)
+    elif (limit is None) == (origin.limit is None):
+        origin.rank, origin.limit = reading.rank, limit
+        if reading.row not in origin.rows:
+            origin.rows.append(reading.row)
 
 
 def _leading(held: Iterable[bool]) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir import Confidence, Level, Node
-from ..values import freeze
+from ..graph.ir import Confidence, Evidence, Level, Node
+from ..text.values import freeze
 from .decisions import Table, decisions
 from .shape import Shape
 from .view import Fit, View
 
 
 def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
-    """Level bounds, confidence and whether it is always demanded."""
+    """Level bounds and evidence."""
     level = node.level
     counts = [len(fit.calls) for fit in fits if fit.calls]
     complete = [(fit, view) for fit, view in zip(fits, views, strict=True) if view.complete and fit.calls]
@@ -37,7 +37,7 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
         if view.complete and (node.when or not node.within or view.ran(node.within))
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
-    return replace(node, level=level, confidence=confidence, always=all(ran), reason=reason)
+    return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))
 
 
 def decided(
@@ -53,7 +53,7 @@ def decided(
     settled = replace(node, when=tuple(table.seen_in(1) for table in tables), level=_sparse(node, tables))
     fits = [view.fit(settled, shape) for view in views]
     settled = judged(settled, fits, views)
-    if not settled.always:
+    if not settled.evidence.always:
         return node, [view.fit(node, shape) for view in views]
     return replace(settled, when=tuple(table.seen_in(2) for table in tables)), fits
 

@@ -8,27 +8,25 @@ an opaque node, whose output can still be a source for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
-from ..intercept import METHODS
-from ..ir import First, Graph, Node, leads, verify
-from ..ops import OPS
-from ..record import CallRecord, Trace
-from ..templates import Ref
-from ..values import Tree, freeze, wholes_of
-from .candidates import candidates
-from .fold import Covered, cover, literals_in, mates
+from ..graph.ir import Evidence, Graph, Node, verify
+from ..graph.ops import OPS
+from ..text.templates import Ref
+from ..text.values import freeze
+from ..trace.record import CallRecord, Trace
 from .foreign import Data
-from .judging import decided, judged
-from .places import EDITED, SHORTEST, holds_edited
-from .provenance import Values
-from .shape import Shape
+from .index import Values
+from .judging import decided
+from .readings import ALL, Readings
+from .search import Search, first_of, given_always
 from .view import Fit, View, repeated_nodes, sites_of, still_given
 from .witness import witness
 
 MAX_NODES_PER_SITE = 24
+MAX_MATES = 64
+"""Calls of one site in one trace that are compared."""
 MAX_TRIES = 6
 """Calls of a site that may fail to give a node before the rest of the site is left opaque."""
 
@@ -51,12 +49,15 @@ def learn(traces: Sequence[Trace]) -> Graph:
     return lesson(traces).graph
 
 
-def lesson(traces: Sequence[Trace], own: Callable[[str], bool] = lambda text: False) -> Lesson:
+def lesson(
+    traces: Sequence[Trace], own: Callable[[str], bool] = lambda text: False, readings: Readings | None = None
+) -> Lesson:
     """`learn`, and what it learnt from which trace. `own`: whether a text is the program's."""
-    views = [View(i, trace, True) for i, trace in enumerate(traces)]
+    readings = ALL if readings is None else readings
+    views = [View(i, trace, True, Values(readings=readings)) for i, trace in enumerate(traces)]
     first: dict[Hashable, int] = {}
     for view in views:
-        view.witness = first.setdefault(witness(view.trace.input), view.number)
+        view.witness = first.setdefault(witness(view.trace.given), view.number)
     builder = _Builder(views, data=Data(traces, own))
     builder.explain(sites_of(views))
     graph = Graph(tuple(builder.nodes), runs=len(traces))
@@ -64,21 +65,25 @@ def lesson(traces: Sequence[Trace], own: Callable[[str], bool] = lambda text: Fa
     return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
 
 
-def extend(known: Graph, running: Trace, site: str) -> Graph:
+def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:
     """`known` with what calls of one site show inside a run that is still going on: loops, as a rule. The same object
     if they show nothing."""
-    view = View(0, running, False, Values(cautious=True))
+    readings = ALL if readings is None else readings
+    view = View(0, running, False, Values(True, readings))
     sites = sites_of([view])
     builder = _Builder([view], known)
+    confirmed = False
     for node in known.nodes:
         if node.site and node.predictable:
             fit = view.follow(node)
-            if node.confidence == "looped" and len(fit.calls) < 2:
-                builder.doubt(node)
+            if node.evidence.confidence != "verified":
+                here = len({freeze(call.input) for call in fit.calls}) > 1
+                builder.judge_again(node, here)
+                confirmed |= here and node.site == site
         elif node.site and node.site != site:
             view.take(node, list(view.open.get(node.site, ())))
     for other in sites:
-        if other == site and not builder.explain_what_can_be(site):
+        if other == site and not builder.explain_what_can_be(site) and not confirmed:
             return known
         if other != site and other not in known.by_site:
             builder.leave_opaque(other)
@@ -87,34 +92,15 @@ def extend(known: Graph, running: Trace, site: str) -> Graph:
     return graph
 
 
-@dataclass(frozen=True, slots=True)
-class _Best:
-    """The best candidate for a call so far, and how it explains every trace."""
-
-    node: Node | None
-    fits: list[Fit]
-
-    @property
-    def score(self) -> tuple[int, int]:
-        """In how many traces it explains calls, and how many."""
-        return sum(1 for fit in self.fits if fit.calls), sum(len(fit.calls) for fit in self.fits)
-
-
 class _Builder:
     def __init__(self, views: list[View], known: Graph | None = None, data: Data | None = None) -> None:
         self.views = views
         self._data = data or Data()
-        self._covers: dict[tuple[int, int, bool], Covered] = {}
-        """By call, shortest value, and whether late values count; until another node adds values."""
         self.nodes: list[Node] = list(known.nodes) if known is not None else []
         self._names: dict[str, int] = {}
         self._explained = 0
-        self._constant: set[Hashable] = set()
-        """Lists and dicts that are literals at the site at hand."""
-        self._always: dict[str, set[Hashable]] = {}
-        """The same by site."""
-        self._sparse = {node.name for node in self.nodes if node.is_sparse}
-        """Nodes that don't have an output for every element."""
+        self._constant: dict[str, set[Hashable]] = {}
+        """By site, `given_always`."""
         self.whose: dict[str, Hashable] = {}
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
@@ -136,9 +122,10 @@ class _Builder:
         for view in self.views:
             view.add_sources(many)
 
-    def doubt(self, node: Node) -> None:
-        """This loop was seen in another run alone."""
-        self.nodes[self.nodes.index(node)] = replace(node, confidence="seen", reason="seen in one input only")
+    def judge_again(self, node: Node, here: bool) -> None:
+        """A loop that another run showed: whether this one does, too."""
+        judged = node.proven(confidence="looped" if here else "seen", reason="seen in one input only")
+        self.nodes[self.nodes.index(node)] = judged
 
     def explain(self, sites: Sequence[str]) -> None:
         """Turn all calls into nodes. A site waits with calls of which earlier ones elsewhere aren't explained: what a
@@ -172,34 +159,21 @@ class _Builder:
             pass
         return len(self.nodes) > before
 
-    def _literals(self, site: str) -> set[Hashable]:
-        """Lists and dicts that every call of a site was given, in runs with different inputs: part of the program, also
-        where an element happens to be a value the run has seen (the ids of all records, say)."""
-        if site not in self._always:
-            self._always[site] = self._given_always(site)
-        return self._always[site]
-
-    def _given_always(self, site: str) -> set[Hashable]:
-        called = [view for view in self.views if view.open.get(site)]
-        if len({view.witness for view in called}) < 2:
-            return set()
-        calls = [call for view in called for call in view.open[site]]
-        return set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
-
     def _explain_some(self, site: str, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node at this site, that explains one of these calls; False if there is none to be found."""
         if self._found[site] == MAX_NODES_PER_SITE:
             return False
         tries = 0
-        self._constant = self._literals(site)
+        if site not in self._constant:
+            self._constant[site] = given_always(self.views, site)
         for view, call in calls:
             if not OPS[call.op].issuable or call.composite:
                 continue
-            best = self._best(site, view, call)
-            if best.node is not None and best.node.confidence != "seen" and not self._data.is_in(best.node):
-                best = self._first_round(site, best.node) or best
-                assert best.node is not None
-                self._accept(*decided(best.node, best.fits, self.views, self.nodes))
+            search = Search(self.views, self.nodes, self._name(call), self._constant[site])
+            best = search.best(view, call)
+            if best.node is not None and best.node.evidence.confidence != "seen" and not self._data.is_in(best.node):
+                node, fits = decided(best.node, best.fits, self.views, self.nodes)
+                self._accept(node, fits, search.late(node))
                 self._found[site] += 1
                 return True
             tries += 1
@@ -207,165 +181,24 @@ class _Builder:
                 break
         return False
 
-    def _best(self, site: str, view: View, call: CallRecord) -> _Best:
-        """What explains this call and most of the site's others in most traces; of that, what is known early."""
-        best = self._search(site, view, call)
-        if best.node is not None and any(map(self._is_late, best.node.refs())):
-            with self._early_values():
-                early = self._search(site, view, call)
-            if early.node is not None and early.score >= best.score and not self._holds_edited(early):
-                return early
-        return best
-
-    @contextmanager
-    def _early_values(self) -> Iterator[None]:
-        """Look for what is known early alone: a text of a framework node's may be made of such values."""
-        for view in self.views:
-            view.values.late = False
-        try:
-            yield
-        finally:
-            for view in self.views:
-                view.values.late = True
-
-    def _search(self, site: str, view: View, call: CallRecord) -> _Best:
-        """The candidate that explains this call and most of the site's others in most traces."""
-        best, best_score = _Best(None, []), (0, 0)
-        most = (sum(1 for v in self.views if v.open.get(site)), sum(len(v.open.get(site, ())) for v in self.views))
-        # Inside a first run two iterations may share a short value by chance: then rather a hole too many.
-        first_run = not any(v.complete for v in self.views)
-        for shortest in (*(reversed(SHORTEST) if first_run else SHORTEST), EDITED):
-            for candidate in candidates(self._group(site, view, call, shortest), self._sparse):
-                shape = candidate.shape
-                node = Node(
-                    self._name(call), OPS[call.op], candidate.leaves, site, call.within, call.family, candidate.level,
-                    many=candidate.level is not None,
-                )  # fmt: skip
-                node = self._like_its_domain(node)
-                own = view.fit(node, shape)
-                if not own.skips and call not in own.calls:
-                    continue
-                node, fits = self._from_second(
-                    node, shape, [own if v is view else v.fit(node, shape) for v in self.views]
-                )
-                if any(fit.skips for fit in fits):
-                    node, fits = decided(node, fits, self.views, self.nodes, shape)
-                if not any(call in fit.calls for fit in fits):
-                    continue
-                score = _Best(node, fits).score
-                done = score == most and not any(fit.partial for fit in fits)
-                if score > best_score or done:
-                    tree = candidate.input()
-                    known = replace(judged(node, fits, self.views), input=tree, first=_first(call, tree))
-                    best, best_score = _Best(known, fits), max(score, best_score)
-                if done:
-                    break
-            if shortest != EDITED and self._holds_edited(best):
-                best, best_score = _Best(None, []), (0, 0)
-            elif best_score[0] == most[0]:
-                break  # it explains every trace; the rest of the site is another node
-        return best
-
-    def _holds_edited(self, best: _Best) -> bool:
-        """Whether a text that is equal in all calls holds a value that every one of these runs knew, edited on its way:
-        somebody's data, which all of them happened to find."""
-        if best.node is None or not any(view.complete for view in self.views):
-            return False  # what one run teaches stays with that run
-        texts = list(literals_in(best.node.input, self._constant))
-        fits = zip(self.views, best.fits, strict=True)
-        made = [(view.values, fit.calls[0].start) for view, fit in fits if fit.calls]
-        # What the template refers to by name is the program's: it says "Title:" before what is under "title".
-        keys = {step for ref in best.node.refs() for step in ref.path if isinstance(step, str)}
-        return all(holds_edited(values, texts, before, keys) for values, before in made)
-
-    # --- loops of the framework: their first round is known earlier than the others
-
-    def _first_round(self, site: str, node: Node) -> _Best | None:
-        """Where all rounds of a loop are explained by what enters or leaves framework nodes, the first one alone, by
-        what is known before; None if nothing explains it."""
-        if not any(self._is_late(ref) for ref in node.refs()):
-            return None
-        calls = {view.number: view.first_round(site) for view in self.views if view.open.get(site)}
-        if not all(calls.values()) or all(len(c) == len(self.views[n].open[site]) for n, c in calls.items()):
-            return None
-        covers = [self._cover(self.views[number], call, SHORTEST[0]) for number, of in calls.items() for call in of]
-        for candidate in candidates(self._mates(covers[0], covers[1:])):
-            level = candidate.level
-            first = replace(node, input=candidate.leaves, level=level, many=level is not None, when=())
-            if any(self._is_late(ref) for ref in first.refs()):
-                continue
-            fits = [view.fit(first, candidate.shape) for view in self.views]
-            if all(fits[number].calls and not fits[number].skips for number in calls):
-                known = replace(judged(first, fits, self.views), input=candidate.input())
-                best = _Best(known, fits)
-                if known.confidence == "verified" and known.always and not self._holds_edited(best):
-                    return best
-        return None
-
-    def _is_late(self, ref: Ref) -> bool:
-        return any(node.name == ref.node and node.at_boundary for node in self.nodes)
-
-    def _like_its_domain(self, node: Node) -> Node:
-        """Where a domain has no element, neither has the node."""
-        level = node.level
-        if level is None or level.domain is None:
-            return node
-        is_sparse = level.domain.node in self._sparse and node.dims == 1
-        return replace(node, level=replace(level, sparse=True)) if is_sparse else node
-
-    def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
-        """The same from the second element on (a loop's second round, what follows a heading), if that explains what
-        all of them don't."""
-        level = node.level
-        if level is None or level.domain is None or not any(fit.skips for fit in fits):
-            return node, fits
-        later = replace(node, level=replace(level, first=1))
-        tried = [view.fit(later, shape) for view in self.views]
-        return (node, fits) if any(fit.skips for fit in tried) else (later, tried)
-
-    def _group(self, site: str, view: View, call: CallRecord, shortest: int) -> list[Covered]:
-        first = self._cover(view, call, shortest)
-        others = [
-            self._cover(v, other, shortest)
-            for v in self.views
-            for other in v.open.get(site, ())[:64]
-            if other is not call and other.family == call.family and other.identity == call.identity
-        ]
-        return self._mates(first, others)
-
-    def _mates(self, first: Covered, others: list[Covered]) -> list[Covered]:
-        """Those that can share a template with `first`, in program order."""
-        group = mates(first, others, [view.values for view in self.views])
-        return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
-
-    def _cover(self, view: View, call: CallRecord, shortest: int) -> Covered:
-        key = (id(call), shortest, view.values.late)
-        if key not in self._covers:
-            self._covers[key] = cover(view.number, call, view.values, shortest, self._constant)
-        return self._covers[key]
-
     def explained(self) -> float:
         """The share of all calls that may be issued that verified nodes explain."""
         calls = sum(OPS[call.op].issuable for view in self.views for call in view.trace.calls)
         return self._explained / calls if calls else 1.0
 
-    def _accept(self, node: Node, fits: list[Fit]) -> None:
-        late = [ref for ref in node.refs() if self._is_late(ref)]
-        if late and all(view.gains_nothing(fit, late) for view, fit in zip(self.views, fits, strict=True)):
-            node = replace(node, at_once=True)
-        made = [(view, call) for view, fit in zip(self.views, fits, strict=True) for call in fit.calls]
-        node = replace(node, unreplaced=still_given(sorted(node.given(), key=str), made))
+    def _accept(self, node: Node, fits: list[Fit], late: Sequence[Ref]) -> None:
+        by_view = list(zip(self.views, fits, strict=True))
+        at_once = bool(late) and all(view.gains_nothing(fit, late) for view, fit in by_view)
+        made = [(view, call) for view, fit in by_view for call in fit.calls]
+        node = node.proven(at_once=at_once, unreplaced=still_given(sorted(node.given(), key=str), made))
         self._take_name(node.name)
         self.nodes.append(node)
-        if node.is_sparse:
-            self._sparse.add(node.name)
         identities = {call.identity for fit in fits for call in fit.calls}
         if len(identities) == 1:
             self.whose[node.name] = identities.pop()
-        if node.confidence == "verified":
+        if node.evidence.confidence == "verified":
             self._explained += sum(len(fit.calls) for fit in fits)
-        self._covers.clear()
-        for view, fit in zip(self.views, fits, strict=True):
+        for view, fit in by_view:
             view.take(node, fit.calls, fit.places)
 
     def leave_opaque(self, site: str) -> None:
@@ -389,12 +222,11 @@ class _Builder:
             within=call.within,
             method=call.family,
             many=max(map(len, rest)) > 1,
-            reason=reason,
-            first=_first(call),
+            first=first_of(call),
+            evidence=Evidence(reason=reason),
         )
         self._take_name(node.name)
         self.nodes.append(node)
-        self._covers.clear()
         for view, calls in zip(self.views, rest, strict=True):
             view.take(node, list(calls))
 
@@ -408,11 +240,3 @@ class _Builder:
     def _take_name(self, name: str) -> None:
         base = name.rstrip("0123456789").rstrip(".") if name.rsplit(".", 1)[-1].isdigit() else name
         self._names[base] = self._names.get(base, 0) + 1
-
-
-def _first(call: CallRecord, tree: Tree = None) -> First | None:
-    """What the call's component does first, as its adapter says; `tree`: the input's template, which must tell it."""
-    method = METHODS.get((call.family, call.method))
-    inner = method.inner if method is not None else None
-    first = inner.first(call.component, call.input) if inner is not None else None
-    return first if first is None or tree is None or leads(tree, first.path) else None

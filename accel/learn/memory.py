@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ..ir import Graph, Node
-from ..record import Trace
-from ..values import freeze
+from ..graph.ir import Graph, Node
+from ..text.values import freeze
+from ..trace.record import Trace
 from .learner import Lesson
 
 MAX_TRACES = 12
@@ -42,7 +42,7 @@ class Memory:
 
     def add(self, trace: Trace) -> None:
         """Keep a trace; one with the same input proves no more, and makes room."""
-        same = [kept for kept in self._kept if freeze(kept.trace.input) == freeze(trace.input)]
+        same = [kept for kept in self._kept if freeze(kept.trace.given) == freeze(trace.given)]
         if same and len(self._kept) > 1:
             self._kept.remove(same[0])
         self._kept.append(_Kept(trace))
@@ -76,7 +76,7 @@ class Memory:
 
     def _is_stale(self, node: Node, graph: Graph) -> bool:
         """Whether the newest traces, and they alone, have another node in its place."""
-        if not node.site or node.always or node.when or not node.predictable or node.site in self._fickle:
+        if not node.site or node.evidence.always or node.when or not node.predictable or node.site in self._fickle:
             return False
         here = [other for other in graph.by_site[node.site] if other.predictable]
         if any(asked_for(other) in self._gone.get(node.site, ()) for other in here):
@@ -95,6 +95,16 @@ class Memory:
         )
 
 
+_asked: dict[int, tuple[Node, object]] = {}
+"""By id, for as many nodes as plans may have."""
+MAX_ASKED = 4_096
+
+
 def asked_for(node: Node) -> object:
     """What a node asks for, whatever it is called."""
-    return node.site, freeze(node.input)
+    held = _asked.get(id(node))
+    if held is None or held[0] is not node:
+        if len(_asked) >= MAX_ASKED:
+            _asked.clear()
+        held = _asked[id(node)] = (node, (node.site, freeze(node.input)))
+    return held[1]

@@ -6,13 +6,13 @@ their leaves only, so that these alone are evaluated and compared one by one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..ir import Node
-from ..templates import Collect, Template, Whole
-from ..values import Opaque, Tree, freeze, leaves
+from ..graph.ir import Node
+from ..text.templates import Collect, Template, Whole
+from ..text.values import Opaque, Tree, freeze, leaves, shape
 
 Place = tuple[str | int, ...]
 _HOLE = Opaque(object())
@@ -24,14 +24,13 @@ class Shape:
 
     places: tuple[Place, ...]
     rest: Hashable
+    outline: int | None = field(default=None, compare=False)
+    """Where all leaves are texts: what other inputs of this shape have, too, which is quicker to see (`outline_of`)."""
 
 
-def shape_of(tree: Tree, leaf: type | tuple[type, ...] = (Template, Whole, Collect)) -> Shape:
-    """The shape of a tree whose leaves of these types stand for something else."""
-    places = tuple(place for place, value in leaves(tree) if isinstance(value, leaf))
-    split = split_at(tree, places)
-    assert split is not None
-    return Shape(places, split[0])
+def outline_of(tree: Tree) -> int:
+    """Equal for trees that differ in their leaves alone."""
+    return hash(shape(tree))
 
 
 def split_at(tree: Tree, places: tuple[Place, ...]) -> tuple[Hashable, list[Tree]] | None:
@@ -64,6 +63,23 @@ def _cut(tree: Tree, wanted: dict[Any, Any], found: list[Tree]) -> Tree:
     raise LookupError
 
 
+def put_at(tree: Tree, places: tuple[Place, ...], values: Sequence[Tree]) -> Tree:
+    """The tree with these values at these places."""
+    put = dict(zip(places, values, strict=True))
+
+    def visit(tree: Tree, path: Place) -> Tree:
+        if path in put:
+            return put[path]
+        if isinstance(tree, dict):
+            return {key: visit(value, (*path, key)) for key, value in tree.items()}
+        return [visit(value, (*path, i)) for i, value in enumerate(tree)] if isinstance(tree, list) else tree
+
+    return visit(tree, ())
+
+
 def taken_apart(node: Node) -> tuple[Node, Shape]:
     """The node with nothing but its leaves, as a list."""
-    return replace(node, input=list(node.leaves())), shape_of(node.input)
+    places = tuple(place for place, value in leaves(node.input) if isinstance(value, Template | Whole | Collect))
+    split = split_at(node.input, places)
+    assert split is not None
+    return replace(node, input=list(node.leaves())), Shape(places, split[0])

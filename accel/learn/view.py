@@ -9,16 +9,17 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ..evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
-from ..ir import Node
-from ..ops import OPS
-from ..predict import nested, predict
-from ..record import CallRecord, Trace
-from ..templates import STAR, Field, Ref, Star
-from ..values import Opaque, Tree, freeze, texts_of
+from ..graph.ir import Node
+from ..graph.ops import OPS
+from ..graph.predict import nested, predict
+from ..process.spare import breathe
+from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
+from ..text.templates import STAR, Field, Ref, Star
+from ..text.values import Opaque, Tree, freeze, texts_of
+from ..trace.record import CallRecord, Trace
 from .decisions import DECIDE, Outcome
-from .provenance import Values
-from .shape import Place, Shape, split_at, taken_apart
+from .index import Values
+from .shape import Place, Shape, outline_of, split_at, taken_apart
 
 AT_ONCE_S = 0.01
 """In which frameworks and programs get from one thing to the next."""
@@ -60,7 +61,10 @@ class View:
     """Whether its values are looked for in inputs; a known graph needs only the outputs."""
     witness: int = 0
     """The number of the first trace that proves nothing for this one (`witness`)."""
-    _split: dict[tuple[int, tuple[Place, ...]], tuple[Hashable, Hashable] | None] = field(default_factory=dict)
+    _split: dict[tuple[int, tuple[Place, ...]], tuple[Hashable, list[Tree], Hashable] | None] = field(
+        default_factory=dict
+    )
+    _outlines: dict[int, int] = field(default_factory=dict)
 
     def ran(self, framework_node: str) -> bool:
         return any(visit.node == framework_node for visit in self.trace.visits)
@@ -144,6 +148,7 @@ class View:
     def fit(self, node: Node, shape: Shape | None = None) -> Fit:
         """Which of the open calls the node predicts, in its order; empty unless they are a beginning of it. With a
         `shape` the node's input is the list of its leaves."""
+        breathe()
         if shape is None:
             node, shape = taken_apart(node)
         prediction = predict(node, self.values)
@@ -152,7 +157,11 @@ class View:
         calls = self._like(node, shape)
         plain = assign(inputs, calls)
         unique = list(dict.fromkeys(inputs))
-        if len(unique) < len(inputs) and (plain is None or len(plain) < len(inputs)):
+        if (
+            "distinct" in self.values.readings
+            and len(unique) < len(inputs)
+            and (plain is None or len(plain) < len(inputs))
+        ):
             assigned = assign(unique, calls)
             # Dropping duplicates explains more than stopping early, if then nothing is left over.
             if assigned is not None and (plain is None or len(assigned) == len(unique)):
@@ -168,19 +177,24 @@ class View:
         self.take(node, fit.calls, fit.places)
         return fit
 
+    def leaves_like(self, call: CallRecord, shape: Shape) -> tuple[list[Tree], Hashable] | None:
+        """What a call has at the places of a shape, as it is and frozen; None if there is more that differs."""
+        if shape.outline is not None:
+            if id(call) not in self._outlines:
+                self._outlines[id(call)] = outline_of(call.input)
+            if self._outlines[id(call)] != shape.outline:
+                return None
+        key = (id(call), shape.places)
+        if key not in self._split:
+            split = split_at(call.input, shape.places)
+            self._split[key] = (*split, freeze(split[1])) if split is not None else None
+        held = self._split[key]
+        return held[1:] if held is not None and held[0] == shape.rest else None
+
     def _like(self, node: Node, shape: Shape) -> list[tuple[CallRecord, Hashable]]:
         """The open calls that differ from the node in its leaves alone, and what they have there."""
-        found = []
-        for call in self.open.get(node.site, ()):
-            if call.family == node.method:
-                key = (id(call), shape.places)
-                if key not in self._split:
-                    split = split_at(call.input, shape.places)
-                    self._split[key] = (split[0], freeze(split[1])) if split is not None else None
-                held = self._split[key]
-                if held is not None and held[0] == shape.rest:
-                    found.append((call, held[1]))
-        return found
+        calls = (call for call in self.open.get(node.site, ()) if call.family == node.method)
+        return [(call, there[1]) for call in calls if (there := self.leaves_like(call, shape)) is not None]
 
     def gains_nothing(self, fit: Fit, late: Sequence[Ref]) -> bool:
         """Whether each of these calls followed at once on what entered or left a framework node."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ..values import Tree, freeze, leaves
+from ..text.values import Tree, freeze, leaves
 
 
 def witness(value: Tree) -> Hashable:

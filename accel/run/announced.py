@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..identity import identity_of
-from ..intercept import Method, Scope
-from ..ir import Node
-from ..ops import OPS
-from ..values import Opaque, Tree, leaves
-from .threads import issuer
-
-if TYPE_CHECKING:
-    from .run import Run
+from ..graph.ir import Evidence, Node
+from ..graph.ops import OPS
+from ..graph.rules import Reason
+from ..parts.methods import Method
+from ..text.values import Opaque, Tree, leaves
+from .early import issue
+from .permits import refuses
+from .run import Run
+from .scope import Scope
 
 
 class Announced:
-    """The inputs of one loop that have not been sent yet. Lives on the issuer thread."""
+    """The inputs of one loop that have not been sent yet. Lives in the run's inbox."""
 
     def __init__(self, run: Run, node: Node, inputs: Iterable[Tree]) -> None:
         self._run = run
@@ -32,27 +32,26 @@ class Announced:
     def advance(self) -> None:
         """Issue as many as may be, in order."""
         run = self._run
-        bound = run.bindings.of(self._node)
+        bound = run.bindings.now(self._node, {})
         while self._coming and bound is not None and not run.closed:
             tree = self._coming[0]
             key = bound.key(tree)
             if not run.calls.has(key):
                 texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-                if run.refuses(self._node, texts) or isinstance(run.issue(self._node, tree, key), str):
+                if refuses(run, self._node, texts) or isinstance(issue(run, self._node, bound, tree, key), Reason):
                     return
             self._coming.popleft()
-        if not self._coming and self in run.announced:
-            run.announced.remove(self)
+        if not self._coming and self.advance in run.announced:
+            run.announced.remove(self.advance)
 
 
 def announce(run: Run, here: Scope, component: Any, method: Method, inputs: Iterable[Tree]) -> None:
     """The code at `here` is about to call `component`, which it is using already, with these inputs, in this order."""
     site = f"{here.within}|announced {method.family}|{type(component).__qualname__}|{id(component)}"
-    run.bindings.note(site, component, method, identity_of(component, method.by_object))
+    run.bindings.note(site, component, method, run.identities.of(component, method.by_object))
     name = f"{here.within or 'main'}.announced"
-    node = Node(
-        name, OPS[method.op], site=site, within=here.within, method=method.family, confidence="verified", always=True
-    )
+    certain = Evidence("verified", always=True)
+    node = Node(name, OPS[method.op], site=site, within=here.within, method=method.family, evidence=certain)
     loop = Announced(run, node, inputs)
-    run.announced.append(loop)
-    issuer.post(loop.advance)
+    run.announced.append(loop.advance)
+    run.inbox.post(loop.advance)

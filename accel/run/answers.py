@@ -5,33 +5,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ..components import Facts, tells_within
-from ..intercept import Method, epoch
-from ..values import is_comparable
-from .ambient import Ambient, unchanged
+from ..parts.components import Facts, tells_within
+from ..parts.epochs import epoch
+from ..parts.methods import Method
+from ..text.values import is_comparable
+from ..trace.ambient import Ambient, unchanged
 from .call import Call
 from .waiting import loop_here
 
 
-def claim(calls: Sequence[Call], site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
-    """Of the calls with the demand's key, the one that answers it: marked as joined, or as taken over if it has not
-    started. Those that were issued for its call site come first: two sites may ask the same and get different samples,
-    of which what follows is predicted. The caller holds the run's lock."""
+def answering(calls: Sequence[Call], site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
+    """Of the calls with the demand's key, the one that answers it. Those that were issued for its call site come first:
+    two sites may ask the same and get different samples, of which what follows is predicted."""
     own, others = (call for call in calls if call.site == site), (call for call in calls if call.site != site)
     for call in itertools.chain(own, others):
-        if call.over and call.state != "done":
+        if call.useless:
             continue
         if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or call.tells):
             continue
-        if not facts.pure or not may_retire(call, method, ambient, facts):
-            continue
-        if call.state == "queued":
-            call.state = "running"
-            call.demanded, call.early = True, False
-            call.method = method
+        if facts.pure and may_retire(call, method, ambient, facts):
             return call
-        call.demanded = call.joined = True
-        return call
     return None
 
 
@@ -58,8 +51,8 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
 
 def may_share(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
     """Whether a call inside an early one may wait for `call` and take a copy of its result."""
-    if call.over and call.state != "done":
+    if call.useless:
         return False
-    if call.state == "running" and call.loop is None and call.method.kind != "sync":
+    if call.state == "running" and not call.early and call.method.kind != "sync":
         return False  # the program's own, on a loop that may be waiting for us
     return may_retire(call, method, ambient, facts)

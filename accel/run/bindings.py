@@ -6,23 +6,27 @@ A component that may hold a credential is not called because an earlier run did 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from ..components import Facts, facts_of
-from ..identity import identity_of
-from ..intercept import METHODS, Method, has_leaf
-from ..ir import Node
-from .settings import Bound
+from ..graph.ir import Node
+from ..parts.components import Facts, facts_of
+from ..parts.identity import Identities, unchanged
+from ..parts.methods import METHODS, Method
+from ..parts.patches import has_leaf
+from ..trace.record import Trace
+from .plan import Plan
+from .settings import Bound, Host
 
-if TYPE_CHECKING:
-    from .run import Run
+Moment = dict[tuple[str, str], Bound | None]
+"""What was found in one turn, in which nothing of the program's happens."""
 
 
 class Bindings:
     """The components of one run, by call site."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, plan: Plan, host: Host, identities: Identities, trace: Trace) -> None:
+        self._plan, self._host, self._identities, self._trace = plan, host, identities, trace
         self._used: dict[str, tuple[Any, Method]] = {}
         """By call site, the component and method of its last demand in this run."""
         self._used_with: dict[tuple[int, tuple[str, ...]], Any] = {}
@@ -33,8 +37,13 @@ class Bindings:
         """Of those, what several sites do not call together any more."""
         self._mixed: set[str] = set()
         """Call sites of which this run has used several components."""
-        self._identities: dict[str, Hashable] = {}
+        self._called_as: dict[str, Hashable] = {}
+        """By call site, the identity of its first component in this run."""
         self._facts: dict[int, tuple[Any, Facts]] = {}
+        self._version = 0
+        """How often the run has used something else than before, somewhere."""
+        self._found: dict[str, tuple[int, Bound | None]] = {}
+        """By node, what was found, at which version."""
 
     def facts(self, component: Any) -> Facts:
         """`facts_of`, looked up once per run."""
@@ -45,74 +54,115 @@ class Bindings:
 
     def note(self, site: str, component: Any, method: Method, identity: Hashable) -> None:
         """The program calls this component here."""
+        before, used_before = self._used.get(site, (None, None))
+        with_keys = (id(component), self._plan.keys.note(component))
+        new = before is not component or used_before is not method or with_keys not in self._used_with
         self._used[site] = (component, method)
-        self._used_with[id(component), self._run.plan.keys.note(component)] = component
-        saved = self._run.plan.saved_calls.get(site)
+        self._used_with[with_keys] = component
+        if new:
+            self._version += 1  # last: who asks in between asks again
+        saved = self._plan.used.saved.get(site)
         if saved is not None and self._used_like.setdefault(saved.like, (identity, component))[0] != identity:
             self._parted.add(saved.like)
-        if self._identities.setdefault(site, identity) != identity:
+            self._version += 1
+        if self._called_as.setdefault(site, identity) != identity and site not in self._mixed:
             self._mixed.add(site)
+            self._version += 1
 
     def of(self, node: Node) -> Bound | None:
         """The component that a node's calls go to, used in this run, or known to the plan and referenced by the
-        program; None if that is not clear yet."""
-        bound = self._at_site(node)
-        return self._inner(bound) if node.stage_of and bound is not None else bound
+        program; None if that is not clear yet. Nobody has asked since the run last used something new whether it still
+        may be called (`now`)."""
+        version, bound = self._found.get(node.name, (-1, None))
+        return bound if version == self._version else self.now(node, {})
+
+    def now(self, node: Node, moment: Moment) -> Bound | None:
+        """The same, as it is at this moment: asked once for all nodes of a call site, if they are given the same."""
+        version = self._version
+        stage_of = node.schedule.stage_of
+        asked = (node.name if self._is_mixed(node.site) else node.site, stage_of)
+        found = moment.get(asked)
+        if asked not in moment or (found is not None and not self._holds_its_keys(found)):
+            bound = self._at_site(node)
+            found = moment[asked] = self._inner(bound) if stage_of and bound is not None else bound
+        self._found[node.name] = (version, found)
+        return found
+
+    def _is_mixed(self, site: str) -> bool:
+        """Whether several components have been called there."""
+        return site in self._mixed or site in self._plan.used.mixed
+
+    def _holds_its_keys(self, bound: Bound) -> bool:
+        return self._plan.keys.note(bound.component) == bound.keys
+
+    def _bound(self, component: Any, method: Method) -> Bound:
+        keys = self._plan.keys.note(component)
+        return Bound(component, method, self.facts(component), self._identities, keys)
+
+    def renew(self) -> None:
+        """Nodes may have other components than before."""
+        self._version += 1
 
     def _at_site(self, node: Node) -> Bound | None:
-        run, plan = self._run, self._run.plan
-        mixed = node.site in self._mixed or node.site in plan.mixed
+        plan = self._plan
+        mixed = self._is_mixed(node.site)
         used = self._used.get(node.site) if not mixed else None
         if used is not None:
             component, method = used
         else:
-            known = plan.binding(node, mixed)
+            known = plan.used.by(node, mixed)
             known = known or (self._saved(node.site) if not mixed else None)
             if known is None:
                 return None
             component, method = known
-            method = plan.methods.get((node.site, run.host.streaming), method)
-            if node.site in plan.varying and not mixed:
+            method = plan.used.methods.get((node.site, self._host.streaming), method)
+            if node.site in plan.used.varying and not mixed:
                 component = self._only_one_used(type(component))
-            elif node.site in plan.bindings and not plan.contexts.bindings.allow(node.site, run.trace.ambient):
+            elif node.site in plan.used.at and not plan.contexts.bindings.allow(node.site, self._trace.ambient):
                 return None
             if component is None:
                 return None
-        bound = Bound(component, method, self.facts(component))
-        return bound if self._may_call(bound) else None
+        bound = self._bound(component, method)
+        return self._may_call(bound, node.site)
 
-    def _may_call(self, bound: Bound) -> bool:
-        """Whether this run has used the component, or an equal one, with the key that it has now, or the program refers
-        to it and nobody has ever changed its key."""
-        component, keys = bound.component, self._run.plan.keys
-        if (id(component), keys.note(component)) in self._used_with:
-            return True
-        if self._run.host.references(component) and keys.trusts(component):
-            return True
-        return any(
-            type(other) is type(component)
-            and identity_of(other, m.by_object) == bound.identity
-            and (id(other), keys.note(other)) in self._used_with
-            for other, m in list(self._used.values())
-        )
+    def _may_call(self, bound: Bound, site: str) -> Bound | None:
+        """The component, if this run has used it with the key that it has now, or the program refers to it and nobody
+        has ever changed its key; else an equal one that the run has used; else the one that an earlier run made here,
+        if it has a key that everybody may use, or none."""
+        component, keys, used = bound.component, self._plan.keys, self._plan.used
+        if (id(component), bound.keys) in self._used_with:
+            return bound
+        if self._host.references(component) and keys.trusts(component):
+            return bound
+        for other, method in list(self._used.values()):
+            if (
+                type(other) is type(component)
+                and self._identities.of(other, method.by_object) == bound.identity
+                and (id(other), keys.note(other)) in self._used_with
+            ):
+                return self._bound(other, bound.method)
+        lent = site in used.anew and keys.of_everybody(component) and unchanged(component)
+        if lent and (not bound.method.is_async or used.loop_at(site) is self._host.loop):
+            return replace(bound, unused=True)
+        return None
 
     def _saved(self, site: str) -> tuple[Any, Method] | None:
         """For a site of a saved plan that was not seen here yet: what it calls, if this run has used the component at
         another site, or the program refers to but one of its class."""
-        saved = self._run.plan.saved_calls.get(site)
+        saved = self._plan.used.saved.get(site)
         method = METHODS.get((saved.family, saved.method)) if saved is not None else None
         if saved is None or method is None or saved.like in self._parted:
             return None
         _, component = self._used_like.get(saved.like, (None, None))
         # A plan may be older than the program: an endpoint elsewhere is not taken for another one.
         if component is None or type(component).__qualname__ != saved.cls or not self.facts(component).local:
-            component = self._run.host.references.only(saved.cls, method.by_object)
+            component = self._host.references.only(saved.cls, method.by_object)
         return (component, method) if component is not None else None
 
     def _only_one_used(self, cls: type) -> Any:
         """The component of this class that this run has used; None if it has used none or several."""
         used = [(other, method) for other, method in list(self._used.values()) if type(other) is cls]
-        same = {identity_of(other, method.by_object): other for other, method in used}
+        same = {self._identities.of(other, method.by_object): other for other, method in used}
         return next(iter(same.values())) if len(same) == 1 else None
 
     def _inner(self, outer: Bound) -> Bound | None:
@@ -126,4 +176,4 @@ class Bindings:
         method = next(same_colour, next((m for m in leaves if m.kind == "sync"), None))
         if method is None:
             return None
-        return Bound(component, method, self.facts(component))
+        return self._bound(component, method)

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal
 
-from .. import forks
-from ..clock import now_s
-from ..components import kind_of
 from ..engine import DEMAND, CancelToken, Priority
-from ..intercept import Method
-from ..record import CallRecord
-from ..values import Tree
-from .ambient import Ambient
+from ..parts.components import kind_of
+from ..parts.methods import Method
+from ..process.clock import now_s
+from ..text.values import Tree
+from ..trace.ambient import Ambient
+from ..trace.record import CallRecord
+from .chunks import Chunks
 from .gates import leave
+from .outcome import Outcome
 from .waiting import Party, patience_s
 
 State = Literal["queued", "running", "done", "failed", "dropped"]
+Standing = Literal["early", "own", "joined", "again"]
+Event = Literal["begin", "take over", "join", "finish", "fail", "drop"]
 
+STATES: Mapping[tuple[State, Event], State] = {
+    ("queued", "begin"): "running",
+    ("queued", "take over"): "running",
+    ("running", "finish"): "done",
+    ("running", "fail"): "failed",
+    ("queued", "drop"): "dropped",
+    ("running", "drop"): "dropped",
+    ("done", "drop"): "dropped",
+}
+"""Where an event leads. One that is not here comes too late, and changes nothing."""
 
-Aside = tuple[str, tuple[Any, ...], dict[str, Any]]
-"""A call of a callback manager: method and arguments."""
+STANDINGS: Mapping[tuple[Standing, Event], Standing] = {
+    ("early", "take over"): "own",
+    ("early", "join"): "joined",
+}
+"""How a call stands with the program, the same way: Accel's alone; made by the program; Accel's, and the answer to a
+demand. Further demands that a shared result answers have calls of their own, `again`."""
 
 
 class Call(Party):
@@ -36,7 +52,7 @@ class Call(Party):
         input: Tree,
         key: Hashable,
         ambient: Ambient,
-        early: bool,
+        standing: Standing,
     ) -> None:
         super().__init__(component)
         self.outer: Call | None = None
@@ -46,51 +62,80 @@ class Call(Party):
         self.input = input
         self.key = key
         self.ambient = ambient
-        self.early = early
-        self.state: State = "queued"
-        self.demanded = False
-        self.joined = False
-        """The demand was answered by this early call."""
-        self.fed = False
-        """Its value fed predictions although the program made its own call (invariant 5)."""
-        self.future: Future[Any] = Future()
-        self.chunks: list[Any] = []
-        self.asides: dict[int, list[Aside]] = {}
-        """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
-        self.grew = forks.lock()
-        self.wake: list[Callable[[], None]] = []
-        """Called once when the next chunk or the end comes."""
-        self.delta = method.delta
+        self.standing = standing
+        self.state: State = "queued" if standing == "early" else "running"
+        self.outcome = Outcome()
+        self.chunks = Chunks(method.delta)
+        self.output: Tree = None
+        self.record: CallRecord | None = None
+        """Of the demand."""
+        self.issued_for = ""
+        """The call site that an early call was issued for,"""
+        self.keys: tuple[str, ...] = ()
+        """and the credentials that its component held then."""
+        self.bound: tuple[str, int] | None = None
+        """Node and position in the e-graph."""
+        self.resource: object = None
+        """What it reads or writes,"""
+        self.epoch = -1
+        """and after how many writes."""
         self.token = CancelToken()
         self.priority: Priority = DEMAND
         """The engines it waits for look at it; an early call's may be raised."""
         self.task: asyncio.Task[Any] | None = None
-        self.epoch = -1
-        self.resource: object = None
-        self.output: Tree = None
-        self.record: CallRecord | None = None
-        self.issued_for = ""
-        """The call site that an early call was issued for."""
-        self.bound: tuple[str, int] | None = None
-        """Node and position in the e-graph."""
-        self.partial_posted = False
+        self.dropped_by: Callable[[Call], None] | None = None
+        """Gives it up; None before it is early."""
+        self.waiters = 0
+        """Demands that wait for it at the moment."""
+        self.nested = False
+        """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
+        self.fed = False
+        """Its value fed predictions although the program made its own call (invariant 5)."""
         self.tells = ""
         """How it told listeners of itself from within (`nested.tells`)."""
         self.hindered = False
         """Something it asked for was refused, because it is early: its result is not what the program would get."""
-        self.only_feeds = False
-        """The program's own call will be made all the same."""
-        self.abandon: Callable[[], None] = lambda: None
-        """Give it up: whoever waits for it does without. Set once it is early."""
-        self.waiters = 0
-        """Demands that wait for it at the moment."""
         self.substituted = False
         """A demand that is being served with the streaming method, in place of the one that was called."""
-        self.nested = False
-        """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
         self.issued_s: float | None = None
+        self.entered_s: float | None = None
+        """When it was inside its component."""
         self.ended_s: float | None = None
         self.tokens = (0, 0)
+
+    def happens(self, event: Event) -> bool:
+        """Go where the event leads; False if that is nowhere, because it comes too late."""
+        state, standing = STATES.get((self.state, event)), STANDINGS.get((self.standing, event))
+        self.state, self.standing = state or self.state, standing or self.standing
+        return state is not None or standing is not None
+
+    @property
+    def early(self) -> bool:
+        """Accel made it."""
+        return self.standing in ("early", "joined")
+
+    @property
+    def demanded(self) -> bool:
+        return self.standing != "early"
+
+    @property
+    def joined(self) -> bool:
+        """It is not the program that runs it, or ran it, for this demand."""
+        return self.standing in ("joined", "again")
+
+    @property
+    def stands_in(self) -> bool:
+        """It is an early call of another object than the program calls, an equal one."""
+        return self.early and self.record is not None and self.record.component is not self.component
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("done", "failed", "dropped")
+
+    @property
+    def useless(self) -> bool:
+        """It is over and answers nothing."""
+        return self.state in ("failed", "dropped")
 
     @property
     def site(self) -> str:
@@ -100,52 +145,31 @@ class Call(Party):
     @property
     def wanted(self) -> bool:
         """The program waits for it, or for the call that made it."""
-        return self.demanded or (self.outer is not None and self.outer.wanted)
+        return not self.gone and (self.demanded or (self.outer is not None and self.outer.wanted))
 
-    @property
-    def over(self) -> bool:
-        return self.state in ("done", "failed", "dropped")
-
-    @property
-    def text(self) -> str:
-        """What a stream has produced so far."""
-        return "".join(map(self.delta, list(self.chunks))) if self.delta is not None else ""
-
-    def note_asides(self, manager: Any) -> None:
-        """Before the next chunk is fed, and after the last one."""
-        said = manager.take() if hasattr(type(manager), "take") else []
-        if said:
-            self.asides[len(self.chunks)] = said
-
-    def feed(self, chunk: Any) -> None:
-        with self.grew:
-            self.chunks.append(chunk)
-            self._notify()
+    def abandon(self) -> None:
+        if self.dropped_by is not None:
+            self.dropped_by(self)
 
     def leave(self) -> None:
         """It is no longer inside its component. Idempotent."""
         leave(self)
+
+    def lasted_s(self) -> float:
+        """How long it has been under way, if it is early."""
+        if self.issued_s is None:
+            return 0.0
+        return (self.ended_s if self.ended_s is not None else now_s()) - self.issued_s
 
     def patience_s(self) -> float:
         """How long a demand waits for it yet."""
         since = self.issued_s if self.issued_s is not None else now_s()
         return max(0.0, since + patience_s(kind_of(self.component)) - now_s())
 
-    def close(self) -> None:
-        """Wake whoever replays the chunks: there are no more."""
-        with self.grew:
-            self._notify()
-
-    def _notify(self) -> None:
-        waiting, self.wake = self.wake, []
-        for wake in waiting:
-            wake()
-
     def again(self, record: CallRecord) -> Call:
         """A further demand answered by this shared result."""
-        other = Call(self.method, self.component, self.identity, self.input, self.key, self.ambient, early=False)
-        other.state, other.future, other.output = self.state, self.future, self.output
-        other.demanded = other.joined = True
+        other = Call(self.method, self.component, self.identity, self.input, self.key, self.ambient, standing="again")
+        other.state, other.outcome, other.output = self.state, self.outcome, self.output
         other.record, other.issued_s, other.tokens = record, self.issued_s, self.tokens
         other.priority = self.priority
         return other

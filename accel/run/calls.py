@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..clock import now_s
-from ..components import Facts
-from ..identity import identity_of
-from ..intercept import Method
-from ..values import Tree, freeze
-from .ambient import Ambient
-from .answers import claim, may_share
+from ..parts.components import Facts
+from ..parts.identity import alike_now, identity_of
+from ..parts.methods import Method
+from ..process.clock import now_s
+from ..text.values import Tree, freeze
+from ..trace.ambient import Ambient
+from .answers import answering, may_share
 from .call import Call
 from .settings import Counts
 from .waiting import loop_here
@@ -46,15 +45,23 @@ class Calls:
         with self.lock:
             self._by_key.setdefault(call.key, []).append(call)
 
-    def claim(self, key: Hashable, site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
-        """The call that answers a demand, if there is one; see `answers.claim`."""
+    def claim(
+        self, key: Hashable, site: str, method: Method, component: Any, ambient: Ambient, facts: Facts
+    ) -> Call | None:
+        """The call that answers a demand, if there is one (`answers`): it is joined, or taken over if it has not
+        started."""
         with self.lock:
-            call = claim(self._by_key.get(key, ()), site, method, ambient, facts)
-            if call is not None and not call.joined:
-                self.counts.issued -= 1  # taken over before it started
+            alike = [call for call in self._by_key.get(key, ()) if alike_now(call.component, component)]
+            call = answering(alike, site, method, ambient, facts)
+            if call is None:
+                return None
+            if call.state == "queued" and call.happens("take over"):
+                call.method = method
+                self.counts.issued -= 1
                 call.leave()
-        if call is not None and call.joined:
-            call.look_again()
+                return call
+            call.happens("join")
+        call.look_again()
         return call
 
     def outstanding(self) -> int:
@@ -66,38 +73,33 @@ class Calls:
     def unbound(self, key: Hashable, site: str) -> Call | None:
         """A call with this key that has no place in the graph yet; one of this site comes first."""
         with self.lock:
-            free = [
-                call
-                for call in self._by_key.get(key, ())
-                if call.bound is None and not (call.over and call.state != "done")
-            ]
+            free = [call for call in self._by_key.get(key, ()) if call.bound is None and not call.useless]
         return next((call for call in free if call.site == site), free[0] if free else None)
 
     def has(self, key: Hashable) -> bool:
         """Whether this call was made or issued, and may still answer."""
         with self.lock:
-            return any(not call.over or call.state == "done" for call in self._by_key.get(key, ()))
+            return any(not call.useless for call in self._by_key.get(key, ()))
 
     def hold(self, call: Call) -> bool:
         """Make an early call known to demands; False if the run is over, or the program has just made this call."""
         with self.lock:
             if not self.accepting:
                 return False
-            if any(c.demanded and c.bound is None and not c.joined for c in self._by_key.get(call.key, ())):
+            if any(c.standing == "own" and c.bound is None for c in self._by_key.get(call.key, ())):
                 return False
             self._by_key.setdefault(call.key, []).append(call)
             self._early.add(call)
             self.counts.issued += 1
-            call.abandon = partial(self.drop, call)
+            call.dropped_by = self.drop
             return True
 
     def begin(self, call: Call) -> bool:
         """An early call is about to run: False if it was dropped or taken over meanwhile."""
         with self.lock:
-            if call.state != "queued":
+            if not call.happens("begin"):
                 return False
-            call.state = "running"
-            call.issued_s = now_s()
+            call.issued_s = call.entered_s = now_s()
             return True
 
     def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient, facts: Facts) -> tuple[Call, bool]:
@@ -106,14 +108,14 @@ class Calls:
         key = (method.family, identity, freeze(tree))
         with self.lock:
             for call in self._by_key.get(key, ()):
-                if may_share(call, method, ambient, facts):
+                if may_share(call, method, ambient, facts) and alike_now(call.component, component):
                     call.nested = True
                     return call, False
-            call = Call(method, component, identity, tree, key, ambient, early=True)
-            call.state = "running"
+            call = Call(method, component, identity, tree, key, ambient, standing="early")
+            call.happens("begin")
             call.nested = True
             call.loop = loop_here() if method.kind == "async" else None
-            call.abandon = partial(self.drop, call)
+            call.dropped_by = self.drop
             self._by_key.setdefault(key, []).append(call)
             self._early.add(call)
         return call, True
@@ -121,41 +123,48 @@ class Calls:
     def drop(self, call: Call) -> None:
         """Give up an early call that nobody demanded."""
         with self.lock:
-            if call.demanded and not call.joined:
+            if call.demanded and (not call.joined or call.state == "done"):
                 return
-            if not call.early or (call.over and call.state == "dropped"):
+            before = call.state
+            if not call.early or not call.happens("drop"):
                 return
-            wasted = call.state in ("running", "done") and not call.fed and not call.nested
-            was_over = call.over
-            call.state = "dropped"
+            wasted = before != "queued" and not call.fed and not call.nested
+            was_over, never_began = before == "done", before == "queued" and call.loop is not None
+            call.outcome.drop()
             held = self._by_key.get(call.key)
             if held is not None and call in held:
                 held.remove(call)
             if wasted:
                 self.counts.wasted += 1
                 self.counts.wasted_tokens += sum(call.tokens)
+                self.counts.wasted_s += call.lasted_s()
             elif call.fed:
                 self.counts.fed += 1
-            never_began = not was_over and call.loop is not None and call.task is None
         if was_over:
             return
         if never_began:
             call.leave()  # its loop may be closed, and then nothing else would
         call.let_go()
         call.token.cancel()
-        if call.loop is not None and call.task is not None:
+        task = call.task
+        if call.loop is not None and task is not None:
             with suppress(RuntimeError):  # a closed loop runs nothing any more
-                call.loop.call_soon_threadsafe(call.task.cancel)
-        call.future.cancel()
-        call.close()
+                call.loop.call_soon_threadsafe(task.cancel)
+        call.chunks.close()
 
     def drop_undemanded(self, forget: bool) -> None:
         """Give up everything early that nobody demanded, and accept no more; `forget`: share nothing either."""
         with self.lock:
             self.accepting = False
             for call in self.all():
-                if call.early and not call.demanded:
+                left = call.joined and not call.waiters and not call.over  # a stream that nobody has begun to read
+                if call.early and (left or not call.demanded):
                     self.drop(call)
             if forget:
-                self._by_key.clear()
-                self._early.clear()
+                self.forget()
+
+    def forget(self) -> None:
+        """Nothing is shared any more."""
+        with self.lock:
+            self._by_key.clear()
+            self._early.clear()

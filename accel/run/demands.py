@@ -1,31 +1,223 @@
-"""The program makes a call: the four colours of a demand.
+"""The program makes a call: what it gets is an early call's result, or the component's own.
 
-Each opens the demand (`Run.open`), which says whether an early call answers it. If so, its result retires into the
-demand; if not, the component runs as it would have, watched.
+A demand is opened first (`opening`), which says whether an early call answers it. If so, its result retires into the
+demand; if not, the component runs as it would have, watched. Written once, as steps; a demand's colour (sync, async,
+stream, async stream) says who takes them.
 """
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
-from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
-from ..components import kind_of, note_told
 from ..engine import DEMAND, priority
 from ..errors import CallCancelled
-from ..intercept import Method, Scope, original, scope
-from ..record import call_site
+from ..parts.components import kind_of, note_told
+from ..parts.methods import Method
+from ..parts.patches import original
+from ..trace.record import call_site
 from . import early, nested
 from .call import Call
 from .inner import step
-from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
-
-if TYPE_CHECKING:
-    from .run import Run
+from .opening import instead, open_call
+from .run import Run
+from .scope import Scope, scope
+from .steps import Closed, Do, Give, Steps, Wait, atake, atake_stream, meant, result_of, take, take_stream
+from .waiting import Woken, begin, end, loop_here
 
 _END = object()
 _OWN = object()
+
+
+def demand(
+    run: Run,
+    here: Scope,
+    method: Method,
+    component: Any,
+    wrapped: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A patched leaf was called inside a run."""
+    outer = here.call
+    if here.early and run.closed and outer is not None and outer.component is not component:
+        raise nested.hindered(outer, "its run is over")
+    if run.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
+        return wrapped(*args, **kwargs)
+    if here.early:
+        return nested.call(run, method, component, wrapped, args, kwargs)
+    made = Demand(run, here, method, component, wrapped, args, kwargs)
+    if method.kind == "sync":
+        return take(made.answered())
+    if method.opens:
+        return made.opened()
+    if method.kind == "async":
+        return atake(made.answered())
+    return take_stream(made.streamed()) if method.kind == "stream" else atake_stream(made.streamed())
+
+
+class Demand:
+    """One call of the program. Where it was made is looked at now: a task of its own may run the rest."""
+
+    def __init__(
+        self, run: Run, here: Scope, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any
+    ) -> None:
+        self.run, self.here, self.method, self.component = run, here, method, component
+        self.wrapped, self.args, self.kwargs = wrapped, args, kwargs
+        self.site = call_site() or here.called
+
+    def answered(self) -> Steps[Any]:
+        """One result."""
+        run, method = self.run, self.method
+        call = self._open()
+        if call.joined:
+            with self._joining(call) as woken:
+                if woken is not None:
+                    yield Wait(woken, call.patience_s())
+            if _has_answered(run, call):
+                return _retired(run, call, method)
+            call = instead(run, call, method, self.component, self.here.call)
+        yield from run.entering(call, method.is_async)
+        with run.inside(call):
+            try:
+                with _within(Scope(run, self.here.visit, call)):
+                    twin = _partial_twin(run, call)
+                    result = (yield from self._drained(call, twin)) if twin is not None else _OWN
+                    if result is _OWN:
+                        result = yield Do(partial(self.wrapped, *self.args, **self.kwargs))
+            except BaseException as error:
+                run.failed(call, meant(error))
+                raise
+        run.done(call, result)
+        return result
+
+    def streamed(self, call: Call | None = None, stream: Any = None) -> Steps[None]:
+        """Chunks. `call`: that was opened already, with the stream of the component's that it may have begun."""
+        run, method = self.run, self.method
+        call = call or self._open()
+        handed: list[Any] = []
+        if call.joined:
+            with self._joining(call) as woken:
+                if woken is not None:
+                    yield from self._replayed(call, handed)
+                    yield Wait(_done(call))
+            if _has_answered(run, call):
+                _retired(run, call, method)
+                return
+            call = instead(run, call, method, self.component, self.here.call)
+        yield from run.entering(call, method.is_async)
+        with run.inside(call):
+            inner = Scope(run, self.here.visit, call)
+            try:
+                if stream is None:
+                    with _within(inner):
+                        begun = partial(self.wrapped, *self.args, **self.kwargs)
+                        stream = (yield Do(begun)) if method.opens else begun()
+                        stream = stream if method.is_async else iter(stream)
+                while True:
+                    with _within(inner):
+                        chunk = yield Do(partial(step if method.is_async else next, stream, _END))
+                    if chunk is _END:
+                        break
+                    run.feed(call, chunk)
+                    if not _was_handed(call, handed):
+                        yield Give(chunk)
+            except Closed:
+                close = getattr(stream, "aclose" if method.is_async else "close", None)
+                if close is not None:
+                    yield Do(close)
+                run.failed(call, GeneratorExit())
+                raise
+            except BaseException as error:
+                run.failed(call, error)
+                raise
+        run.done(call, method.merge(call.chunks.parts) if method.merge else None)
+
+    async def opened(self) -> AsyncGenerator[Any, None]:
+        """A coroutine that gives the stream: what fails before the first chunk fails here."""
+        call = self._open()
+        stream = None if call.joined else await atake(self._begun(call))
+        return atake_stream(self.streamed(call, stream))
+
+    def _begun(self, call: Call) -> Steps[Any]:
+        run = self.run
+        yield from run.entering(call, in_task=True)
+        try:
+            with run.inside(call), _within(Scope(run, self.here.visit, call)):
+                return (yield Do(partial(self.wrapped, *self.args, **self.kwargs)))
+        except BaseException as error:
+            run.failed(call, error)
+            raise
+
+    def _open(self) -> Call:
+        return open_call(self.run, self.here, self.method, self.component, self.args, self.kwargs, self.site)
+
+    # --- joining an early call
+
+    @contextmanager
+    def _joining(self, call: Call) -> Generator[Woken | None, None, None]:
+        """Around waiting for the early call that answers the demand: what is resolved when it is over; None where
+        nobody may wait for it. Whoever stops waiting gives it up, unless others wait for it, too."""
+        woken, outer = Woken(), self.here.call
+        blocks = None if self.method.is_async else loop_here()
+        if not call.outcome.over and not begin(outer, lambda: (call,), woken, blocks):
+            call.abandon()
+            yield None
+            return
+        call.waiters += 1
+        call.outcome.wake(woken)
+        try:
+            yield woken
+        except BaseException:
+            if call.waiters == 1:
+                call.abandon()
+            raise
+        finally:
+            call.waiters -= 1
+            end(outer, woken)
+
+    def _replayed(self, call: Call, handed: list[Any]) -> Steps[None]:
+        """The chunks of a running or finished stream, as they come, and what it said to its callback manager with each.
+        A stream that does not begin in time is given up."""
+        manager = self.kwargs.get("run_manager")
+        while True:
+            woken = call.chunks.beyond(len(handed), lambda: call.over)
+            if woken is not None:
+                yield Wait(woken, call.patience_s() if not handed else None)
+                if not woken.done():
+                    call.abandon()
+                continue
+            for name, args, kwargs in call.chunks.asides.get(len(handed), ()):
+                yield Do(partial(getattr(manager, name), *args, **kwargs))
+            if len(handed) == len(call.chunks.parts):
+                return
+            handed.append(call.chunks.parts[len(handed)])
+            yield Give(handed[-1])
+
+    # --- partial decodes of demanded calls
+
+    def _drained(self, call: Call, twin: Method) -> Steps[Any]:
+        """What the chunks of the streaming method make; `_OWN` if it told of itself, and the demand begins anew with
+        its own."""
+        call.substituted = True
+        try:
+            begun = partial(original(call.component, twin.name), *self.args, **{**self.kwargs, **twin.own})
+            stream = (yield Do(begun)) if twin.opens else begun()
+            stream = stream if twin.is_async else iter(stream)
+            while (chunk := (yield Do(partial(step if twin.is_async else next, stream, _END)))) is not _END:
+                self.run.feed(call, chunk, twin)
+        except CallCancelled:
+            if not call.tells:
+                raise
+        if not call.tells:
+            assert twin.merge is not None
+            return twin.merge(call.chunks.parts)
+        note_told(call.component, twin.name, call.tells)
+        call.substituted, call.tells = False, ""
+        call.chunks.parts.clear()
+        return _OWN
 
 
 @contextmanager
@@ -40,277 +232,42 @@ def _within(inner: Scope) -> Generator[None, None, None]:
         scope.reset(token)
 
 
-def demand(
-    run: Run,
-    here: Scope,
-    method: Method,
-    component: Any,
-    wrapped: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """A patched leaf was called inside a run."""
-    outer = here.call
-    if run.closed or (outer is not None and outer.component is component and outer.method.family == method.family):
-        return wrapped(*args, **kwargs)
-    if here.early:
-        return nested.call(run, method, component, wrapped, args, kwargs)
-    site = call_site() or here.called  # now: a task of its own may run the rest
-    if method.opens:
-        return _opened(run, here, method, component, wrapped, args, kwargs, site)
-    colour = {"sync": _sync, "async": _async, "stream": _stream, "astream": _astream}[method.kind]
-    return colour(run, here, method, component, wrapped, args, kwargs, site)
-
-
-def _sync(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
-) -> Any:
-    call = run.open(here, method, component, args, kwargs, site)
-    if call.joined:
-        with _joining(here, call, loop_here()) as woken:
-            if woken is not None:
-                until(woken, call.patience_s())
-        if _has_answered(run, call):
-            return _retired(run, call, method)
-        call = run.instead(call, here.call)
-    run.enter_component(call)
-    with run.inside(call), _within(Scope(run, here.visit, call)):
-        try:
-            twin = _partial_twin(run, call)
-            result = _drain(run, call, twin, args, kwargs) if twin is not None else _OWN
-            if result is _OWN:
-                result = wrapped(*args, **kwargs)
-        except BaseException as error:
-            run.failed(call, error)
-            raise
-    run.done(call, result)
-    return result
-
-
-async def _async(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
-) -> Any:
-    call = run.open(here, method, component, args, kwargs, site)
-    if call.joined:
-        with _joining(here, call) as woken:
-            if woken is not None:
-                await auntil(woken, call.patience_s())
-        if _has_answered(run, call):
-            return _retired(run, call, method)
-        call = run.instead(call, here.call)
-    await run.aenter_component(call)
-    with run.inside(call):
-        try:
-            with _within(Scope(run, here.visit, call)):
-                twin = _partial_twin(run, call)
-                result = await _adrain(run, call, twin, args, kwargs) if twin is not None else _OWN
-                if result is _OWN:
-                    result = await wrapped(*args, **kwargs)
-        except BaseException as error:
-            run.failed(call, error)
-            raise
-    run.done(call, result)
-    return result
-
-
-def _stream(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
-) -> Generator[Any, None, None]:
-    call = run.open(here, method, component, args, kwargs, site)
-    handed: list[Any] = []
-    if call.joined:
-        with _joining(here, call, loop_here()) as woken:
-            if woken is not None:
-                for chunk in early.replay(call, kwargs.get("run_manager")):
-                    handed.append(chunk)
-                    yield chunk
-                until(_done(call))
-        if _has_answered(run, call):
-            _retired(run, call, method)
-            return
-        call = run.instead(call, here.call)
-    run.enter_component(call)
-    with run.inside(call):
-        inner = Scope(run, here.visit, call)
-        stream = None
-        try:
-            with _within(inner):
-                stream = iter(wrapped(*args, **kwargs))
-            while True:
-                with _within(inner):
-                    chunk = next(stream, _END)
-                if chunk is _END:
-                    break
-                run.feed(call, chunk)
-                if not _was_handed(call, handed):
-                    yield chunk
-        except GeneratorExit:
-            close = getattr(stream, "close", None)
-            if close is not None:
-                close()
-            run.failed(call, GeneratorExit())
-            raise
-        except BaseException as error:
-            run.failed(call, error)
-            raise
-        run.done(call, method.merge(call.chunks) if method.merge else None)
-
-
-async def _astream(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
-) -> AsyncGenerator[Any, None]:
-    call = run.open(here, method, component, args, kwargs, site)
-
-    async def own() -> Any:
-        return wrapped(*args, **kwargs)
-
-    stream = (
-        _areplayed(run, here, call, method, kwargs, own) if call.joined else _adelivered(run, here, call, method, own)
-    )
-    async with aclosing(stream):
-        while (chunk := await step(stream, _END)) is not _END:
-            yield chunk
-
-
-async def _opened(
-    run: Run, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any, site: str
-) -> AsyncGenerator[Any, None]:
-    """A coroutine that gives the stream: what fails before the first chunk fails here."""
-    call = run.open(here, method, component, args, kwargs, site)
-
-    async def own() -> Any:
-        return await wrapped(*args, **kwargs)
-
-    if call.joined:
-        return _areplayed(run, here, call, method, kwargs, own)
-    await run.aenter_component(call)
-    try:
-        with run.inside(call), _within(Scope(run, here.visit, call)):
-            stream = await own()
-    except BaseException as error:
-        run.failed(call, error)
-        raise
-
-    async def opened() -> Any:
-        return stream
-
-    return _adelivered(run, here, call, method, opened)
-
-
-Own = Callable[[], Coroutine[Any, Any, Any]]
-"""Begins the program's own stream."""
-
-
-async def _areplayed(
-    run: Run, here: Scope, call: Call, method: Method, kwargs: Any, own: Own
-) -> AsyncGenerator[Any, None]:
-    handed: list[Any] = []
-    with _joining(here, call) as woken:
-        if woken is not None:
-            async with aclosing(early.areplay(call, kwargs.get("run_manager"))) as chunks:
-                while (chunk := await step(chunks, _END)) is not _END:
-                    handed.append(chunk)
-                    yield chunk
-            await auntil(_done(call))
-    if _has_answered(run, call):
-        _retired(run, call, method)
-        return
-    async with aclosing(_adelivered(run, here, run.instead(call, here.call), method, own, handed)) as chunks:
-        while (chunk := await step(chunks, _END)) is not _END:
-            yield chunk
-
-
-async def _adelivered(
-    run: Run, here: Scope, call: Call, method: Method, own: Own, handed: Sequence[Any] = ()
-) -> AsyncGenerator[Any, None]:
-    await run.aenter_component(call)
-    with run.inside(call):
-        stream: Any = None
-        try:
-            inner = Scope(run, here.visit, call)
-            with _within(inner):
-                stream = await own()
-            while True:
-                with _within(inner):
-                    chunk = await step(stream, _END)
-                if chunk is _END:
-                    break
-                run.feed(call, chunk)
-                if not _was_handed(call, handed):
-                    yield chunk
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) and stream is not None:
-                await stream.aclose()
-            run.failed(call, error)
-            raise
-    run.done(call, method.merge(call.chunks) if method.merge else None)
-
-
-def _was_handed(call: Call, handed: Sequence[Any]) -> bool:
+def _was_handed(call: Call, handed: list[Any]) -> bool:
     """Whether the program has the last chunk already: from an early stream that was given up in the middle. Raises
     CallCancelled where it was another one."""
-    position = len(call.chunks) - 1
+    position = len(call.chunks.parts) - 1
     if position >= len(handed):
         return False
     delta = call.method.delta
-    if delta is None or delta(call.chunks[position]) != delta(handed[position]):
+    if delta is None or delta(call.chunks.parts[position]) != delta(handed[position]):
         raise CallCancelled("the stream was given up while it was being read, and began in another way the next time")
     return True
 
 
-# --- joining --------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _joining(here: Scope, call: Call, blocks: AbstractEventLoop | None = None) -> Generator[Woken | None, None, None]:
-    """Around waiting for the early call that answers a demand: what is resolved when it is over; None where nobody may
-    wait for it. Whoever stops waiting gives it up, unless others wait for it, too. `blocks`: the loop that stands still
-    meanwhile."""
-    woken = Woken()
-    if not begin(here.call, (call,), woken, blocks):
-        call.abandon()
-        yield None
-        return
-    call.waiters += 1
-    on_done(call.future, woken)
-    try:
-        yield woken
-    except BaseException:
-        if call.waiters == 1:
-            call.abandon()
-        raise
-    finally:
-        call.waiters -= 1
-        end(here.call, woken)
-
-
 def _done(call: Call) -> Woken:
-    """Resolved when a call whose stream has ended has its result. The future may be another one than it was."""
+    """Resolved when a call whose stream has ended has its result. It may be another one than it was (`gone`)."""
     woken = Woken()
-    on_done(call.future, woken)
+    call.outcome.wake(woken)
     return woken
 
 
 def _has_answered(run: Run, call: Call) -> bool:
     """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
-    if not call.future.done():
+    if not call.outcome.over:
         call.abandon()
         run.plan.disqualified[kind_of(call.component)] = (
             "an early call of it stood still while the program waited for it"
         )
-    return not call.future.cancelled()
+    return not call.outcome.dropped
 
 
 def _retired(run: Run, call: Call, method: Method) -> Any:
     try:
-        result = call.future.result()
+        result = result_of(call.outcome)
     except BaseException:
         run.failed_join(call)
         raise
     return run.retire(call, method, result)
-
-
-# --- partial decodes of demanded calls ------------------------------------------------------------------------------
 
 
 def _partial_twin(run: Run, call: Call) -> Method | None:
@@ -318,40 +275,6 @@ def _partial_twin(run: Run, call: Call) -> Method | None:
     record = call.record
     if run.quiet or record is None or call.method.kind not in ("sync", "async"):
         return None
-    if not any(node.needs_partial for node in run.graph.by_site.get(record.site, ())):
+    if not any(node.schedule.needs_partial for node in run.graph.by_site.get(record.site, ())):
         return None
     return early.streaming_twin(run, call.method, call.component)
-
-
-def _drain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-    call.substituted = True
-    try:
-        for chunk in original(call.component, twin.name)(*args, **{**kwargs, **twin.own}):
-            run.feed(call, chunk, twin)
-    except CallCancelled:
-        if not call.tells:
-            raise
-    return _merged(call, twin)
-
-
-async def _adrain(run: Run, call: Call, twin: Method, args: Any, kwargs: Any) -> Any:
-    call.substituted = True
-    try:
-        stream = original(call.component, twin.name)(*args, **{**kwargs, **twin.own})
-        async for chunk in await stream if twin.opens else stream:
-            run.feed(call, chunk, twin)
-    except CallCancelled:
-        if not call.tells:
-            raise
-    return _merged(call, twin)
-
-
-def _merged(call: Call, twin: Method) -> Any:
-    """What the chunks make; `_OWN` if the streaming method told of itself, and the demand begins anew with its own."""
-    if not call.tells:
-        assert twin.merge is not None
-        return twin.merge(call.chunks)
-    note_told(call.component, twin.name, call.tells)
-    call.substituted, call.tells = False, ""
-    call.chunks.clear()
-    return _OWN

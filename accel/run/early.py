@@ -6,32 +6,27 @@ An early call sees a copy of the run's entry context, a cancel token and a prior
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Hashable, Iterable
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 from .. import engine
-from ..components import called_plainly, facts_of, note_told, tells_within
 from ..errors import CallCancelled
-from ..identity import identity_of
-from ..intercept import METHODS, Method, Scope, epoch, has_leaf, original, resource_of, scope
-from ..ir import Node
-from ..values import Tree, freeze, is_comparable
-from . import priorities, threads
+from ..graph.ir import Node
+from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, UNBUILT, UNLOADED, Reason
+from ..parts.components import called_plainly, facts_of, note_told, tells_within
+from ..parts.epochs import epoch, resource_of
+from ..parts.methods import METHODS, Method
+from ..parts.patches import has_leaf, original
+from ..process import threads
+from ..text.values import Tree, freeze, is_comparable
+from . import priorities
 from .call import Call
 from .gates import gate_of
 from .nested import give_up
-from .waiting import Woken, auntil, until, wake
-
-if TYPE_CHECKING:
-    from .run import Run
-    from .settings import Bound
-
-
-BUSY = "its component is busy"
-LATE = "the run is over, or the program has just made this call itself"
-"""No other call of it could be issued now, either."""
+from .run import Run
+from .scope import Scope, scope
+from .settings import Bound
+from .waiting import loop_here
 
 
 def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
@@ -63,38 +58,46 @@ def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
         if sync is None or not has_leaf(bound.component, sync.name) or not may_stand_in(bound.component, sync, method):
             return None
         method = sync
-    if node.needs_partial or run.host.streaming:
+    if node.schedule.needs_partial or run.host.streaming:
         return streaming_twin(run, method, bound.component) or method
     return method
 
 
-def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call | str:
-    """Start an early call for a complete, allowed input; or say why it can't be."""
+def has_room(bound: Bound) -> bool:
+    """Whether a further early call could enter the component now."""
+    return gate_of(bound.component).has_room(bound.facts.concurrency or 1)
+
+
+def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hashable) -> Call | Reason:
+    """Start an early call for a complete, allowed input, predicted with this key; or say why it can't be. `bound`: what
+    the node's calls go to at this moment."""
+    if bound is None or (key := bound.key(tree)) != predicted:
+        run.bindings.renew()
+        return CHANGED()
     method = choose_method(run, bound, node)
     if method is None:
-        return (
-            "no coroutine of it can run early here; accel.register(..., twins=True) if its plain methods give the same"
-        )
+        return NO_TWIN()
     try:
         args, kwargs = method.build(bound.component, tree)
     except LookupError:
-        return "its input holds an object of a class that is not loaded here"
-    if freeze(method.read(bound.component, args, kwargs)) != freeze(tree):
-        return "its input can't be rebuilt exactly"
+        return UNLOADED()
+    if freeze(method.read(bound.component, args, kwargs)) != key[-1]:
+        return UNBUILT()
     if not is_comparable(tree):
-        return "its input holds an object that may change meanwhile"
-    call = Call(method, bound.component, bound.identity, tree, key, run.ambient, early=True)
+        return MUTABLE()
+    call = Call(method, bound.component, bound.identity, tree, key, run.ambient, standing="early")
     call.issued_for = node.site
+    call.keys = bound.keys
     if method.op == "searching":
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)
         call.only_feeds = not (bound.facts.readonly or bound.facts.owned)
     if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
-        return BUSY
+        return BUSY()
     call.priority = priorities.of_early(run, node)
     if not run.calls.hold(call):
         call.leave()
-        return LATE
+        return LATE()
     if method.kind in ("sync", "stream"):
         threads.spawn(lambda: _on_thread(run, call, args, kwargs))
     else:
@@ -102,7 +105,10 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
         assert loop is not None
         call.loop = loop
         try:
-            loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs))
+            if loop_here() is loop:
+                _on_loop(run, call, args, kwargs)
+            else:
+                loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs))
         except RuntimeError:  # the loop is closed: the run was abandoned
             run.calls.drop(call)
             call.leave()
@@ -111,6 +117,7 @@ def issue(run: Run, node: Node, bound: Bound, tree: Tree, key: Hashable) -> Call
 
 def _ended(run: Run, call: Call) -> None:
     """An early call has left its component, and others may take the place; unless the program has taken it over."""
+    call.task = None
     if call.early:
         call.leave()
     run.stopped()
@@ -127,7 +134,7 @@ def _on_thread(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     try:
         if threads.before_call is not None:
             threads.before_call()
-        if run.calls.begin(call) and not _changed(run, call):
+        if run.calls.begin(call) and not _changed(run, call, run.plan.keys.note(call.component)):
             run.entry.copy().run(_body, run, call, args, kwargs)
     finally:
         _ended(run, call)
@@ -141,11 +148,11 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
             for chunk in leaf_method(*args, **kwargs):
                 if call.state == "dropped":
                     return
-                call.note_asides(kwargs.get("run_manager"))
+                call.chunks.note_asides(kwargs.get("run_manager"))
                 run.feed(call, chunk)
-            call.note_asides(kwargs.get("run_manager"))
+            call.chunks.note_asides(kwargs.get("run_manager"))
             assert call.method.merge is not None
-            result = call.method.merge(call.chunks)
+            result = call.method.merge(call.chunks.parts)
         else:
             result = leaf_method(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - a failure is the demand's, if one has joined; else it is dropped
@@ -155,7 +162,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 
 
 def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
-    if not run.calls.begin(call) or _changed(run, call):
+    if not run.calls.begin(call) or _changed(run, call, run.plan.keys.note(call.component)):
         _ended(run, call)
         return
 
@@ -166,11 +173,11 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
             if call.method.kind == "astream":
                 stream = leaf_method(*args, **kwargs)
                 async for chunk in await stream if call.method.opens else stream:
-                    call.note_asides(kwargs.get("run_manager"))
+                    call.chunks.note_asides(kwargs.get("run_manager"))
                     run.feed(call, chunk)
-                call.note_asides(kwargs.get("run_manager"))
+                call.chunks.note_asides(kwargs.get("run_manager"))
                 assert call.method.merge is not None
-                result = call.method.merge(call.chunks)
+                result = call.method.merge(call.chunks.parts)
             else:
                 result = await leaf_method(*args, **kwargs)
         except BaseException as error:
@@ -183,8 +190,11 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
             _ended(run, call)
 
     assert call.loop is not None
-    call.task = call.loop.create_task(body(), context=run.entry.copy())
-    run.keep(call.task)
+    task = call.loop.create_task(body(), context=run.entry.copy())
+    run.keep(task)
+    call.task = task if not task.done() else None
+    if call.state == "dropped":
+        call.loop.call_soon(task.cancel)  # by another thread, just now; a task that never began would not end
 
 
 def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> None:
@@ -210,10 +220,11 @@ def _told(run: Run, call: Call, kwargs: Any) -> bool:
     return bool(call.tells)
 
 
-def _changed(run: Run, call: Call) -> bool:
+def _changed(run: Run, call: Call, keys: tuple[str, ...] | None = None) -> bool:
     """Whether the component is another one than when the call was issued: then the answer may be, too, even if it is
-    what it was again when the program makes the call."""
-    if identity_of(call.component, call.method.by_object) == call.identity:
+    what it was again when the program makes the call. `keys`: the credentials with which it is about to be entered."""
+    same = run.identities.of(call.component, call.method.by_object) == call.identity
+    if same and keys in (None, call.keys):
         return False
     run.calls.drop(call)
     return True
@@ -239,118 +250,5 @@ def _mutable(items: Iterable[Any]) -> Iterable[Any]:
 def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> None:
     if _told(run, call, kwargs):
         return
-    if isinstance(error, CallCancelled | asyncio.CancelledError):
+    if isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
         give_up(run, call)
-    else:
-        run.failed(call, error)
-
-
-# --- joining a stream -----------------------------------------------------------------------------------------------
-
-
-def replay(call: Call, manager: Any) -> Generator[Any, None, None]:
-    """The chunks of a running or finished stream, as they come, and what it said to its callback manager with each.
-    A stream that does not begin in time is given up."""
-    position = 0
-    while True:
-        woken = _grown_beyond(call, position)
-        if woken is not None:
-            until(woken, call.patience_s() if not position else None)
-            if not woken.done():
-                call.abandon()
-            continue
-        for name, args, kwargs in call.asides.get(position, ()):
-            getattr(manager, name)(*args, **kwargs)
-        if position == len(call.chunks):
-            return
-        position += 1
-        yield call.chunks[position - 1]
-
-
-async def areplay(call: Call, manager: Any) -> AsyncGenerator[Any, None]:
-    """As `replay`."""
-    position = 0
-    while True:
-        woken = _grown_beyond(call, position)
-        if woken is not None:
-            await auntil(woken, call.patience_s() if not position else None)
-            if not woken.done():
-                call.abandon()
-            continue
-        for name, args, kwargs in call.asides.get(position, ()):
-            await getattr(manager, name)(*args, **kwargs)
-        if position == len(call.chunks):
-            return
-        position += 1
-        yield call.chunks[position - 1]
-
-
-def _grown_beyond(call: Call, position: int) -> Woken | None:
-    """None if there is another chunk, or no more will come; else what to wait for."""
-    with call.grew:
-        if len(call.chunks) > position or call.over:
-            return None
-        woken = Woken()
-        call.wake.append(partial(wake, (woken,)))
-        return woken
-
-
-# --- prefill --------------------------------------------------------------------------------------------------------
-
-
-def prefill(run: Run, node: Node, bound: Bound, tree: Tree) -> bool:
-    """Warm the cache of an engine of ours with the known beginning of a prompt (Ayo, pass 3)."""
-    loop = run.host.loop
-    name = bound.method.prefill if loop is None else bound.method.aprefill
-    warm = getattr(bound.component, name, None) if name else None
-    if warm is None:
-        return False
-    args, kwargs = bound.method.build(bound.component, tree)
-    kwargs.pop("run_manager", None)
-    work = partial(warm, *args, **kwargs)
-    urgency = priorities.of_early(run, node)
-    if loop is None:
-        threads.spawn(lambda: _prefill_on_thread(run, urgency, work))
-    else:
-        try:
-            loop.call_soon_threadsafe(_prefill_on_loop, run, urgency, loop, work)
-        except RuntimeError:  # the loop is closed: the run was abandoned
-            return False
-    return True
-
-
-def _prefill_on_thread(run: Run, urgency: engine.Priority, work: Callable[[], Any]) -> None:
-    def body() -> None:
-        engine.cancel_token.set(run.token)
-        engine.priority.set(urgency)
-        work()
-
-    try:
-        run.entry.copy().run(body)
-    except Exception:  # noqa: BLE001 - a prefill is only a hint; the demand meets the engine's error itself
-        run.counts.failed_prefills += 1
-    finally:
-        run.prefill_over()
-
-
-def _prefill_on_loop(
-    run: Run, urgency: engine.Priority, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, int]]
-) -> None:
-    async def body() -> None:
-        engine.priority.set(urgency)
-        try:
-            await work()
-        except Exception:  # noqa: BLE001 - as above
-            run.counts.failed_prefills += 1
-        finally:
-            forget()
-            run.prefill_over()
-
-    task = loop.create_task(body(), context=run.entry.copy())
-    run.keep(task)
-    forget = run.token.on_cancel(partial(_cancel_task, loop, task))
-
-
-def _cancel_task(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    with suppress(RuntimeError):  # a closed loop runs nothing any more
-        loop.call_soon_threadsafe(task.cancel)

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from .. import forks
-from ..listed import addresses_of
-from ..values import Opaque, Tree, leaves
+from ..parts.listed import addresses_of
+from ..process import forks
+from ..text.values import Opaque, Tree, leaves
 
 
 def endpoint_key(component: Any) -> Hashable:

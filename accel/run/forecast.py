@@ -1,35 +1,28 @@
 """What a run is expected to demand: the e-graph evaluated against everything the run has published so far.
 
-Lives on the issuer thread alone. Each event re-evaluates the elements that depend on what changed; those whose input is
-known and whose call is allowed are handed to the run to be issued. Demands always win over predictions. The work for an
-event doesn't depend on how long the run is (`outlook`, `touched`).
+Lives in the run's inbox: one event at a time. Each re-evaluates the elements that depend on what changed; those whose
+input is known and whose call is allowed are handed to the run to be issued. Demands always win over predictions. The
+work for an event doesn't depend on how long the run is (`outlook`, `touched`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
 
-from ..evaluate import UNKNOWN, Index, evaluate, follow, has_gap, pasted, replaces
-from ..extract import Open, Partial
-from ..ir import Graph, Node
-from ..predict import predict
-from ..templates import Field
-from ..values import Tree, same
-from .ahead import issue_ahead, may_go_ahead
-from .early import BUSY, LATE
-from .outlook import Element, Expected, Outlook, known_prefix
-from .touched import Changed, Places, Reach, note
-
-if TYPE_CHECKING:
-    from .call import Call
-    from .run import Run
-    from .settings import Bound
-
-
-CHARS_PER_TOKEN = 4
-"""Of English text; the known part of a prompt is judged before it is encoded."""
-
+from ..graph.ir import Node
+from ..graph.predict import predict
+from ..graph.rules import Reason
+from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
+from ..text.extract import Open, Partial
+from ..text.templates import Field
+from ..text.values import Tree, same
+from .call import Call
+from .compiled import Compiled
+from .outlook import Element, Expected, Outlook
+from .run import Run
+from .settings import Bound
+from .touched import Changed, Places, note
 
 GREW_BY = 16
 """What joins a list is looked at again, while it is open, when the list has grown by this part of itself."""
@@ -38,24 +31,22 @@ GREW_BY = 16
 class Forecast:
     """See the module. `env.value` is this object's `value`."""
 
-    def __init__(self, run: Run, graph: Graph) -> None:
+    def __init__(self, run: Run, compiled: Compiled) -> None:
         self.run = run
-        self.graph = graph
-        self.states = {node.name: Outlook(node, order) for order, node in enumerate(graph.nodes)}
-        self._reach = {node.name: Reach(graph, node) for node in graph.nodes}
-        self._by_urgency = sorted(
-            (state for state in self.states.values() if state.node.predictable),
-            key=lambda state: state.order - 10_000 * state.node.depth,
-        )
+        self.graph = compiled.graph
+        self.compiled = compiled
+        nodes = zip(self.graph.nodes, compiled.listed, strict=True)
+        self.states = {node.name: Outlook(node, order, listed) for order, (node, listed) in enumerate(nodes)}
+        self._by_urgency = [self.states[name] for name in compiled.by_urgency]
+        self._unbound: set[int] = set()
+        """Nodes that may have become ready by their component alone."""
         self._expected = Expected()
-        self._given = {field for node in graph.nodes for field in node.unreplaced}
         self._replaced: set[Field] = set()
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
-        self._nested = {node.name for node in graph.nodes if may_go_ahead(node)}
         self._behind: dict[str, tuple[Outlook, Bound]] = {}
         """Nodes of which more may be known than what has a place."""
-        self.reasons: dict[str, str] = {}
-        """For every node that was ready: the last reason why it was held, empty if it was issued."""
+        self.reasons: dict[str, Reason | None] = {}
+        """For every node that was ready: the last reason why it was held, None if it was issued."""
 
     # --- what is known
 
@@ -65,7 +56,7 @@ class Forecast:
     def publish(self, node: str, position: int, value: Tree) -> None:
         """A value of a source node (run input, what entered or left a framework node)."""
         given = self.run.trace.input
-        open_to = self._given - self._replaced
+        open_to = self.compiled.given - self._replaced
         self._replaced |= {field for field in open_to if replaces(value, field, follow(given, field))}
         state = self.states.get(node)
         if state is not None:
@@ -85,13 +76,11 @@ class Forecast:
                 self.advance({place[0]: {place[1]}})
         if call.over:
             self.finished(call)
-        elif call.text:
+        elif call.chunks.text:
             self.grown(call)  # it may have begun before this forecast was there
-        self.advance({})
 
     def finished(self, call: Call) -> None:
         if call.bound is None:
-            self.advance({})
             return
         name, position = call.bound
         state = self.states[name]
@@ -102,8 +91,6 @@ class Forecast:
         if value is UNKNOWN or has_gap(element.value) or not same(element.value, value):
             state.tell(element, value)
             self.advance({name: {position}})
-        else:
-            self.advance({})  # known since the early call ended
 
     def grown(self, call: Call) -> None:
         """More of a streamed output is known."""
@@ -113,7 +100,7 @@ class Forecast:
         state = self.states[name]
         element = state.element(position)
         if element.call is call:
-            state.tell(element, {"content": Partial(call.text)})
+            state.tell(element, {"content": Partial(call.chunks.text)})
             self.advance({name: {position}})
 
     def left(self, framework_node: str, again: bool) -> None:
@@ -205,36 +192,44 @@ class Forecast:
     # --- evaluation
 
     def advance(self, changed: Changed) -> None:
-        """Re-evaluate what depends on `changed`, in graph order, then issue what is ready and allowed."""
+        """Re-evaluate what depends on `changed`, in graph order."""
         if self.run.closed:
             return
-        if changed:
-            for node in self.graph.nodes:
-                if not changed.keys().isdisjoint(self.graph.producers[node.name]) or self._bindable(node):
-                    self._update(node, changed)
-        self._issue_ready()
+        consumers = self.compiled.consumers
+        coming = [order for name in changed for order in consumers.get(name, ())]
+        coming += [order for order in self._unbound if self._bindable(self.graph.nodes[order])] if changed else ()
+        heapify(coming)
+        before = -1
+        while coming:
+            order = heappop(coming)
+            if order == before:
+                continue
+            node, before = self.graph.nodes[order], order
+            if self._update(node, changed):
+                for consumer in consumers.get(node.name, ()):
+                    heappush(coming, consumer)
 
     def _bindable(self, node: Node) -> bool:
         """Whether only the component was missing, and now is known."""
         return self.states[node.name].unbound and self.run.bindings.of(node) is not None
 
     def start(self) -> None:
-        """Evaluate everything once; later events only touch dependents."""
-        for node in self.graph.nodes:
-            if node.predictable:
-                self._update(node, {})
-        self._issue_ready()
+        """Evaluate what may be known before anything is; later events only touch dependents."""
+        changed: Changed = {}
+        for node in self.compiled.at_start:
+            self._update(node, changed)
+        self.advance(changed)
 
-    def _update(self, node: Node, changed: Changed) -> None:
-        """Re-predict one node where `changed` may touch it; what a consumer can see of that has changed, too."""
+    def _update(self, node: Node, changed: Changed) -> bool:
+        """Re-predict one node where `changed` may touch it; True if what a consumer can see of it has changed, too."""
         state = self.states[node.name]
         if state.frozen:
-            return
+            return False
         bound = self.run.bindings.of(node)
         whose = (bound.method.family, bound.identity) if bound is not None else None
-        places = self._reach[node.name].touched(changed) if state.whose == whose else None
+        places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
         if places is None and self._may_wait(state, changed):
-            return
+            return False
         state.whose, state.put_off = whose, 0
         before, was_complete = len(state.elements), state.complete
         found, unbound = set(), False
@@ -242,13 +237,16 @@ class Forecast:
             if self._expect(state, bound, position, tree, binding):
                 found.add(position)
             unbound = unbound or not has_gap(tree)
-        if places is None and node.name in self._nested and bound is not None and not state.complete:
+        if places is None and node.name in self.compiled.nested and bound is not None and not state.complete:
             self._behind[node.name] = (state, bound)
         found.update(range(before, len(state.elements)))
         state.unbound = bound is None and (unbound or (places is not None and state.unbound))
+        (self._unbound.add if state.unbound else self._unbound.discard)(state.order)
         fewer = state.complete and self._cut(state)
         if found or fewer or state.complete != was_complete:
             note(changed, node.name, found)
+            return True
+        return False
 
     def _may_wait(self, state: Outlook, changed: Changed) -> bool:
         """Whether looking at one input that joins whole lists can wait until there is more of them."""
@@ -258,7 +256,7 @@ class Forecast:
         element = state.elements[0]
         if element.key is not None or element.call is not None:
             return False
-        lists = [self.states[name] for name in self._reach[node.name].waits_for(changed)]
+        lists = [self.states[name] for name in self.compiled.reach[node.name].waits_for(changed)]
         if not any(other.open for other in lists):
             return False
         state.put_off += 1
@@ -268,7 +266,7 @@ class Forecast:
         """Position, input and binding of all elements, or of those at `places`; says how many there are."""
         node, level = state.node, state.node.level
         if places is None:
-            prediction = predict(node, self)
+            prediction = predict(node, self, self.compiled.make[node.name])
             state.complete, state.decided, state.count = prediction.complete, prediction.decided, len(prediction.inputs)
             return zip(range(state.count), prediction.inputs, prediction.bindings, strict=True)
         if level is not None and level.domain is not None and level.domain.node in changed:
@@ -278,7 +276,8 @@ class Forecast:
             state.complete = level.exact and (not isinstance(domain, Open) or state.count == level.cap)
         first = level.first if level is not None else 0
         at = ((position, (position + first,)) for position in sorted(places) if position < state.count)
-        return ((position, evaluate(node.input, binding, position, self), binding) for position, binding in at)
+        make = self.compiled.make[node.name]
+        return ((position, make(binding, position, self), binding) for position, binding in at)
 
     def _expect(self, state: Outlook, bound: Bound | None, position: int, tree: Tree, binding: Index) -> bool:
         """The element at this position is predicted to have this input; True if its output is another one now."""
@@ -289,7 +288,7 @@ class Forecast:
             return False
         changed = False
         element.input = tree
-        judged = bound is not None and not bound.facts.local and self.run.settings.egress == "known"
+        judged = bound is not None and bound.judges(self.run.settings.egress)
         element.pasted = pasted(node.input, binding, position, self) if judged else []
         key = None if bound is None or has_gap(tree) else bound.key(tree)
         if key is None or key != element.key:
@@ -320,100 +319,3 @@ class Forecast:
             return False
         state.cut(state.count)
         return True
-
-    # --- issuing
-
-    def _issue_ready(self) -> None:
-        """Elements with a place first, whatever their node."""
-        for state in self._by_urgency:
-            if state.ready and not state.frozen:
-                self._issue_node(state)
-            if state.growing and not state.frozen:
-                self._prefill_node(state)
-        while self._behind:
-            issue_ahead(self, *self._behind.popitem()[1])
-
-    def _issue_node(self, state: Outlook) -> None:
-        """Issue the node's elements, the first ones first, until one is held by what would hold the others, too."""
-        node = state.node
-        for element in state.ready.turn():
-            if not state.awaits(element) or (element.key is None and has_gap(element.input)):
-                continue
-            if element.key is not None and node.stage_of and self.run.calls.has(element.key):
-                state.ready.refuse(element)  # the program, or another call, has begun with it already
-                continue
-            held = self.held(node)
-            if held or element.key is None:
-                self._said(node, held)
-                state.ready.add(element)
-                return
-            refused = self.refused(node, element.pasted) if element.pasted else ""
-            reason = self._said(node, refused or self._issue(state, element))
-            if reason in (BUSY, BEYOND):
-                state.ready.add(element)
-                return
-            if reason:
-                state.ready.refuse(element)
-
-    def _said(self, node: Node, reason: str) -> str:
-        """Keep the reason for reports; that it was too late says less than what held the node until then."""
-        if reason != LATE or not self.reasons.get(node.name):
-            self.reasons[node.name] = reason
-        return reason
-
-    def held(self, node: Node) -> str:
-        """Why no element of the node may be issued now; empty if some may."""
-        if node.at_once:
-            return "its input is complete no sooner than the program makes the call"
-        for name in node.after:
-            if self.states[name].open:
-                return f"waits for {name} to be written"
-        return self.refused(node, [])
-
-    def _issue(self, state: Outlook, element: Element) -> str:
-        """Issue an element, or say why not."""
-        node, position = state.node, element.position
-        reason = _beyond_seen(node, position) or self._out_of_order(state, position)
-        if reason:
-            return reason
-        call = self.run.issue(node, element.input, element.key)
-        if isinstance(call, str):
-            return call
-        element.call = call
-        call.bound = (node.name, position)
-        return ""
-
-    def refused(self, node: Node, values: list[str]) -> str:
-        """The same of an element that holds these values."""
-        if not self._replaced.isdisjoint(node.unreplaced):
-            return "the program's state has replaced what the run was given, which no run so far had done by then"
-        return self.run.refuses(node, values, self.states[node.name].decided)
-
-    def _out_of_order(self, state: Outlook, position: int) -> str:
-        before = state.elements[position - 1] if state.node.in_order and position else None
-        return "waits for the element before it" if before is not None and has_gap(before.value) else ""
-
-    def _prefill_node(self, state: Outlook) -> None:
-        for element in state.growing.turn():
-            if state.awaits(element) and element.key is None and has_gap(element.input):
-                if not self._prefill(state.node, element):
-                    state.growing.refuse(element)
-
-    def _prefill(self, node: Node, element: Element) -> bool:
-        """False if it is to be tried again; what its call comes after does not matter: a prefix reads nothing."""
-        if element.measured is not element.input:
-            element.measured, element.known = element.input, known_prefix(element.input)
-        if element.known < element.prefilled + node.prefill_tokens * CHARS_PER_TOKEN:
-            return True
-        if self.refused(node, element.pasted) or not self.run.prefill(node, element.input):
-            return False
-        element.prefilled = element.known
-        return True
-
-
-BEYOND = "more elements than any run so far had"
-
-
-def _beyond_seen(node: Node, position: int) -> str:
-    seen = node.level.seen if node.level is not None else None
-    return BEYOND if seen is not None and position >= seen else ""

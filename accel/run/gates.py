@@ -11,24 +11,22 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from .. import forks
-from ..clock import now_s
-from ..components import kind_of, reference
 from ..errors import CallCancelled
-from .waiting import Party, Woken, auntil, begin, end, lock, loop_here, patience_s, until, wake
-
-if TYPE_CHECKING:
-    from .call import Call
+from ..parts.components import kind_of, reference
+from ..process import forks
+from ..process.clock import now_s
+from .steps import Steps, Wait
+from .waiting import Party, Woken, begin, end, lock, loop_here, patience_s, wake
 
 
 @dataclass(slots=True)
 class InTheWay:
     """What keeps a call from entering."""
 
-    give_up: list[Call] = field(default_factory=list)
-    """Early calls that it does not wait for: they wait themselves, or only feed predictions, or are another loop's."""
+    give_up: list[Party] = field(default_factory=list)
+    """Early calls that are given up for it."""
     timeout_s: float | None = None
     """How long it bears with the others, at most."""
     woken: Woken = field(default_factory=Woken)
@@ -40,7 +38,7 @@ class Gate:
     def __init__(self) -> None:
         self._inside: set[Party] = set()
         """Calls of the program."""
-        self._early: dict[Call, float] = {}
+        self._early: dict[Party, float] = {}
         """Early calls, and until when demands bear with them. Also those that were given up, as long as they are really
         inside."""
         self._demands: set[Woken] = set()
@@ -48,14 +46,19 @@ class Gate:
         self._others: set[Woken] = set()
         """and of calls inside early ones."""
 
-    def try_enter_early(self, call: Call, limit: int) -> bool:
+    def has_room(self, limit: int) -> bool:
+        """Whether an early call could enter now."""
+        with lock:
+            return not self._is_full(limit)
+
+    def try_enter_early(self, call: Party, limit: int) -> bool:
         with lock:
             if self._is_full(limit):
                 return False
             self._hold(call)
             return True
 
-    def enter_nested(self, call: Call, limit: int) -> InTheWay | None:
+    def enter_nested(self, call: Party, limit: int) -> InTheWay | None:
         """A call inside an early one enters, or gets what to wait for. Raises CallCancelled where it may not wait."""
         with lock:
             if self._has_place(call):
@@ -64,10 +67,19 @@ class Gate:
                 self._hold(call)
                 return None
             found = InTheWay()
-            if not begin(call, (*self._inside, *self._early), found.woken):
-                raise CallCancelled("its component is busy with what waits itself")
+            if not begin(call, self._all, found.woken):
+                raise CallCancelled("its component is busy with what waits for it")
             self._others.add(found.woken)
             return found
+
+    def takes(self, party: Party, limit: int) -> bool:
+        """Whether there is room for a call of the program, beside whoever is inside: then it has entered."""
+        with lock:
+            if not self._has_place(party):
+                if len(self._inside) + len(self._early) >= limit:
+                    return False
+                self._inside.add(party)
+            return True
 
     def enter(
         self,
@@ -81,22 +93,21 @@ class Gate:
         with lock:
             if self._has_place(party):
                 return None
+            if len(self._inside) + len(self._early) >= limit:
+                self._forget_ended_loops()
             now = now_s()
-            borne = {call: end for call, end in self._early.items() if end > now}
-            others = [call for call in borne if call.loop not in (None, here)]
-            # Those are cancelled; a component for one call at a time is not entered before they are out of it.
-            leaving = [call for call in others if limit == 1 and call.loop is not blocks and not call.waiting]
-            left_s = [end - now for call, end in borne.items() if call not in others or call in leaving]
+            borne = {call: end for call, end in self._early.items() if end > now} if self._early else {}
             if not borne or len(self._inside) + len(borne) < limit:
                 self._inside.add(party)
                 return None
-            stuck = [call for call in borne if call.waiting or call.only_feeds]
-            found = InTheWay([*others, *stuck], min(left_s, default=0.0))
+            found = InTheWay([call for call in borne if _gives_way(call, here)])
+            left_s = [end - now for call, end in borne.items() if _is_borne(call, limit, here, blocks)]
+            found.timeout_s = min(left_s, default=0.0)
             if not left_s:
                 self._inside.add(party)
                 wake((found.woken,))
                 return found
-            begin(party, (), found.woken, blocks)
+            begin(party, lambda: list(self._early), found.woken, blocks, freely=True)
             self._demands.add(found.woken)
             return found
 
@@ -113,19 +124,50 @@ class Gate:
         with lock:
             was_inside = party in self._inside or party in self._early
             self._inside.discard(party)
-            self._early.pop(cast("Call", party), None)
+            self._early.pop(party, None)
             woken = list(self._demands or self._others) if was_inside else []
         wake(woken)
 
+    def _forget_ended_loops(self) -> None:
+        """A coroutine whose loop was closed under it never leaves."""
+        for call in [call for call in self._early if call.loop is not None and call.loop.is_closed()]:
+            del self._early[call]
+
     def _is_full(self, limit: int) -> bool:
         """Whether an early call would be one too many, or in the way of the program."""
+        if len(self._inside) + len(self._early) >= limit:
+            self._forget_ended_loops()
         return bool(self._demands) or len(self._inside) + len(self._early) >= limit
 
-    def _has_place(self, party: Party) -> bool:
-        return any(each in self._inside or each in self._early for each in party.around())
+    def _all(self) -> list[Party]:
+        return [*self._inside, *self._early]
 
-    def _hold(self, call: Call) -> None:
+    def _has_place(self, party: Party) -> bool:
+        at: Party | None = party
+        while at is not None:
+            if at in self._inside or at in self._early:
+                return True
+            at = at.outer
+        return False
+
+    def _hold(self, call: Party) -> None:
         self._early[call] = now_s() + patience_s(kind_of(call.component))
+
+
+def _gives_way(call: Party, here: asyncio.AbstractEventLoop | None) -> bool:
+    """Whether an early call is given up for a demand: it waits itself, or only feeds predictions, or is another loop's.
+    Never one that the program waits for."""
+    return not call.wanted and (call.waiting or call.only_feeds or call.loop not in (None, here))
+
+
+def _is_borne(
+    call: Party, limit: int, here: asyncio.AbstractEventLoop | None, blocks: asyncio.AbstractEventLoop | None
+) -> bool:
+    """Whether a demand waits until an early call is out of the component; else it enters beside it."""
+    if call.loop in (None, here):
+        return not call.wanted or call.may_go_on
+    # It has been cancelled; a component for one call at a time is not entered before it is out.
+    return limit == 1 and not call.wanted and call.loop is not blocks and call.may_go_on
 
 
 def leave(party: Party) -> None:
@@ -149,25 +191,19 @@ def _standing_back(gate: Gate, party: Party, found: InTheWay) -> Generator[None,
         gate.stop_waiting(party, found.woken)
 
 
-def enter(party: Party, limit: int) -> float:
-    """Enter a component from this thread; the seconds that early calls were in the way."""
-    gate, started_s = gate_of(party.component), now_s()
-    waited = False
-    while (found := gate.enter(party, limit, blocks=loop_here())) is not None:
+def entering(party: Party, limit: int, in_task: bool) -> Steps[float]:
+    """Enter a component; the seconds that early calls were in the way. `in_task`: of the loop that runs here."""
+    gate, here = gate_of(party.component), loop_here()
+    own, blocks = (here, None) if in_task else (None, here)
+    if in_task:
+        party.loop = here
+    if gate.takes(party, limit):
+        return 0.0
+    started_s, waited = now_s(), False
+    while (found := gate.enter(party, limit, own, blocks)) is not None:
         waited = True
         with _standing_back(gate, party, found):
-            until(found.woken, found.timeout_s)
-    return now_s() - started_s if waited else 0.0
-
-
-async def aenter(party: Party, limit: int) -> float:
-    """The same from a task."""
-    gate, started_s = gate_of(party.component), now_s()
-    waited = False
-    while (found := gate.enter(party, limit, here=asyncio.get_running_loop())) is not None:
-        waited = True
-        with _standing_back(gate, party, found):
-            await auntil(found.woken, found.timeout_s)
+            yield Wait(found.woken, found.timeout_s)
     return now_s() - started_s if waited else 0.0
 
 

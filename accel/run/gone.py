@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import atexit
 import gc
-import threading
 from collections.abc import Generator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from .. import forks, intercept
-from ..intercept import Method
-from ..ir import Graph
-from ..record import Visit
-from . import gates, threads
+from ..graph.ir import Graph
+from ..parts.methods import Method
+from ..process import forks, threads
+from ..trace.record import Visit
+from . import gates
 from .call import Call
 from .calls import Calls
-from .run import OPEN, Run
+from .outcome import Outcome
+from .pace import load
+from .run import OPEN, Run, open_runs
+from .steps import Steps
 
 _parents: list[object] = []
 """What the child must not finalise: it would close what the parent uses."""
@@ -47,11 +48,8 @@ class Gone(Run):
     def finish(self, completed: bool) -> None:
         return
 
-    def enter_component(self, call: Call) -> None:
-        return
-
-    async def aenter_component(self, call: Call) -> None:
-        return
+    def entering(self, call: Call, in_task: bool) -> Steps[None]:
+        yield from ()
 
     @contextmanager
     def inside(self, call: Call) -> Generator[None, None, None]:
@@ -63,8 +61,8 @@ class Gone(Run):
     def done(self, call: Call, result: Any) -> None:
         return
 
-    def failed(self, call: Call, error: BaseException) -> None:
-        return
+    def failed(self, call: Call, error: BaseException) -> bool:
+        return True
 
     def failed_join(self, call: Call) -> None:
         return
@@ -73,7 +71,7 @@ class Gone(Run):
         return method.copy(result) if method.copy is not None else result
 
     def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
-        call.chunks.append(chunk)
+        call.chunks.feed(chunk)
 
     def disqualify(self, call: Call, reason: str) -> None:
         return
@@ -90,26 +88,25 @@ def leave(run: Run) -> None:
     run.__class__ = Gone
     run.closed = run.quiet = True
     run.graph, run.forecast, run.announced = Graph(), None, []
-    calls, run.calls = run.calls, Calls(run._lock, run.counts)
+    calls, run.calls = run.calls, Calls(run.lock, run.counts)
     run.calls.accepting = False
     for call in calls.left_behind():
         if not threads.ended:
-            # Of the parent's: those who wait for them are not here, and their locks may be held for ever.
-            call.wake = []
-            call.future._condition = threading.Condition()
+            # Of the parent's: those who wait for them are not here, and what they hold may be held for ever.
+            call.chunks.forget_waiting()
         if call.early and not call.over:
-            call.state = "dropped"
+            call.happens("drop")
             if not threads.ended:
-                call.future = Future()
-            call.future.cancel()
+                call.outcome = Outcome()
+            call.outcome.drop()
             with suppress(RuntimeError):  # a closed loop wakes nobody
-                call.close()
+                call.chunks.close()
 
 
 @forks.in_child
 def _in_child() -> None:
-    intercept.forget_runs()
-    for run in list(OPEN):
+    load.forget_runs()
+    for run in open_runs():
         _parents.append(run)
         leave(run)
     OPEN.clear()
@@ -118,8 +115,8 @@ def _in_child() -> None:
 @atexit.register
 def _at_end() -> None:
     threads.end()
-    intercept.forget_runs()
-    left = list(OPEN)
+    load.forget_runs()
+    left = open_runs()
     for run in left:
         leave(run)
     gates.forget_all()

@@ -7,20 +7,20 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import engine
-from ..components import note_asks, note_told
 from ..errors import CallCancelled
-from ..intercept import Method, Scope, scope
-from ..values import Tree
+from ..parts.components import note_asks, note_told
+from ..parts.methods import Method
+from ..text.values import Tree
+from .call import Call
 from .gates import InTheWay, gate_of
 from .permits import nested_refuses
-from .waiting import Woken, auntil, begin, end, loop_here, on_done, until
-
-if TYPE_CHECKING:
-    from .call import Call
-    from .run import Run
+from .run import Run
+from .scope import Scope, scope
+from .steps import Do, Steps, Wait, atake, meant, result_of, take
+from .waiting import Woken, begin, end, loop_here, wake
 
 _DROPPED = "what it waited for was dropped"
 
@@ -32,11 +32,11 @@ def call(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], 
     outer = here.call if here is not None else None
     reason = nested_refuses(run, method, component, tree)
     if reason:
-        raise _hindered(outer, reason)
+        raise hindered(outer, str(reason))
     work = partial(wrapped, *args, **kwargs)
     if method.kind == "sync":
-        return _sync(run, outer, method, component, tree, work)
-    return _async(run, outer, method, component, tree, work) if method.kind == "async" else work()
+        return take(_steps(run, outer, method, component, tree, work))
+    return atake(_steps(run, outer, method, component, tree, work)) if method.kind == "async" else work()
 
 
 def asks(what: str) -> None:
@@ -60,82 +60,58 @@ def tells(what: str) -> None:
         return
     here.call.tells = what
     if here.early or here.call.substituted:
-        raise _hindered(here.call, f"it {what}")
+        raise hindered(here.call, f"it {what}")
 
 
-def _hindered(call: Call | None, reason: str) -> CallCancelled:
+def hindered(call: Call | None, reason: str) -> CallCancelled:
     """What to raise. Whatever the calls around make of it, they are not what the program would have got."""
     while call is not None:
         call.hindered, call = True, call.outer
     return CallCancelled(f"an early call can't go on: {reason}")
 
 
-def _sync(run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]) -> Any:
-    assert method.copy is not None
-    shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
-    if not mine:
-        with _as_urgent(shared):
-            while not shared.future.done():
-                with _sharing(outer, shared, loop_here()) as woken:
-                    until(woken)
-        return method.copy(_result(outer, shared))
-    shared.outer, shared.priority = outer, engine.priority.get()
-    try:
-        while (busy := _in_the_way(run, shared)) is not None:
-            try:
-                until(busy.woken, busy.timeout_s)
-            finally:
-                gate_of(component).stop_waiting(shared, busy.woken)
-        try:
-            with _within(run, shared):
-                result = work()
-        finally:
-            shared.leave()
-    except BaseException as error:
-        _failed(run, shared, error)
-        raise
-    return _shared(run, shared, result)
-
-
-async def _async(
+def _steps(
     run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]
-) -> Any:
+) -> Steps[Any]:
     assert method.copy is not None
+    here = loop_here()
+    own, blocks = (here, None) if method.is_async else (None, here)
     shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
     if not mine:
         with _as_urgent(shared):
-            while not shared.future.done():
-                with _sharing(outer, shared) as woken:
-                    await auntil(woken)
-        return method.copy(_result(outer, shared))
+            while not shared.outcome.over:
+                with _sharing(outer, shared, blocks) as woken:
+                    yield Wait(woken)
+        if shared.outcome.dropped:
+            raise hindered(outer, _DROPPED)
+        return method.copy(result_of(shared.outcome))
     shared.outer, shared.priority = outer, engine.priority.get()
     try:
-        while (busy := _in_the_way(run, shared, asyncio.get_running_loop())) is not None:
+        while (busy := _in_the_way(run, shared, own, blocks)) is not None:
             try:
-                await auntil(busy.woken, busy.timeout_s)
+                yield Wait(busy.woken, busy.timeout_s)
             finally:
                 gate_of(component).stop_waiting(shared, busy.woken)
-        try:
-            with _within(run, shared):
-                result = await work()
-        finally:
-            shared.leave()
+        with _within(run, shared):
+            result = yield Do(work)
     except BaseException as error:
-        _failed(run, shared, error)
+        _failed(run, shared, meant(error))
         raise
+    finally:
+        shared.leave()
     return _shared(run, shared, result)
 
 
 @contextmanager
 def _sharing(
-    outer: Call | None, shared: Call, blocks: asyncio.AbstractEventLoop | None = None
+    outer: Call | None, shared: Call, blocks: asyncio.AbstractEventLoop | None
 ) -> Generator[Woken, None, None]:
     """What to wait for until another call has the result, or the one that waits is given up."""
     woken = Woken()
-    if not begin(outer, (shared,), woken, blocks):
-        raise _hindered(outer, "what it needs waits itself")
+    if not begin(outer, lambda: (shared,), woken, blocks):
+        raise hindered(outer, "what it needs waits for it")
     shared.waiters += 1
-    on_done(shared.future, woken)
+    shared.outcome.wake(woken)
     try:
         yield woken
     finally:
@@ -143,24 +119,25 @@ def _sharing(
         end(outer, woken)
 
 
-def _result(outer: Call | None, shared: Call) -> Any:
-    if not shared.future.done() or shared.future.cancelled():
-        raise _hindered(outer, _DROPPED)
-    return shared.future.result()
-
-
-def _in_the_way(run: Run, shared: Call, here: asyncio.AbstractEventLoop | None = None) -> InTheWay | None:
+def _in_the_way(
+    run: Run, shared: Call, own: asyncio.AbstractEventLoop | None, blocks: asyncio.AbstractEventLoop | None
+) -> InTheWay | None:
     """What keeps it from entering its component. Once the program waits for it, it is the program's own call."""
     gate, limit = gate_of(shared.component), run.bindings.facts(shared.component).concurrency or 1
+    if any(party.gone for party in shared.around()):
+        raise hindered(shared.outer, _DROPPED)
     if shared.wanted:
-        found = gate.enter(shared, limit, here, blocks=None if here is not None else loop_here())
+        found = gate.enter(shared, limit, own, blocks)
         for call in found.give_up if found is not None else ():
             call.abandon()
         return found
     try:
-        return gate.enter_nested(shared, limit)
+        found = gate.enter_nested(shared, limit)
     except CallCancelled as busy:
-        raise _hindered(shared.outer, busy.what) from None
+        raise hindered(shared.outer, busy.what) from None
+    if found is not None and shared.wanted:  # the program has come meanwhile
+        wake((found.woken,))
+    return found
 
 
 def _shared(run: Run, shared: Call, result: Any) -> Any:
@@ -186,9 +163,8 @@ def give_up(run: Run, cancelled: Call) -> None:
     if cancelled.tells:
         note_told(cancelled.component, cancelled.method.name, cancelled.tells)
     run.calls.drop(cancelled)
-    if not cancelled.future.done():
-        cancelled.future.cancel()
-    cancelled.close()
+    cancelled.outcome.drop()
+    cancelled.chunks.close()
 
 
 @contextmanager

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..evaluate import UNKNOWN, Index, has_gap
-from ..extract import Open, Partial
-from ..ir import Node
-from ..predict import nested
-from ..values import Tree, texts_of
-
-if TYPE_CHECKING:
-    from .call import Call
+from ..graph.ir import Node
+from ..graph.predict import nested
+from ..text.evaluate import UNKNOWN, Index, has_gap
+from ..text.extract import Open, Partial
+from ..text.values import Tree, texts_of
+from .call import Call
 
 ASKED_AGAIN = 64
 """Elements of a node that were refused for reasons of their own, and are asked about again with one event."""
@@ -54,9 +52,11 @@ class Element:
 class Line:
     """Elements of one node that wait for something to be started, the first positions first."""
 
+    __slots__ = ("_inside", "_next", "_refused")
+
     def __init__(self) -> None:
         self._next: list[tuple[int, int, Element]] = []
-        self._refused: deque[Element] = deque()
+        self._refused: deque[Element] | None = None  # most lines never have one
         self._inside: set[int] = set()
 
     def __bool__(self) -> bool:
@@ -69,8 +69,9 @@ class Line:
 
     def turn(self) -> Iterator[Element]:
         """Each once, and of those refused before only so many; what comes out has left the line."""
-        for _ in range(min(ASKED_AGAIN, len(self._refused))):
-            element = self._refused.popleft()
+        refused = self._refused or deque()
+        for _ in range(min(ASKED_AGAIN, len(refused))):
+            element = refused.popleft()
             heappush(self._next, (element.position, id(element), element))
         while self._next:
             element = heappop(self._next)[2]
@@ -80,16 +81,20 @@ class Line:
     def refuse(self, element: Element) -> None:
         """Back to the end: it is this one that may not go now, others of the node may."""
         self._inside.add(id(element))
+        if self._refused is None:
+            self._refused = deque()
         self._refused.append(element)
 
 
 class Outlook:
     """The elements of one node."""
 
-    def __init__(self, node: Node, order: int) -> None:
+    def __init__(self, node: Node, order: int, listed: bool) -> None:
         self.node = node
         self.order = order
         """In the graph."""
+        self._listed = listed
+        """Its outputs are one list, one after the other (`touched.is_listed`)."""
         self.elements: list[Element] = []
         self.complete = not node.many
         self.decided = not node.when
@@ -106,8 +111,10 @@ class Outlook:
         """Calls of elements that have no position yet (`ahead`)."""
         self.put_off = 0
         """Changes since it was last predicted that were not looked at."""
-        self.ready, self.growing = Line(), Line()
-        """Elements to be issued, and those of which the beginning may be prefilled."""
+        self.ready = Line()
+        """Elements to be issued,"""
+        self.growing = Line() if node.schedule.prefills else None
+        """and those of which the beginning may be prefilled."""
         self._outputs: list[Tree] = Open()
         self._gaps = 0
         self._nested: tuple[bool, Tree] | None = None
@@ -135,7 +142,7 @@ class Outlook:
         """Of many, a list that is kept up to date: no reference takes it as a whole (`ir.verify`)."""
         if not self.node.many:
             return self.elements[0].value if self.elements else UNKNOWN
-        if self.node.is_placed:
+        if not self._listed:
             return self._nested_output()
         if self.complete == isinstance(self._outputs, Open):
             self._outputs = list(self._outputs) if self.complete else Open(self._outputs)
@@ -153,7 +160,7 @@ class Outlook:
     @property
     def open(self) -> bool:
         """Whether anything that it will put out is still missing."""
-        if self.node.dims != 1 or self.node.is_placed:
+        if not self._listed:
             return has_gap(self.output())
         return not self.complete or self._gaps > 0
 
@@ -194,7 +201,7 @@ class Outlook:
         """Something may be started for this element, now or later."""
         if element.key is not None or not has_gap(element.input):
             self.ready.add(element)
-        elif self.node.prefills and element.input is not UNKNOWN:
+        elif self.growing is not None and element.input is not UNKNOWN:
             self.growing.add(element)
 
     def awaits(self, element: Element) -> bool:

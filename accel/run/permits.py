@@ -1,90 +1,193 @@
-"""What may be issued: every rule that can hold an early call back, each with the reason it gives."""
+"""What may be issued: the rules that can hold an early call back, in the order in which they are asked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from ..components import kind_of, tells_within
-from ..intercept import Method
-from ..ir import Node
-from ..values import Opaque, Tree, leaves
+from ..graph import rules
+from ..graph.ir import Node
+from ..graph.rules import Reason, Rule
+from ..parts.components import kind_of, tells_within
+from ..parts.methods import Method
+from ..process.clock import now_s
+from ..text.values import Opaque, Tree, leaves
 from .egress import endpoint_key
-
-if TYPE_CHECKING:
-    from .run import Run
-
+from .run import Run
+from .settings import Bound
+from .worth import BEGIN, Doubt
 
 LIKELY = 0.5
-"""The least chance at which `speculate="likely"` issues a call: a call that is made saves about as long as one that is
-not keeps an engine busy."""
+"""The least chance at which `speculate="likely"` issues a call."""
 
 
-def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> str:
-    """Why nothing may be issued for this node now; empty if it may. `values`: what its holes would send along;
-    `decided`: what decides whether its calls are made says that they are."""
-    if run.quiet or run.closed:
-        return "the run is over, or something in it raised"
-    certain = run.settings.speculate == "certain"
-    if node.confidence != "verified" and not (node.confidence == "looped" and run.learnt_here):
-        return "not verified yet: needs two runs with different inputs"
-    elsewhere = run.plan.contexts.refuses(node, run.trace.ambient)
-    if elsewhere:
-        return elsewhere
-    if node.confidence == "looped" and node.site not in run.ended:
-        return "none of its calls has ended yet"
-    if certain and not node.always:
-        return "not demanded in every run so far"
-    if certain and not decided:
-        return "not decided yet, or in a way that two runs have not shown: " + " and ".join(map(str, node.when))
-    if run.plan.is_composite(node.site):
-        return "a composite: its inner calls are issued instead"
-    sure = bool(node.when) and decided
-    if not certain and not sure and run.plan.chance(node) < LIKELY:
-        return f"less likely than not: its chance is {run.plan.chance(node):.0%} by the runs so far"
-    return (
-        run.host.control.refuses(node.within, certain and not sure)
-        or _component_refuses(run, node, values)
-        or run.budget_refuses()
-    )
+@dataclass
+class Case:
+    """A call that may be issued. `values`: what its holes would send along; `decided`: what decides whether its calls
+    are made says that they are."""
 
+    run: Run
+    node: Node
+    values: list[str]
+    decided: bool
 
-def _component_refuses(run: Run, node: Node, values: list[str]) -> str:
-    bound = run.bindings.of(node)
-    if bound is None:
-        return (
-            "its component was not used in this run yet; before that, only one that the graph refers to is called "
-            "early, in a context that was seen, with a key that nobody changed"
+    @property
+    def certain(self) -> bool:
+        return self.run.settings.speculate == "certain"
+
+    @property
+    def sure(self) -> bool:
+        return bool(self.node.when) and self.decided
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the program may do without it."""
+        return not self.sure and not (
+            self.decided
+            and self.node.evidence.always
+            and self.run.host.control.refuses(self.node.within, certain_only=True) is None
         )
-    if not bound.facts.pure:
-        return f"{type(bound.component).__name__} is not called early: {bound.facts.reason}"
-    if kind_of(bound.component) in run.plan.disqualified:
-        return run.plan.disqualified[kind_of(bound.component)]
-    telling = tells_within(bound.component, bound.method.name)
-    if telling:
-        return f"its component {telling}"
-    if bound.method.op == "searching" and not (bound.facts.readonly or bound.facts.owned):
-        if kind_of(bound.component) in run.plan.delaying:
-            return "an early search would only feed predictions, and such were in the way of the program's own"
-    held = run.host.holds(bound.component)
-    if held:
-        return held
-    if not bound.facts.local and run.settings.egress == "known":
-        if not run.ledger.knows(endpoint_key(bound.component), values):
-            return 'its endpoint has not seen all values yet; accelerate(..., egress="inputs") would allow it'
-    return ""
+
+    @property
+    def doubt(self) -> Doubt:
+        run = self.run
+        came, at_s = next(((v.node, v.started_s) for v in reversed(run.trace.visits)), (BEGIN, run.trace.started_s))
+        return Doubt(self.node.site, came, now_s() - at_s)
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        return self.run.bindings.of(self.node)
+
+    @property
+    def component(self) -> Bound:
+        """Where there is one (`UNUSED`)."""
+        assert self.bound is not None
+        return self.bound
+
+    @property
+    def kind(self) -> Any:
+        return kind_of(self.component.component)
+
+    @property
+    def telling(self) -> str | None:
+        return tells_within(self.component.component, self.component.method.name)
 
 
-def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> str:
-    """Why an early call may not call this component itself; empty if it may. The same rules one level down: a search
-    of a local store must not send its query to a remote embedding model before the program does."""
-    facts = run.bindings.facts(component)
+Found = Reason | Mapping[str, Any] | bool | None
+"""Nothing, or the values of the rule's sentence, or a reason by another rule."""
+
+
+def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> Reason | None:
+    """Why nothing may be issued for this node now."""
+    case = Case(run, node, values, decided)
+    for rule, holds in ASKED:
+        found = holds(case)
+        if found:
+            return found if isinstance(found, Reason) else rule(**(found if isinstance(found, Mapping) else {}))
+    return None
+
+
+def _unverified(case: Case) -> bool:
+    confidence = case.node.evidence.confidence
+    return confidence != "verified" and not (confidence == "looped" and case.run.learnt_here)
+
+
+def _elsewhere(case: Case) -> Found:
+    """What two rounds of this run have shown is this context's own, whoever showed it before."""
+    if case.node.evidence.confidence == "looped" and case.run.learnt_here:
+        return None
+    return case.run.plan.contexts.refuses(case.node, case.run.trace.ambient)
+
+
+def _undecided(case: Case) -> Found:
+    return case.certain and not case.decided and {"when": " and ".join(map(str, case.node.when))}
+
+
+def _in_vain(case: Case) -> Found:
+    if case.certain or not case.in_doubt:
+        return None
+    worth, settings = case.run.plan.worth, case.run.settings
+    if settings.speculate == "likely":
+        chance = worth.chance(case.doubt)
+        return chance < LIKELY and {"chance": chance}
+    return worth.refuses(case.doubt, settings.budget.waste)
+
+
+def stake(run: Run, node: Node, decided: bool) -> bool:
+    """A call of this node was issued. Whether it may be in vain: then what is left for others is less."""
+    case = Case(run, node, [], decided)
+    if case.certain or not case.in_doubt:
+        return False
+    run.staked += run.plan.worth.stake(case.doubt)
+    return True
+
+
+def _unvouched(case: Case) -> Found:
+    component, facts = case.component.component, case.component.facts
+    return not facts.pure and {"component": type(component).__name__, "why": facts.reason}
+
+
+def _only_feeds(case: Case) -> bool:
+    facts = case.component.facts
+    reads = case.component.method.op == "searching" and not (facts.readonly or facts.owned)
+    return reads and case.kind in case.run.plan.delaying
+
+
+def _unfit(case: Case) -> Found:
+    why = case.run.plan.disqualified.get(case.kind)
+    return {"why": why} if why is not None else None
+
+
+def _egress(case: Case) -> bool:
+    run = case.run
+    judged = case.component.judges(run.settings.egress)
+    return judged and not run.ledger.knows(endpoint_key(case.component.component), case.values)
+
+
+def bounds(run: Run) -> Reason | None:
+    """Whether early work has used up what it may (invariants 7 and 9)."""
+    budget, limit = run.settings.budget, run.host.max_concurrency
+    with run.lock:
+        outstanding = run.calls.outstanding()
+        if outstanding >= budget.max_outstanding or run.counts.issued >= budget.max_issued:
+            return rules.BUDGET()
+        return rules.MAX_CONCURRENCY() if limit is not None and outstanding + run.entered >= limit else None
+
+
+ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
+    (rules.OVER, lambda case: case.run.quiet or case.run.closed),
+    (rules.UNVERIFIED, _unverified),
+    (rules.CONTEXT, _elsewhere),
+    (rules.UNSEEN, lambda case: case.node.evidence.confidence == "looped" and case.node.site not in case.run.ended),
+    (rules.SOMETIMES, lambda case: case.certain and not case.node.evidence.always),
+    (rules.UNDECIDED, _undecided),
+    (rules.COMPOSITE, lambda case: case.run.plan.is_composite(case.node.site)),
+    (rules.BRANCH, lambda case: case.run.host.control.refuses(case.node.within, case.certain and not case.sure)),
+    (rules.UNLIKELY, _in_vain),
+    (rules.UNUSED, lambda case: case.bound is None),
+    (rules.UNVOUCHED, _unvouched),
+    (rules.UNFIT, _unfit),
+    (rules.TELLS, lambda case: {"how": case.telling} if case.telling else None),
+    (rules.FEEDS, _only_feeds),
+    (rules.CACHE, lambda case: case.run.host.holds(case.component.component)),
+    (rules.EGRESS, _egress),
+    (rules.BUDGET, lambda case: bounds(case.run)),
+)
+
+
+def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> Reason | None:
+    """Why an early call may not call this component itself. The same rules one level down: a search of a local store
+    must not send its query to a remote embedding model before the program does."""
+    facts, name = run.bindings.facts(component), type(component).__name__
     if method.copy is None or not facts.pure:
-        return f"it calls {type(component).__name__}, which is a primitive of its own"
+        return rules.INNER(component=name)
     telling = tells_within(component, method.name)
     if telling:
-        return f"it calls {type(component).__name__}, which {telling}"
+        return rules.INNER_TELLS(component=name, how=telling)
     if not facts.local and run.settings.egress == "known":
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
         if not run.ledger.knows(endpoint_key(component), texts):
-            return f"{type(component).__name__} has not seen all values yet"
-    return ""
+            return rules.INNER_EGRESS(component=name)
+    return None

@@ -9,37 +9,77 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
+import os
 import weakref
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+from uuid import uuid4
 
-from .. import engine, forks, intercept
-from ..clock import now_s
-from ..components import kind_of, note_told
-from ..identity import identity_of
-from ..intercept import Method, Scope, bump, epoch, resource_of
-from ..ir import Graph, Node
-from ..record import CallRecord, Trace, Visit
-from ..values import Tree, freeze, snapshot
-from . import demands, early, gates, permits, priorities, threads
-from .ambient import INCOMPARABLE, Ambient, at_begin, dimensions, user_vars
+from .. import engine
+from ..graph.ir import Graph
+from ..graph.rules import Reason
+from ..parts import patches
+from ..parts.components import kind_of, note_told
+from ..parts.epochs import bump
+from ..parts.identity import Identities
+from ..parts.methods import Method
+from ..process import forks
+from ..process.clock import now_s
+from ..process.threads import collecting, issuer
+from ..text.values import Tree, snapshot
+from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
+from ..trace.record import CallRecord, Trace, Visit
+from . import gates
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
+from .compiled import Compiled
 from .egress import Ledger, endpoint_key
-from .forecast import Forecast
+from .inbox import Inbox
+from .pace import load
+from .plan import Plan
 from .settings import Counts, Host, Settings
-from .threads import collecting, issuer
+from .steps import Steps
 from .waiting import took
-
-if TYPE_CHECKING:
-    from ..learn.plan import Plan
-    from .announced import Announced
-
+from .worth import Cost
 
 OPEN: weakref.WeakSet[Run] = weakref.WeakSet()
 """The runs that are going on."""
+
+
+def open_runs() -> list[Run]:
+    """Them, although others begin and end meanwhile."""
+    return [run for held in OPEN.data.copy() if (run := held()) is not None]  # type: ignore[attr-defined]  # as WeakSet.copy
+
+
+def followed(timeout_s: float) -> bool:
+    """Wait until everything that open runs were told has been looked at; False if that takes longer."""
+    return all([run.inbox.settle(timeout_s) for run in open_runs()]) and issuer.settle(timeout_s)
+
+
+_process = uuid4().hex
+_numbers = itertools.count()
+
+
+class Follower(Protocol):
+    """What a run tells of what happens in it, and what issues early calls for that."""
+
+    reasons: dict[str, Reason | None]
+    """By node: the last reason why it was held, None if it was issued."""
+
+    def start(self) -> None: ...
+    def publish(self, node: str, position: int, value: Tree) -> None: ...
+    def left(self, framework_node: str, again: bool) -> None: ...
+    def demanded(self, call: Call) -> None: ...
+    def grown(self, call: Call) -> None: ...
+    def finished(self, call: Call) -> None: ...
+    def issue_ready(self) -> None: ...
+
+
+Follow = Callable[["Run", Compiled], Follower]
+Tell = Callable[[Follower], None]
 
 
 class Run:
@@ -48,16 +88,20 @@ class Run:
     gone = False
     """Left behind, by a fork or at the end of the interpreter (`gone`)."""
 
-    def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any) -> None:
+    def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any, follow: Follow) -> None:
         self.plan = plan
+        self._follow = follow
         self.settings = settings
         self.host = host
         self.trace = Trace(snapshot(value))
         self.trace.tick()
-        self.name = priorities.run_name()
+        self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
+        """Unlike that of any other run, also of other processes that use the same engines; ascends within a process."""
         self.counts = Counts()
+        self.staked = Cost()
+        """What its early calls may waste that are in doubt."""
         self.closed = False
-        self.quiet = settings.speculate == "off" or not intercept.enabled
+        self.quiet = settings.speculate == "off" or not patches.enabled
         """No more early calls in this run: something raised or was retried, or (after `uninstall`) nothing could retire
         them."""
         self.entry = contextvars.copy_context()
@@ -71,42 +115,49 @@ class Run:
         self.learnt = plan.learnt
         """The p-graph it was rewritten from; grows with loops that this run shows."""
         self.learnt_here = False
-        self.forecast: Forecast | None = None
-        self.announced: list[Announced] = []
-        self._lock = forks.lock()
-        self.calls = Calls(self._lock, self.counts)
+        self._followed = False
+        """By a forecast, now or soon."""
+        self.forecast: Follower | None = None
+        self.reasons: dict[str, Reason | None] = {}
+        """Why nodes were held in the end."""
+        self.announced: list[Callable[[], None]] = []
+        """Loops of which the next calls may go when something has ended (`announced`)."""
+        self.lock = forks.lock()
+        self.inbox = Inbox(host.loop, self._issue_ready)
+        self.calls = Calls(self.lock, self.counts)
         self.calls.accepting = not self.quiet
         self._visits: dict[str, int] = {}
-        self.bindings = Bindings(self)
+        self.identities = Identities()
+        self.bindings = Bindings(plan, host, self.identities, self.trace)
         self.ended: set[str] = set()
         """Call sites of which a call has ended in this run: whether it makes calls of its own is known."""
-        self._inside = 0
-        self._site_counts: dict[str, int] = {}
+        self.entered = 0
+        """How many calls of the program are inside their components."""
+        self.site_counts: dict[str, int] = {}
+        self.prefilling = 0
+        """Prompts whose beginning is being prefilled."""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._prefilling = 0
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""
-        intercept.count_run(+1)
+        load.count(+1)
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
         OPEN.add(self)
-        if threads.ended:
-            from .gone import leave  # needs this module
-
-            leave(self)
 
     # --- following the program
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None:
         """Predict with this graph from now on."""
-        issuer.post(lambda: self._adopt(graph, learnt_here))
+        self._followed = True
+        self.inbox.post(lambda: self._adopt(graph, learnt_here))
 
     def _adopt(self, graph: Graph, learnt_here: bool) -> None:
         if self.closed:
             return
-        with self._lock:
+        with self.lock:
             self.graph, self.learnt_here = graph, learnt_here
-            forecast = Forecast(self, graph)
+            self.bindings.renew()
+            forecast = self._follow(self, self.plan.compiled(graph))
             if self.forecast is not None:
                 forecast.reasons.update(self.forecast.reasons)
             calls = [call for call in self.calls.all() if call.record is not None]
@@ -120,45 +171,54 @@ class Run:
                 forecast.publish(f"{visit.node}.out", visit.position, visit.left)
         for call in sorted(calls, key=lambda c: c.record.start if c.record else 0):
             forecast.demanded(call)
-        self.forecast = forecast
+        with self.lock:
+            if self.closed:
+                return
+            self.forecast = forecast
         forecast.start()
 
-    def _tell(self, event: Callable[[Forecast], None]) -> None:
-        """Let the forecast know, on its own thread."""
-        if self.graph.nodes or self.forecast is not None:
-            issuer.post(lambda: self._heard(event))
+    def tell(self, event: Tell) -> None:
+        """Let the forecast know, when it is its turn."""
+        if self._followed:
+            self.inbox.post(lambda: self._heard(event))
 
-    def _heard(self, event: Callable[[Forecast], None]) -> None:
-        if self.forecast is not None and not self.closed:
-            event(self.forecast)
+    def _heard(self, event: Tell) -> None:
+        forecast = self.forecast
+        if forecast is not None and not self.closed:
+            event(forecast)
+
+    def _issue_ready(self) -> None:
+        forecast = self.forecast
+        if forecast is not None and not self.closed:
+            forecast.issue_ready()
 
     def enter(self, node: str, value: Any) -> Visit:
         """A framework node starts with this input."""
         visit = Visit(node, self.trace.tick(), snapshot(value), now_s())
-        with self._lock:
+        with self.lock:
             visit.position = self._visits[node] = self._visits.get(node, -1) + 1
             self.trace.visits.append(visit)
             self.host.control.enter(node)
-        self._tell(lambda forecast: forecast.publish(f"{node}.in", visit.position, visit.entered))
+        self.tell(lambda forecast: forecast.publish(f"{node}.in", visit.position, visit.entered))
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
         """A framework node returned this value."""
         visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), now_s()
-        with self._lock:
+        with self.lock:
             self.host.control.leave(visit.node)
             again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
 
-        def tell(forecast: Forecast) -> None:
+        def tell(forecast: Follower) -> None:
             forecast.publish(f"{visit.node}.out", visit.position, visit.left)
             forecast.left(visit.node, again)
 
-        self._tell(tell)
+        self.tell(tell)
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
         visit.failed = True
-        with self._lock:
+        with self.lock:
             self.host.control.running[visit.node] = self.host.control.running.get(visit.node, 1) - 1
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
             self.plan.note_barrier(visit.node)
@@ -177,7 +237,7 @@ class Run:
             self._finish(completed)
 
     def _finish(self, completed: bool) -> None:
-        with self._lock:
+        with self.lock:
             if self.closed:
                 return
             self.trace.ended_s = now_s()
@@ -186,96 +246,30 @@ class Run:
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
         OPEN.discard(self)
-        intercept.count_run(-1)
+        if self.forecast is not None:
+            self.reasons = self.forecast.reasons
+        # What holds this run goes, or only the garbage collector would find it.
+        self.forecast = None
+        self.announced.clear()
+        self.inbox.close()
+        self.calls.forget()
+        load.count(-1)
         self.plan.learn_from(self)
 
-    # --- opening a demand
+    # --- inside a component
 
-    def demand(self, here: Scope, method: Method, component: Any, wrapped: Any, args: Any, kwargs: Any) -> Any:
-        """A patched leaf was called inside this run."""
-        return demands.demand(self, here, method, component, wrapped, args, kwargs)
-
-    def open(self, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str) -> Call:
-        """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
-        the user's frames."""
-        now = now_s()
-        tree = method.read(component, args, kwargs)
-        identity = identity_of(component, method.by_object)
-        key = (method.family, identity, freeze(tree))
-        site = f"{here.within}|{method.family}|{type(component).__qualname__}|{called}"
-        ambient: Ambient = self.ambient
-        if ambient is not INCOMPARABLE:
-            ambient = (user_vars(contextvars.copy_context()), self.host.config())
-        parent = here.call.record if here.call is not None else None
-        if parent is not None and (method.op != "embedding" or component is parent.component):
-            parent.composite = True
-            self.plan.note_composite(parent.site)
-        record = CallRecord(
-            site, here.within, method.name, method.family, method.op, component, identity, tree, key,
-            self.trace.tick(), now, parent, here.visit,
-        )  # fmt: skip
-        facts = self.bindings.facts(component)
-        writes = method.op == "ingestion"
-        with self._lock:
-            self.trace.calls.append(record)
-            self.counts.demanded += 1
-            self.bindings.note(site, component, method, identity)
-            call = None if writes else self.calls.claim(key, site, method, ambient, facts)
-            if call is None:
-                call = Call(method, component, identity, tree, key, ambient, early=False)
-                call.state, call.demanded, call.outer = "running", True, here.call
-                call.priority = priorities.of_demand(self, site, here.call)
-                if not writes:
-                    self.calls.add(call)
-                call.record = record
-            elif call.record is None:
-                call.record = record
-                if not call.joined:
-                    call.outer = here.call
-            else:
-                call = call.again(record)
-            count = self._site_counts[site] = self._site_counts.get(site, 0) + 1
-        call.priority.raise_to_demand()
-        if not facts.local:
-            self.ledger.add(endpoint_key(component), tree)
-        if writes:
-            call.resource = resource_of(component)
-            bump(call.resource)
-        elif method.op == "searching":
-            call.resource = resource_of(component)
-            call.epoch = epoch(call.resource) if call.epoch < 0 else call.epoch
-        opened = call
-        self._tell(lambda forecast: forecast.demanded(opened))
-        if not self.quiet and not writes and count in (2, 4, 8, 16) and not call.joined and call.bound is None:
-            self.plan.learn_within(self, site)
-        return call
-
-    def instead(self, gone: Call, outer: Call | None) -> Call:
-        """The joined call was dropped before it gave a result: the program runs its own, inside `outer`."""
-        with self._lock:
-            call = Call(gone.method, gone.component, gone.identity, gone.input, gone.key, gone.ambient, early=False)
-            call.state, call.demanded, call.outer = "running", True, outer
-            call.record, call.priority = gone.record, gone.priority
-            self.calls.add(call)
-        self._tell(lambda forecast: forecast.demanded(call))
-        return call
-
-    def enter_component(self, call: Call) -> None:
-        """Early calls may be in the way, of a component that somebody vouches for."""
+    def entering(self, call: Call, in_task: bool) -> Steps[None]:
+        """Into its component. Early calls may be in the way, of one that somebody vouches for."""
         facts = self.bindings.facts(call.component)
         if facts.pure:
-            self._delayed(call, gates.enter(call, facts.concurrency or 1))
-
-    async def aenter_component(self, call: Call) -> None:
-        facts = self.bindings.facts(call.component)
-        if facts.pure:
-            self._delayed(call, await gates.aenter(call, facts.concurrency or 1))
+            self._delayed(call, (yield from gates.entering(call, facts.concurrency or 1, in_task)))
 
     @contextmanager
     def inside(self, call: Call) -> Generator[None, None, None]:
         """A call of the program is inside the component that it has entered."""
-        with self._lock:
-            self._inside += 1
+        call.entered_s = now_s()
+        with self.lock:
+            self.entered += 1
         try:
             yield
         finally:
@@ -283,8 +277,8 @@ class Run:
 
     def leave_component(self, call: Call) -> None:
         call.leave()
-        with self._lock:
-            self._inside -= 1
+        with self.lock:
+            self.entered -= 1
 
     def _delayed(self, call: Call, seconds: float) -> None:
         """Early calls were in the way of a demand for so long."""
@@ -301,13 +295,11 @@ class Run:
         call.output = snapshot(output)
         call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
         call.ended_s = now_s()
-        with self._lock:
-            if call.state == "dropped":
+        with self.lock:
+            if not call.happens("finish"):
                 return
-            call.state = "done"
-            since_s = call.issued_s if call.issued_s is not None else call.record.started_s if call.record else None
-            if since_s is not None:
-                took(kind_of(call.component), call.ended_s - since_s)
+            if call.entered_s is not None and call.method.kind in ("sync", "async"):  # a stream takes its reader's time
+                took(kind_of(call.component), call.ended_s - call.entered_s)
             if call.record is not None and not call.joined:
                 self._close(call, call.record)
         if call.resource is not None and call.method.op == "ingestion":
@@ -316,16 +308,15 @@ class Run:
             self.ledger.add(endpoint_key(call.component), call.output)
         if not call.early and not call.substituted:
             note_told(call.component, call.method.name, call.tells)
-        call.close()
-        if not call.future.done():
-            # What is shared is a copy of its own: the program may change what it got.
-            call.future.set_result(call.method.copy(result) if call.method.copy and result is not None else result)
-        self._tell(lambda forecast: forecast.finished(call))
+        call.chunks.close()
+        # What is shared is a copy of its own: the program may change what it got.
+        call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
+        self.tell(lambda forecast: forecast.finished(call))
         self._follow_loops()
 
     def _follow_loops(self) -> None:
         for loop in list(self.announced):
-            issuer.post(loop.advance)
+            self.inbox.post(loop)
 
     def _close(self, call: Call, record: CallRecord) -> None:
         record.output, record.tokens = call.output, call.tokens
@@ -333,42 +324,40 @@ class Run:
         record.issued_s, record.answered_s = call.issued_s, call.ended_s
         self.ended.add(record.site)
 
-    def failed(self, call: Call, error: BaseException) -> None:
-        """A call raised. A demand that fails silences the run: a retry must get calls of its own."""
-        with self._lock:
-            if call.state == "dropped":
-                return
-            call.state = "failed"
+    def failed(self, call: Call, error: BaseException) -> bool:
+        """A call raised. A demand that fails silences the run: a retry must get calls of its own. False if it says
+        nothing of the demand: what one object failed with, a connection that was closed, an equal one need not."""
+        with self.lock:
+            if call.stands_in:
+                return False
+            if not call.happens("fail"):
+                return True
             call.ended_s = now_s()
-            if call.record is not None:
-                call.record.failed = True
-                call.record.end, call.record.ended_s = self.trace.tick(), now_s()
+            self.trace.failed(call.record)
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
-        call.close()
-        if not call.future.done():
-            call.future.set_exception(error)
+        call.chunks.close()
+        call.outcome.fail(error)
         if call.demanded and not isinstance(error, GeneratorExit):
             self.silence()
-        self._tell(lambda forecast: forecast.finished(call))
+        self.tell(lambda forecast: forecast.finished(call))
+        return True
 
     def failed_join(self, call: Call) -> None:
         """A joined call failed: the failure is the demand's, as the first attempt."""
-        with self._lock:
-            if call.record is not None:
-                call.record.failed = True
-                call.record.end, call.record.ended_s = self.trace.tick(), now_s()
+        with self.lock:
+            self.trace.failed(call.record)
         self.silence()
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:
-        with self._lock:
+        with self.lock:
             if call.record is not None:
                 call.record.retired = True
                 self._close(call, call.record)
             if call.early:
                 self.counts.retired += 1
                 if call.bound is not None:
-                    self.plan.note_hit(call.bound[0])
+                    self.plan.chances.hit(call.bound[0])
             else:
                 self.counts.shared += 1
         if method.copy is not None:
@@ -376,60 +365,18 @@ class Run:
         return result
 
     def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
-        call.feed(chunk)
+        call.chunks.feed(chunk)
         if method is not None:
-            call.delta = method.delta
-        if self.forecast is not None and not call.partial_posted:
-            call.partial_posted = True
-            issuer.post(lambda: self._grown(call))
+            call.chunks.delta = method.delta
+        if self.forecast is not None and not call.chunks.told:
+            call.chunks.told = True
+            self.inbox.post(lambda: self._grown(call))
 
     def _grown(self, call: Call) -> None:
-        call.partial_posted = False
-        if self.forecast is not None:
-            self.forecast.grown(call)
+        call.chunks.told = False
+        self._heard(lambda forecast: forecast.grown(call))
 
-    # --- issuing (called by the forecast)
-
-    def refuses(self, node: Node, values: list[str], decided: bool = True) -> str:
-        """Why nothing may be issued for this node now; empty if it may."""
-        return permits.refuses(self, node, values, decided)
-
-    def budget_refuses(self) -> str:
-        """Whether early work has used up what it may (invariants 7 and 9)."""
-        with self._lock:
-            outstanding = self.calls.outstanding()
-            budget = self.settings.budget
-            if outstanding >= budget.max_outstanding or self.counts.issued >= budget.max_issued:
-                return "the budget of early calls is used up"
-            limit = self.host.max_concurrency
-            if limit is not None and outstanding + self._inside >= limit:
-                return "max_concurrency is used up"
-        return ""
-
-    def issue(self, node: Node, tree: Tree, key: Hashable) -> Call | str:
-        """Start an early call, or say why not."""
-        bound = self.bindings.of(node)
-        if bound is None or bound.key(tree) != key:
-            return "its component changed"
-        return early.issue(self, node, bound, tree, key)
-
-    def prefill(self, node: Node, tree: Tree) -> bool:
-        """Warm the engine's cache with what is known of a prompt; False if the component can't."""
-        bound = self.bindings.of(node)
-        with self._lock:
-            if bound is None or self._prefilling:
-                return False
-            self._prefilling += 1
-        started = early.prefill(self, node, bound, tree)
-        self.counts.prefills += started
-        if not started:
-            self._prefilling = 0
-        return started
-
-    def prefill_over(self) -> None:
-        with self._lock:
-            self._prefilling -= 1
-        self.stopped()
+    # --- early work
 
     def disqualify(self, call: Call, reason: str) -> None:
         """This component turned out not to be fit for early calls."""
@@ -444,9 +391,10 @@ class Run:
 
     def note_miss(self, name: str) -> None:
         self.counts.missed += 1
-        self.plan.note_miss(name)
+        self.plan.chances.missed(name)
 
     def stopped(self) -> None:
         """Something finished: whatever waited for a slot may go now."""
-        self._tell(lambda forecast: forecast.advance({}))
+        if self.forecast is not None:
+            self.inbox.look_again()
         self._follow_loops()

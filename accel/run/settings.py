@@ -7,12 +7,13 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..components import Facts
-from ..identity import identity_of
-from ..intercept import Method
-from ..references import References
-from ..values import Tree, freeze
-from .topology import Control
+from ..graph.rules import Reason
+from ..graph.topology import Control
+from ..parts.components import Facts
+from ..parts.identity import Identities
+from ..parts.methods import Method
+from ..parts.references import References
+from ..text.values import Tree, freeze
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,16 @@ class Budget:
     """Early calls running at a time."""
     max_issued: int = 10_000
     """Early calls in all."""
+    waste: float = 0.02
+    """What early calls that nobody demanded may take, as a share of what the program's own take: seconds inside
+    components, and tokens, over the last runs. Calls that may not be demanded stay below it (`speculate`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the user asked of `accelerate`."""
 
-    speculate: str = "certain"
+    speculate: str = "auto"
     egress: str = "known"
     budget: Budget = Budget()
 
@@ -49,6 +53,7 @@ class Counts:
     prefills: int = 0
     failed_prefills: int = 0
     wasted_tokens: int = 0
+    wasted_s: float = 0.0
     delayed: int = 0
     """Demands that early calls kept from entering their component,"""
     delayed_s: float = 0.0
@@ -73,7 +78,7 @@ class Host:
     loop: asyncio.AbstractEventLoop | None = None
     set_config: Callable[[], None] = lambda: None
     """Let components that read the user's configuration find it in the context of an early call."""
-    holds: Callable[[Any], str] = lambda component: ""
+    holds: Callable[[Any], Reason | None] = lambda component: None
     """Why the framework would answer a call of this component without calling it (a cache, a rate limiter)."""
     references: References = field(default_factory=References)
     """Which live components the program itself refers to."""
@@ -86,14 +91,24 @@ class Bound:
     component: Any
     method: Method
     facts: Facts
+    identities: Identities
+    keys: tuple[str, ...] = ()
+    """The credentials that it held when it was found."""
+    unused: bool = False
+    """One like those that the program makes at this call site, run by run: this run has used none of them yet."""
     _identity: Hashable = None
 
     @property
     def identity(self) -> Hashable:
         """As it is when it is first asked for, which most bindings are not."""
         if self._identity is None:
-            self._identity = identity_of(self.component, self.method.by_object)
+            self._identity = self.identities.of(self.component, self.method.by_object)
         return self._identity
 
-    def key(self, tree: Tree) -> Hashable:
+    def judges(self, egress: str) -> bool:
+        """Whether it may be sent only what its endpoint has seen in this run. Where an unused one sends to, perhaps
+        none but an earlier run wanted to send."""
+        return self.unused or (not self.facts.local and egress == "known")
+
+    def key(self, tree: Tree) -> tuple[Hashable, ...]:
         return (self.method.family, self.identity, freeze(tree))

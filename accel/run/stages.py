@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..components import facts_of
-from ..intercept import scope
+from ..parts.components import facts_of
+from .scope import scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ def micro_batches(inner: Any) -> MicroBatches | None:
     if run.quiet or run.closed or not (facts.elementwise and facts.pure) or not _is_measured(inner):
         return None
     for node in run.graph.by_site.get(site, ()):
-        if node.pipelined and node.op.name == method.op:
-            first = run.graph.by_name[node.begins_with]
+        if node.schedule.pipelined and node.op.name == method.op:
+            first = run.graph.by_name[node.schedule.begins_with].schedule
             under_way = 1 if run.host.max_concurrency is not None else min(first.under_way, facts.concurrency or 1)
             return MicroBatches(first.batch_tokens, under_way)
     return None

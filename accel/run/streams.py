@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
-from ..intercept import Scope, scope
 from .inner import step
 from .run import Run
+from .scope import Scope, scope
 
 _END = object()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir import Graph, Level, Node
-from ..templates import STAR, Collect, Join, Ref, Whole
+from ..graph.ir import Graph, Level, Node
+from ..text.templates import STAR, Collect, Join, Ref, Whole
 
 Places = set[int] | None
 """Positions of a node's output; None for any of them, or for what has no positions."""
@@ -24,7 +24,7 @@ class Reach:
     """How far changes reach into one node of a graph."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
-        self._refs = [(ref, _listed(graph.by_name[ref.node])) for ref in dict.fromkeys(node.refs())]
+        self._refs = [(ref, is_listed(graph.by_name[ref.node])) for ref in dict.fromkeys(node.refs())]
         self._own = frozenset(_own(node))
         self._first = node.level.first if node.level is not None else 0
         self.joins = {ref for hole in _joins(node) if not hole.bound and hole.limit is None for ref in _alone(hole)}
@@ -53,7 +53,7 @@ class Reach:
         return [ref.node for ref, _ in seen] if whole else []
 
 
-def _listed(node: Node) -> bool:
+def is_listed(node: Node) -> bool:
     """Whether its outputs are one list, one after the other."""
     return node.dims == 1 and not node.is_placed
 

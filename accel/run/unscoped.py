@@ -7,13 +7,14 @@ them in an instance that takes fewer calls (invariant 7).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
-from ..components import facts_of
-from ..intercept import Method
-from .gates import aenter, enter, leave
+from ..parts.components import agreed
+from ..parts.methods import Method
+from .gates import entering, leave
+from .steps import atake, take
 from .waiting import Party
 
 _around: ContextVar[Party | None] = ContextVar("accel_around", default=None)
@@ -22,62 +23,60 @@ _around: ContextVar[Party | None] = ContextVar("accel_around", default=None)
 
 def call(method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The call itself, with its component's gate around it where early calls may enter it."""
-    facts = facts_of(component)
-    if not facts.pure:
+    limit = agreed(component)
+    if not limit:
         return wrapped(*args, **kwargs)
-    party, limit = Party(component, _around.get()), facts.concurrency or 1
+    party, work = Party(component, _around.get()), partial(wrapped, *args, **kwargs)
     if method.kind == "sync":
-        enter(party, limit)
-        with _inside(party):
-            return wrapped(*args, **kwargs)
-    if method.kind == "async":
-        return _coroutine(party, limit, wrapped, args, kwargs)
+        take(entering(party, limit, in_task=False))
+        with _Inside(party):
+            return work()
     if method.opens:
-        return _opened(party, limit, wrapped, args, kwargs)
-    if method.kind == "stream":
-        return _stream(party, limit, wrapped, args, kwargs)
-    return _astream(party, limit, wrapped, args, kwargs)
+        return _opened(party, limit, work)
+    if method.kind == "async":
+        return _coroutine(party, limit, work)
+    return _stream(party, limit, work) if method.kind == "stream" else _astream(party, limit, work)
 
 
-@contextmanager
-def _inside(party: Party) -> Generator[None, None, None]:
-    before = _around.set(party)
+class _Inside:
+    """Around a call that has entered its component. No generator: programs that rest wait for it."""
+
+    __slots__ = ("_before", "_party")
+
+    def __init__(self, party: Party) -> None:
+        self._party = party
+
+    def __enter__(self) -> None:
+        self._before = _around.set(self._party)
+
+    def __exit__(self, *_: object) -> None:
+        _around.reset(self._before)
+        leave(self._party)
+
+
+async def _coroutine(party: Party, limit: int, work: Callable[[], Any]) -> Any:
+    await atake(entering(party, limit, in_task=True))
+    with _Inside(party):
+        return await work()
+
+
+async def _opened(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+    stream = await _coroutine(party, limit, work)
+    return _astream(Party(party.component), limit, lambda: stream)
+
+
+def _stream(party: Party, limit: int, work: Callable[[], Any]) -> Generator[Any, None, None]:
+    take(entering(party, limit, in_task=False))
     try:
-        yield
+        yield from work()
     finally:
-        _around.reset(before)
         leave(party)
 
 
-async def _coroutine(party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    await aenter(party, limit)
-    with _inside(party):
-        return await wrapped(*args, **kwargs)
-
-
-def _stream(
-    party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
-) -> Generator[Any, None, None]:
-    enter(party, limit)
+async def _astream(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+    await atake(entering(party, limit, in_task=True))
     try:
-        yield from wrapped(*args, **kwargs)
-    finally:
-        leave(party)
-
-
-async def _opened(
-    party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
-) -> AsyncGenerator[Any, None]:
-    stream = await _coroutine(party, limit, wrapped, args, kwargs)
-    return _astream(Party(party.component), limit, lambda: stream, (), {})
-
-
-async def _astream(
-    party: Party, limit: int, wrapped: Callable[..., Any], args: Any, kwargs: Any
-) -> AsyncGenerator[Any, None]:
-    await aenter(party, limit)
-    try:
-        async for chunk in wrapped(*args, **kwargs):
+        async for chunk in work():
             yield chunk
     finally:
         leave(party)

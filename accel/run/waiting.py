@@ -1,33 +1,37 @@
-"""Nobody waits for one that is waiting: so no cycle of waiting can exist.
+"""Nobody waits for one that waits for him: so no cycle of waiting can exist.
 
-Whoever closed a circle would have to wait for a call that waits already, and that is refused: an early call is given up
-then, a demand does without the early one. (Only who is waited for by nobody may: a call of the program that is inside
-no other and blocks no loop.) Besides, a demand waits for an early call only as long as calls of that class
-take, and never for one on an event loop that is not its own.
+Whoever is about to wait follows what those wait for: the calls in a component where they want a place, a call that has
+what they need, who holds up the loop they run on. If that leads back to himself, to a call around him, or to the loop
+that he would hold up, he may not wait: an early call is given up then, a demand does without the early one. Besides, a
+demand waits for an early call only as long as calls of that class take, and never for one on an event loop that is not
+its own.
 
-Locks, outermost first: a run's, a call's `grew`, `lock` of this module. Nothing is called while `lock` is held.
+Locks, outermost first: a run's, `call.growing`, `lock` of this module. Nothing is called while `lock` is held.
 """
 
 from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
 
-from .. import forks
+from ..process import forks
 
 lock = forks.lock()
 Woken = Future[None]
 """Resolved when whoever waits shall look again."""
+Others = Callable[[], "Iterable[Party]"]
+"""Who is waited for, at the moment; asked under `lock`."""
 
-TIMES_LONGEST, LEAST_S, UNSEEN_S = 8.0, 3.0, 60.0
-"""Patience: so many times the longest call of the class, but at least this; where none was seen yet, that."""
+TIMES_LONGEST, LEAST_S, UNSEEN_S, MOST_S = 8.0, 3.0, 60.0, 600.0
+"""Patience: so many times the longest call of the class, but at least this, and at most that; where none was seen yet,
+the third."""
 
-_blocked: dict[Woken, asyncio.AbstractEventLoop] = {}
-"""Loops that stand still, because what is resolved by this is waited for on their thread."""
+_blocked: dict[Woken, tuple[asyncio.AbstractEventLoop, Others]] = {}
+"""Loops that stand still, because what is resolved by this is waited for on their thread; and for whom."""
 _longest_s: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
@@ -40,7 +44,7 @@ def took(kind: Any, seconds: float) -> None:
 def patience_s(kind: Any) -> float:
     """How long a demand bears with an early call of such a component."""
     longest = _longest_s.get(kind)
-    return UNSEEN_S if longest is None else max(LEAST_S, TIMES_LONGEST * longest)
+    return UNSEEN_S if longest is None else min(MOST_S, max(LEAST_S, TIMES_LONGEST * longest))
 
 
 class Party:
@@ -54,13 +58,28 @@ class Party:
         """The event loop it runs on; None for a thread of its own."""
         self.gone = False
         """Given up: it waits for nothing any more."""
-        self.waits_for: set[Woken] = set()
-        """Of its own and of the calls inside it."""
+        self.only_feeds = False
+        """It is early, and the program's own call will be made all the same."""
+        self.waits: dict[Woken, Others] = {}
+        """Its own, and those of the calls inside it."""
+
+    @property
+    def wanted(self) -> bool:
+        """The program waits for it; here: it is the program's."""
+        return True
+
+    def abandon(self) -> None:
+        """Give it up, if that can be: whoever waits for it does without."""
 
     @property
     def waiting(self) -> bool:
         """It can't go on by itself: it waits, or the thread of its loop does."""
-        return (bool(self.waits_for) and not self.gone) or (self.loop is not None and self.loop in _blocked.values())
+        return (bool(self.waits) and not self.gone) or (self.loop is not None and bool(_waits_of_loop(self.loop)))
+
+    @property
+    def may_go_on(self) -> bool:
+        """It waits for nothing, and its loop runs."""
+        return not self.waiting and (self.loop is None or self.loop.is_running())
 
     def around(self) -> Generator[Party, None, None]:
         """The call itself, and those around it."""
@@ -72,7 +91,7 @@ class Party:
     def look_again(self) -> None:
         """Something has changed for it: what it waits for may not be in its way any more."""
         with lock:
-            waits = list(self.waits_for)
+            waits = list(self.waits)
         wake(waits)
 
     def let_go(self) -> None:
@@ -83,38 +102,62 @@ class Party:
 
 
 def begin(
-    party: Party | None, others: Iterable[Party], woken: Woken, blocks: asyncio.AbstractEventLoop | None = None
+    party: Party | None,
+    others: Others,
+    woken: Woken,
+    blocks: asyncio.AbstractEventLoop | None = None,
+    freely: bool = False,
 ) -> bool:
-    """`party` begins to wait for these; False if it may not. From now on nobody begins to wait for it, for a call
-    around it, or for one on the loop that it blocks, before `end`."""
+    """`party` begins to wait for these, and does until `end`; False if it may not. `blocks`: the loop that stands still
+    meanwhile. `freely`: for calls that were judged already."""
     with lock:
         around = list(party.around()) if party is not None else []
-        closes = bool(around) or blocks is not None  # else nobody waits for whoever this is
-        if any(each.gone for each in around) or (closes and any(other.waiting for other in others)):
-            return False
+        if not freely:
+            if any(each.gone for each in around):
+                return False
+            own = set(map(id, around))
+            if any(_needs(other, own, blocks) for other in others()):
+                return False
         for each in around:
-            each.waits_for.add(woken)
+            each.waits[woken] = others
         if blocks is not None:
-            _blocked[woken] = blocks
+            _blocked[woken] = (blocks, others)
         return True
+
+
+def _needs(party: Party, own: set[int], blocks: asyncio.AbstractEventLoop | None) -> bool:
+    """Whether one of those in `own`, or the loop, has to go on before this one can."""
+    seen: set[int] = set()
+    coming = [party]
+    while coming:
+        at = coming.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        if id(at) in own or (blocks is not None and at.loop is blocks):
+            return True
+        if not at.gone:
+            coming.extend(other for others in at.waits.values() for other in others())
+        if at.loop is not None:
+            coming.extend(other for others in _waits_of_loop(at.loop) for other in others())
+    return False
+
+
+def _waits_of_loop(loop: asyncio.AbstractEventLoop) -> list[Others]:
+    return [others for stands, others in _blocked.values() if stands is loop]
 
 
 def end(party: Party | None, woken: Woken) -> None:
     with lock:
         _blocked.pop(woken, None)
         for each in party.around() if party is not None else ():
-            each.waits_for.discard(woken)
+            each.waits.pop(woken, None)
 
 
 def wake(waits: Iterable[Woken]) -> None:
     for woken in waits:
         with suppress(InvalidStateError):
             woken.set_result(None)
-
-
-def on_done(future: Future[Any], woken: Woken) -> None:
-    """Have `woken` resolved when `future` is done, in whatever way."""
-    future.add_done_callback(lambda _: wake((woken,)))
 
 
 def until(woken: Woken, timeout_s: float | None = None) -> None:
@@ -129,14 +172,19 @@ async def auntil(woken: Woken, timeout_s: float | None = None) -> None:
     done = loop.create_future()
 
     def tell(_: Woken) -> None:
+        if loop_here() is loop:
+            _set(done)
+            return
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_set, done)
 
     woken.add_done_callback(tell)
-    if timeout_s is None:
+    alarm = loop.call_later(timeout_s, _set, done) if timeout_s is not None else None
+    try:
         await done
-    else:
-        await asyncio.wait((done,), timeout=timeout_s)
+    finally:
+        if alarm is not None:
+            alarm.cancel()
 
 
 def _set(done: asyncio.Future[None]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from accel.run.ambient import MAX_DIMENSIONS, SECRET, data_of, dimensions, unchanged, user_vars
+from accel.trace.ambient import MAX_DIMENSIONS, SECRET, data_of, dimensions, unchanged, user_vars
 
 VAR: ContextVar[Any] = ContextVar("test_ambient_var")
 SAME_NAME: ContextVar[Any] = ContextVar("test_ambient_var")

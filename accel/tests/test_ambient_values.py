@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from accel.learn.evidence import MAX_DIMENSIONS, Evidence
-from accel.run import ambient
-from accel.run.ambient import INCOMPARABLE, MAX_BULK, MAX_HELD, at_begin, data_of, dimensions, held, unchanged
+from accel.learn.seen_in import MAX_DIMENSIONS, SeenIn
+from accel.trace import ambient
+from accel.trace.ambient import INCOMPARABLE, MAX_BULK, MAX_HELD, at_begin, data_of, dimensions, held, unchanged
 
 VAR: ContextVar[Any] = ContextVar("test_ambient_values")
 
@@ -64,7 +64,7 @@ def test_an_odd_value_is_compared_like_any_other(make: Callable[[], Any]) -> Non
     value = make()
     first, second = [held(value), told(value)], [held(value), told(value)]
     assert first == second and first[1]
-    Evidence().note(first[1])
+    SeenIn().note(first[1])
 
 
 def test_what_stands_for_another_object_is_looked_through_itself() -> None:
@@ -146,8 +146,8 @@ def test_variables_of_one_name_are_told_apart_without_end_but_not_kept() -> None
     assert len(ambient._numbers["many of one name"]) <= ambient.MAX_SAME_NAME
 
 
-def test_evidence_of_ever_new_dimensions_stays_bounded_and_serves_nobody() -> None:
-    found = Evidence()
+def test_what_was_seen_in_ever_new_dimensions_stays_bounded_and_serves_nobody() -> None:
+    found = SeenIn()
     for number in range(3 * MAX_DIMENSIONS):
         found.note({f"request {number}": "=True"})
     assert len(found.values) <= MAX_DIMENSIONS + 1

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from accel.learn.check import Ties, ties
 from accel.learn.learner import learn
-from accel.record import CallRecord, Trace
 from accel.tests.test_core_learn import TOPICS, Script
+from accel.trace.record import CallRecord, Trace
 
 Program = Callable[[Script, str], None]
 

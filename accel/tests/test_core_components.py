@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import accel
-from accel import components
-from accel.components import Facts, endpoint_of, facts_of, has_private_endpoint, said_of
 from accel.errors import AccelError
-from accel.identity import identity_of
-from accel.intercept import METHODS, Method
-from accel.references import References
+from accel.parts import components
+from accel.parts.components import Facts, agreed, endpoint_of, facts_of, has_private_endpoint, said_of
+from accel.parts.identity import Identities, identity_of
+from accel.parts.methods import METHODS, Method
+from accel.parts.references import References
 
 for leaf in ("_generate", "_stream"):
     declared = Method(leaf, "test", "decode", "sync", lambda *call: None, lambda *call: ((), {}), lambda result: None)
@@ -317,6 +317,42 @@ def test_identity_is_taken_at_its_moment() -> None:
     assert len({before, changed, again, identity_of(client, by_object=False)}) == 4
 
 
+def _moves(rows: dict[str, Any]) -> None:
+    rows["b"].append(rows["a"].pop())
+
+
+CHANGES: dict[str, Any] = {
+    "a value": lambda rows: rows.update(c=2),
+    "a name": lambda rows: rows.update(d=rows.pop("c")),
+    "an item of a list": lambda rows: rows["a"].append(1),
+    "where an item is": _moves,
+    "an equal number of another type": lambda rows: rows.update(c=True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_inside_a_field_is_seen(change: Any) -> None:
+    client = Client(options=Options(0.1), rows={"a": [1, 2], "b": [3], "c": 1}, name="x")
+    identities = Identities()
+    before = identities.of(client, by_object=False)
+    assert identities.of(client, by_object=False) is before
+    change(client.rows)  # type: ignore[attr-defined]
+    changed = identities.of(client, by_object=False)
+    assert changed != before
+    assert changed == identity_of(client, by_object=False)
+
+
+def test_a_field_that_comes_or_goes_is_seen() -> None:
+    client, identities = Client(name="x", size=1), Identities()
+    before = identities.of(client, by_object=False)
+    client.added = 1  # type: ignore[attr-defined]
+    assert identities.of(client, by_object=False) != before
+    del client.added  # type: ignore[attr-defined]
+    assert identities.of(client, by_object=False) == before
+    client.name = "y"  # type: ignore[attr-defined]
+    assert identities.of(client, by_object=False) == identity_of(client, by_object=False) != before
+
+
 def test_what_a_client_works_out_and_keeps_is_no_part_of_it() -> None:
     """It appears with the first use, which must not make another client of it."""
 
@@ -348,3 +384,23 @@ def test_stores_are_themselves_only() -> None:
     store = Client(a=1)
     assert identity_of(store, by_object=True) == identity_of(store, by_object=True)
     assert identity_of(store, by_object=True) != identity_of(Client(a=1), by_object=True)
+
+
+def test_what_is_said_of_an_object_later_holds_from_then_on() -> None:
+    store = Client(a=1)
+    assert not agreed(store)
+    accel.register(store, concurrency=3)
+    assert agreed(store) == facts_of(store).concurrency == 3
+    accel.register(store, concurrency=5)
+    assert agreed(store) == facts_of(store).concurrency == 5
+    accel.register(store, pure=False)
+    assert not agreed(store)
+
+
+def test_what_was_said_of_an_object_that_is_gone_is_not_said_of_the_next_one() -> None:
+    for number in range(1, 50):
+        store = Client(number=number)
+        assert not agreed(store)
+        accel.register(store, concurrency=number)
+        assert agreed(store) == number
+        del store

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from accel.graph.topology import END, START, Control, Topology
 from accel.run.egress import Ledger
-from accel.run.topology import END, START, Control, Topology
-from accel.values import Opaque
+from accel.text.values import Opaque
 
 
 def topology(edges: str, guards: str = "") -> Topology:
@@ -67,52 +67,52 @@ def control(edges: str, barriers: str = "", before: str = "", after: str = "", g
 
 def test_a_node_on_one_branch_is_not_certain_until_the_branch_is_taken() -> None:
     state = control(BRANCH)
-    assert state.refuses("d", True) == "" and "may not run" in state.refuses("b", True)
-    assert state.refuses("b", False) == ""
+    assert not state.refuses("d", True) and "may not run" in str(state.refuses("b", True))
+    assert not state.refuses("b", False)
     state.enter("b")
-    assert state.refuses("b", True) == ""
+    assert not state.refuses("b", True)
 
 
 def test_after_a_branch_what_follows_it_is_certain() -> None:
     state = control("a>b|c b>d d>. c>.")
-    assert "may not run" in state.refuses("d", True)
+    assert "may not run" in str(state.refuses("d", True))
     state.enter("b")
-    assert state.refuses("d", True) == ""
+    assert not state.refuses("d", True)
 
 
 @pytest.mark.parametrize("kind", ["barriers", "guards"])
 def test_a_barrier_holds_what_comes_after_it(kind: str) -> None:
     state = control(LINE, **{kind: "b"})
-    assert state.refuses("a", True) == ""
-    assert "'b' raised, interrupted or is a guard" in state.refuses("b", True)
-    assert "'b' comes before and may stop the run" in state.refuses("c", True)
+    assert not state.refuses("a", True)
+    assert "'b' raised, interrupted or is a guard" in str(state.refuses("b", True))
+    assert "'b' comes before and may stop the run" in str(state.refuses("c", True))
     state.enter("b")
-    assert state.refuses("c", True) != ""
+    assert state.refuses("c", True)
     state.leave("b")
-    assert state.refuses("c", True) == ""
+    assert not state.refuses("c", True)
 
 
 def test_a_pause_before_a_node_holds_it_and_what_follows() -> None:
     state = control(LINE, before="b")
-    assert state.refuses("a", True) == ""
-    assert "pauses before node 'b'" in state.refuses("b", True)
-    assert "pauses before node 'b'" in state.refuses("c", True)
+    assert not state.refuses("a", True)
+    assert "pauses before node 'b'" in str(state.refuses("b", True))
+    assert "pauses before node 'b'" in str(state.refuses("c", True))
     state.enter("b")
-    assert state.refuses("b", True) == "" and state.refuses("c", True) == ""
+    assert not state.refuses("b", True) and not state.refuses("c", True)
 
 
 def test_a_pause_after_a_node_holds_what_follows() -> None:
     state = control(LINE, after="b")
-    assert state.refuses("b", True) == "" and state.refuses("c", True) != ""
+    assert not state.refuses("b", True) and state.refuses("c", True)
     state.enter("b")
-    assert state.refuses("c", True) != ""
+    assert state.refuses("c", True)
 
 
 def test_a_pause_after_a_node_holds_what_follows_also_when_it_is_over() -> None:
     state = control(LINE, after="b")
     state.enter("b")
     state.leave("b")
-    assert state.refuses("c", True) != ""
+    assert state.refuses("c", True)
 
 
 def test_a_pause_before_a_node_of_a_loop_comes_again() -> None:
@@ -120,13 +120,13 @@ def test_a_pause_before_a_node_of_a_loop_comes_again() -> None:
     state.enter("a")
     state.leave("a")
     state.enter("b")
-    assert state.refuses("a", False) != ""
+    assert state.refuses("a", False)
 
 
 def test_a_running_node_is_free_and_an_unknown_one_is_not() -> None:
     state = control(LINE)
-    assert "not part of the graph" in state.refuses("elsewhere", False)
-    assert state.refuses("", True) == ""
+    assert "not part of the graph" in str(state.refuses("elsewhere", False))
+    assert not state.refuses("", True)
 
 
 # --- egress -----------------------------------------------------------------------------------------------------------

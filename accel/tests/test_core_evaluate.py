@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.evaluate import UNKNOWN, enumerate_stars, evaluate, follow, has_gap, pasted
-from accel.extract import EXTRACTORS, Open, Partial
-from accel.ir import Level, Node
-from accel.ops import OPS
-from accel.predict import nested, predict
-from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
+from accel.graph.ir import Evidence, Level, Node
+from accel.graph.ops import OPS
+from accel.graph.predict import nested, predict
+from accel.text.evaluate import UNKNOWN, enumerate_stars, follow, has_gap, maker, pasted
+from accel.text.extract import EXTRACTORS, Open, Partial
+from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
 
 
 class Known(dict[str, Any]):
@@ -32,7 +32,7 @@ def text(*parts: Any) -> Template:
 
 
 def value(tree: Any, binding: tuple[int, ...] = (), position: int = 0, **known: Any) -> Any:
-    return evaluate(tree, binding, position, Known(known))
+    return maker(tree)(binding, position, Known(known))
 
 
 def test_a_known_hole_is_filled() -> None:
@@ -130,7 +130,7 @@ def test_stars_are_enumerated_in_order_up_to_the_first_gap() -> None:
 
 
 def node(level: Level | None, template: Any) -> Node:
-    return Node("n", OPS["decode"], template, level=level, many=level is not None, confidence="verified")
+    return Node("n", OPS["decode"], template, level=level, many=level is not None, evidence=Evidence("verified"))
 
 
 def test_predictions_of_a_level() -> None:
@@ -212,9 +212,9 @@ def test_part_of_what_is_known_gives_a_beginning(template: Template, full: str, 
         "t": template,
         "e": Collect(Ref("a", (Extract("lines"), STAR)), distinct=()),
     }
-    whole = evaluate(tree, (), 0, Known(a=full, b="bee"))
+    whole = maker(tree)((), 0, Known(a=full, b="bee"))
     early = Known(a=Partial(full[:cut]), b="bee") if know_b else Known(a=Partial(full[:cut]))
-    part = evaluate(tree, (), 0, early)
+    part = maker(tree)((), 0, early)
     assert begins(part, whole)
     if not has_gap(part):
         assert part == whole, "what counts as complete is the value"

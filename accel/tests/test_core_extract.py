@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from accel.extract import EXTRACTORS, Open, extract
+from accel.text.extract import EXTRACTORS, Open, extract
 
 texts = st.text(st.sampled_from(list("ab1.)(-*•–:, \n\r\t\"'{}[]#é")), max_size=60) | st.text(max_size=60)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

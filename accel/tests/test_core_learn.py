@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from accel.ir import Graph
+from accel.graph.ir import Graph
 from accel.learn.learner import extend, learn
-from accel.record import CallRecord, Trace, Visit
-from accel.values import freeze
+from accel.text.values import freeze
+from accel.trace.record import CallRecord, Trace, Visit
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway")
 ITEMS = {
@@ -241,7 +241,7 @@ def test_two_iterations_in_one_trace_are_a_loop() -> None:
             script.call("each", f"Explain {item} briefly", f"{item} is big")
 
     graph = learnt(program, TOPICS[:1])
-    assert [node.confidence for node in graph.nodes if node.site == "each"] == ["looped"]
+    assert [node.evidence.confidence for node in graph.nodes if node.site == "each"] == ["looped"]
 
 
 def test_a_loop_that_stops_early_is_capped() -> None:
@@ -295,7 +295,7 @@ def test_joins_of_lists_that_share_elements() -> None:
             script.call("sum", f"Sum up on {item}:\n" + "\n".join(texts), "done")
 
     graph = learnt(program)
-    assert [node.confidence for node in graph.nodes if node.site == "sum"] == ["verified"], str(graph)
+    assert [node.evidence.confidence for node in graph.nodes if node.site == "sum"] == ["verified"], str(graph)
     assert "{join main.searching[*][*].text by" in str(graph)
 
 
@@ -310,7 +310,7 @@ def test_each_inner_list_of_a_nested_loop_is_joined() -> None:
             script.call("sum", "Sum up: " + "; ".join(two), "done")
 
     graph = learnt(program)
-    assert [node.confidence for node in graph.nodes if node.site == "sum"] == ["verified"], str(graph)
+    assert [node.evidence.confidence for node in graph.nodes if node.site == "sum"] == ["verified"], str(graph)
     assert "join main.decode.3[*][*].content by '; '" in str(graph)
 
 
@@ -336,7 +336,8 @@ def test_a_list_that_is_always_the_same_is_a_literal() -> None:
         listing(script, topic)
         program(script, topic)
 
-    assert [node.confidence for node in learnt(listed).nodes if node.site == "find"] == ["verified", "verified"]
+    found = [node for node in learnt(listed).nodes if node.site == "find"]
+    assert [node.evidence.confidence for node in found] == ["verified", "verified"]
 
 
 def test_a_nested_loop() -> None:
@@ -426,7 +427,7 @@ def test_an_edited_value_that_is_equal_in_two_runs_is_not_part_of_the_program(ed
 def test_an_edited_value_of_which_no_reading_holds_in_every_run_is_nowhere_in_the_graph() -> None:
     graph = found_by_both_runs(str.upper, dict(zip(TOPICS, (1, -1), strict=True)))
     assert "SMITH" not in str(graph)
-    assert [node.reason for node in graph.nodes if node.site == "sum"] == [
+    assert [node.evidence.reason for node in graph.nodes if node.site == "sum"] == [
         "its input holds text that no known value explains"
     ]
 
@@ -470,7 +471,7 @@ def test_what_looks_like_an_edited_value_keeps_nothing_from_being_predicted() ->
         script.call("ask", {"text": text, "kinds": ["Weather Report", "Letter"]}, "fine")
 
     graph = edited(program, kind="weather report")
-    assert [node.confidence for node in graph.nodes if node.site == "ask"] == ["verified"], graph
+    assert [node.evidence.confidence for node in graph.nodes if node.site == "ask"] == ["verified"], graph
     assert 'kinds[0]: "Weather Report"' in str(graph)
 
 
@@ -485,7 +486,7 @@ def test_names_of_fields_before_what_is_in_them_are_the_program_s() -> None:
         script.call("ask", f"You are an editor.\n{lines}", "fine")
 
     asked = next(node for node in edited(program).nodes if node.site == "ask")
-    assert asked.confidence == "verified"
+    assert asked.evidence.confidence == "verified"
     assert {ref.node for ref in asked.refs()} == {"plan.decode"}, "it is known before the framework node is over"
 
 
@@ -494,7 +495,7 @@ def test_inside_a_first_run_edited_values_are_its_own() -> None:
     for document in script.trace.input["docs"]:
         script.call("note", f"# {TOPICS[0].title()}\n{document[:24]}", "fine")
     graph = extend(Graph(), script.trace, "note")
-    assert [node.confidence for node in graph.nodes if node.site] == ["looped"], graph
+    assert [node.evidence.confidence for node in graph.nodes if node.site] == ["looped"], graph
 
 
 def test_what_is_called_in_some_runs_only_is_not_always() -> None:
@@ -504,7 +505,7 @@ def test_what_is_called_in_some_runs_only_is_not_always() -> None:
             script.call("b", f"Extra for {topic}", "y")
 
     graph = learnt(program)
-    assert [node.always for node in graph.nodes if node.site] == [True, False]
+    assert [node.evidence.always for node in graph.nodes if node.site] == [True, False]
 
 
 def test_writes_are_left_to_the_program_and_feed_nothing() -> None:
@@ -542,7 +543,7 @@ def test_a_literal_that_differs_between_runs_stays_out_of_the_graph() -> None:
         return {TOPICS[0]: "alice@example.com", TOPICS[1]: "bob@example.com"}[topic]
 
     for node in learnt(program).nodes:
-        assert node.confidence != "verified" or not node.site
+        assert node.evidence.confidence != "verified" or not node.site
 
 
 def test_learning_is_deterministic() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from accel.evaluate import step_into
-from accel.extract import Partial
-from accel.templates import Head
 from accel.tests.test_core_learn import Script, learnt, shown
+from accel.text.evaluate import step_into
+from accel.text.extract import Partial
+from accel.text.templates import Head
 
 PAGES = {
     "boats": "Boats of the north. They are built by eye, without plans.\nThe builder signs the keel.",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from accel.evaluate import enumerate_stars
-from accel.extract import Open, Partial
-from accel.templates import STAR, UNIQUE
 from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
+from accel.text.evaluate import enumerate_stars
+from accel.text.extract import Open, Partial
+from accel.text.templates import STAR, UNIQUE
 
 PATH = (STAR, STAR, "text", UNIQUE)
 

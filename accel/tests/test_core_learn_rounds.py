@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accel.record import Visit
 from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
+from accel.trace.record import Visit
 
 
 def message(content: str, tokens: int) -> dict[str, Any]:
@@ -30,7 +30,9 @@ def test_a_conversation_of_two_sites_is_seen_through_round_by_round() -> None:
 
     graph = learnt(program, (*TOPICS, "geysers of Kamchatka"))
     assert [node.site for node in graph.nodes if node.site] == ["ask", "answer"] * 3
-    assert all(node.confidence == "verified" and node.always for node in graph.nodes if node.site), str(graph)
+    assert all(node.evidence.confidence == "verified" and node.evidence.always for node in graph.nodes if node.site), (
+        str(graph)
+    )
     assert shown(graph)[-6:] == [
         "messages[0].content: So you write on {input.q}?",
         "messages[1]: {main.decode}",
@@ -96,7 +98,7 @@ def test_a_call_that_follows_at_once_on_what_it_needs_is_not_worth_making_early(
         script.trace.calls[-1].started_s = before_s
         visit.end = script.trace.tick()
 
-    assert [node.at_once for node in learnt(program).nodes if node.within == "talk"] == [at_once]
+    assert [node.evidence.at_once for node in learnt(program).nodes if node.within == "talk"] == [at_once]
 
 
 @pytest.mark.parametrize(("op", "decides"), [("searching", False), ("decode", True)])

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from accel.ir import Graph, GraphError, Level, Node, verify
-from accel.ops import OPS
-from accel.passes import PASSES, rewrite, without
-from accel.passes.decode import decode
-from accel.passes.depth import depth
-from accel.passes.pmap import pmap
-from accel.passes.prefill import prefill
-from accel.passes.prune import prune
-from accel.profile import Profile
-from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
-from accel.values import Opaque
+from accel.engine.profile import Profile
+from accel.graph.ir import Evidence, Graph, GraphError, Level, Node, Schedule, verify
+from accel.graph.ops import OPS
+from accel.graph.passes import PASSES, rewrite, without
+from accel.graph.passes.decode import decode
+from accel.graph.passes.depth import depth
+from accel.graph.passes.pmap import pmap
+from accel.graph.passes.prefill import prefill
+from accel.graph.passes.prune import prune
+from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
+from accel.text.values import Opaque
 
 INPUT = Node("input", OPS["input"])
 LINES = Ref("list", ("content", Extract("lines"), STAR))
@@ -29,12 +29,12 @@ def text(*parts: Any) -> Template:
 
 
 def node(name: str, op: str = "decode", tree: Any = None, **fields: Any) -> Node:
-    fields = {"confidence": "verified", "always": True, "site": name, **fields}
+    fields = {"evidence": Evidence("verified", always=True), "site": name, **fields}
     return Node(name, OPS[op], tree, **fields)
 
 
-def opaque(name: str, op: str, **fields: Any) -> Node:
-    return node(name, op, confidence="opaque", **fields)
+def opaque(name: str, op: str, reason: str = "") -> Node:
+    return node(name, op, evidence=Evidence(always=True, reason=reason))
 
 
 LIST = node("list", tree={"t": text("List ", Ref("input", ("q",)))})
@@ -58,8 +58,8 @@ def test_the_text_of_a_graph() -> None:
         "opaque": Opaque(object()),
     }  # fmt: skip
     rich = node(
-        "rich", tree=tree, level=Level(LINES, cap=3, exact=False, distinct=True), many=True, after=("list",),
-        needs_partial=True, prefills=(1, 2), depth=4, always=False, confidence="seen",
+        "rich", tree=tree, level=Level(LINES, cap=3, exact=False, distinct=True), many=True,
+        evidence=Evidence("seen"), schedule=Schedule(after=("list",), needs_partial=True, prefills=(1, 2), depth=4),
     )  # fmt: skip
     store = opaque("store", "ingestion", reason="ingestion is left to the program")
     shown = str(Graph((INPUT, LIST, rich, store)))
@@ -86,7 +86,7 @@ def test_the_text_of_an_empty_graph() -> None:
         ((LIST,), "list refers to input, which is not an earlier node"),
         ((INPUT, EACH, LIST), "each refers to list, which is not an earlier node"),
         ((INPUT, LIST, EACH, node("x", tree=text(Ref("each", ("content",))))), "must say which element of each"),
-        ((INPUT, node("x", tree=1, after=("y",))), "x comes after y, which is not an earlier node"),
+        ((INPUT, node("x", tree=1).scheduled(after=("y",))), "x comes after y, which is not an earlier node"),
         ((INPUT, node("x", "ingestion", tree=1)), "x is a ingestion and can't be predicted"),
         ((INPUT, LIST, replace(EACH, many=False)), "each has a level but only one output"),
         ((INPUT, LIST, node("x", tree=text(LINES))), "has more levels than the node"),
@@ -103,9 +103,28 @@ def test_edges_are_derived() -> None:
     assert PROGRAM.by_site == {"list": (LIST,), "each": (EACH,), "sum": (SUM,)}
 
 
+def test_a_schedule_is_set_field_by_field() -> None:
+    waits = EACH.scheduled(after=("list",), depth=2)
+    assert waits.scheduled(depth=3).schedule == Schedule(after=("list",), depth=3)
+    assert waits.scheduled(depth=2) is waits and waits.evidence is EACH.evidence
+    with pytest.raises(TypeError, match="urgency"):
+        waits.scheduled(urgency=1)
+
+
+def test_evidence_is_set_field_by_field() -> None:
+    doubted = EACH.scheduled(depth=2).proven(confidence="seen", reason="kept missing")
+    assert doubted.evidence == Evidence("seen", always=True, reason="kept missing")
+    assert doubted.schedule == Schedule(depth=2) and doubted.predictable
+    assert not doubted.proven(confidence="opaque").predictable
+
+
+def test_a_stage_was_learnt_as_a_part_of_what_begins_with_it() -> None:
+    assert (EACH.learnt_as, EACH.scheduled(stage_of="find").learnt_as) == ("each", "find")
+
+
 def test_map_gives_the_same_object_where_nothing_changed() -> None:
     assert PROGRAM.map(lambda n: n) is PROGRAM
-    assert PROGRAM.map(lambda n: replace(n, depth=1)) is not PROGRAM
+    assert PROGRAM.map(lambda n: n.scheduled(depth=1)) is not PROGRAM
 
 
 # --- passes -----------------------------------------------------------------------------------------------------------
@@ -132,7 +151,8 @@ def test_prune_puts_reads_after_earlier_writes_only() -> None:
     early, late = (node(name, "searching", tree=1) for name in ("early", "late"))
     writes = opaque("write", "ingestion"), opaque("write2", "ingestion")
     after = prune(Graph((INPUT, early, writes[0], LIST, late, writes[1], opaque("unseen", "searching"))), {})
-    assert {n.name: n.after for n in after.nodes if n.after} == {"late": ("write",), "unseen": ("write", "write2")}
+    waiting = {n.name: n.schedule.after for n in after.nodes if n.schedule.after}
+    assert waiting == {"late": ("write",), "unseen": ("write", "write2")}
     assert str(after.by_name["late"]).split("\n")[0] == "late = searching  # verified; after write"
     assert prune(after, {}) is after
 
@@ -141,7 +161,7 @@ def test_prefill_marks_where_a_beginning_is_known() -> None:
     two = node("two", tree=[text("System"), text("A ", Ref("input", ("a",)), " B ", Ref("input", ("b",)), " C")])
     search = node("search", "searching", tree=text(Ref("input", ("a",)), Ref("input", ("b",))))
     after = prefill(Graph((INPUT, LIST, EACH, SUM, two, search)), {})
-    assert {n.name: n.prefills for n in after.nodes if n.prefills} == {"sum": (1, 3), "two": (3,)}
+    assert {n.name: n.schedule.prefills for n in after.nodes if n.schedule.prefills} == {"sum": (1, 3), "two": (3,)}
     assert "1 partial prefills" in str(after.by_name["two"])
     assert prefill(after, {}) is after
 
@@ -150,7 +170,7 @@ def test_prefill_asks_the_profile_how_much_pays() -> None:
     profile = Profile("llm", prefill=((100, 0.15), (200, 0.25)), decode=((1, 0.01),), block_tokens=16)
     assert profile.pass_s == pytest.approx(0.05) and profile.split_tokens == 64  # 48 tokens take less than the pass
     after = prefill(PROGRAM, {"llm": profile})
-    assert after.by_name["sum"].prefill_tokens == 64 and after.by_name["list"].prefill_tokens == 0
+    assert after.by_name["sum"].schedule.prefill_tokens == 64 and after.by_name["list"].schedule.prefill_tokens == 0
     assert prefill(after, {"llm": profile}) is after and prefill(after, {}) is not after
 
 
@@ -159,11 +179,19 @@ def test_each_pass_can_be_left_out() -> None:
     graph = Graph((INPUT, LIST, write, EACH, SUM))
     on = rewrite(graph)
     off = {step.__name__: rewrite(graph, without(step.__name__)) for step in PASSES}
-    assert not off["decode"].by_name["list"].needs_partial and on.by_name["list"].needs_partial
-    assert off["prefill"].by_name["sum"].prefills == () and on.by_name["sum"].prefills
-    assert {n.depth for n in off["depth"].nodes} == {0}
-    assert off["prune"].by_name["sum"].after == ("list", "write", "each") and on.by_name["sum"].after == ()
-    assert off["pmap"].by_name["each"].in_order and not on.by_name["each"].in_order
+
+    def both(name: str, step: str) -> tuple[Schedule, Schedule]:
+        return off[step].by_name[name].schedule, on.by_name[name].schedule
+
+    without_it, with_it = both("list", "decode")
+    assert not without_it.needs_partial and with_it.needs_partial
+    without_it, with_it = both("sum", "prefill")
+    assert without_it.prefills == () and with_it.prefills
+    without_it, with_it = both("sum", "prune")
+    assert without_it.after == ("list", "write", "each") and with_it.after == ()
+    without_it, with_it = both("each", "pmap")
+    assert without_it.in_order and not with_it.in_order
+    assert {n.schedule.depth for n in off["depth"].nodes} == {0}
     with pytest.raises(KeyError):
         without("no pass")
 
@@ -184,7 +212,7 @@ def test_decode_streams_where_a_part_is_enough(path: Any, streams: bool) -> None
     reader = node("reader", tree=text(ref), level=Level(ref) if ref.stars else None, many=bool(ref.stars))
     graph = Graph((INPUT, LIST, reader))
     after = decode(graph, {})
-    assert after.by_name["list"].needs_partial is streams
+    assert after.by_name["list"].schedule.needs_partial is streams
     assert ("partial decodes" in str(after)) is streams
     assert decode(after, {}) is after and (streams or after is graph)
 
@@ -198,13 +226,13 @@ def test_only_what_streams_decodes_in_parts() -> None:
 
 def test_depth_is_the_longest_way_to_the_end() -> None:
     after = depth(PROGRAM, {})
-    assert {n.name: n.depth for n in after.nodes} == {"input": 3, "list": 2, "each": 1, "sum": 0}
+    assert {n.name: n.schedule.depth for n in after.nodes} == {"input": 3, "list": 2, "each": 1, "sum": 0}
     assert depth(after, {}) is after
 
 
 def test_depth_counts_hazards() -> None:
-    graph = Graph((INPUT, opaque("write", "ingestion"), node("read", "searching", tree=1, after=("write",))))
-    assert depth(graph, {}).by_name["write"].depth == 1
+    graph = Graph((INPUT, opaque("write", "ingestion"), node("read", "searching", tree=1).scheduled(after=("write",))))
+    assert depth(graph, {}).by_name["write"].schedule.depth == 1
 
 
 def test_all_passes_together() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from accel.learn.plan import Plan
-from accel.record import Trace
-from accel.references import References
+from accel.parts.references import LOOKED_AGAIN, References, Ways
+from accel.run.plan import Plan
+from accel.trace.record import Trace
 
 
 class Store:
@@ -96,3 +98,61 @@ def test_tables_of_words_are_not_looked_through() -> None:
     tokenizer = Tokenizer()
     assert References([lambda: tokenizer], is_component)(tokenizer.component)
     assert asked < 10_000
+
+
+def test_a_way_that_was_gone_before_is_gone_again_and_no_further() -> None:
+    """From run to run the whole program is looked at only if the way leads there no more."""
+    looked: list[Any] = []
+
+    def is_component(value: Any) -> bool:
+        looked.append(value)
+        return isinstance(value, Store)
+
+    class Holder:
+        store: Any = None
+
+    class Large:
+        parts: Any = None
+
+    holder, large, ways = Holder(), Large(), Ways()
+    holder.store, large.parts = Store(), [Large() for _ in range(500)]
+    root = [holder, large]
+
+    def refers(component: Any) -> bool:
+        looked.clear()
+        return References([root], is_component, ways=ways)(component)
+
+    first, second = holder.store, Store()
+    assert refers(first) and len(looked) > 500
+    assert refers(first) and len(looked) < 20
+    holder.store = second
+    assert not refers(first), "the program has let go of it"
+    assert refers(second)
+    assert refers(second) and len(looked) < 20
+
+
+def test_what_was_not_found_is_looked_for_again_but_not_in_every_run() -> None:
+    class Holder:
+        store: Any = None
+
+    holder, ways, store = Holder(), Ways(), Store()
+
+    def refers() -> bool:
+        return References([holder], lambda value: isinstance(value, Store), ways=ways)(store)
+
+    assert not refers()
+    holder.store = store
+    assert [refers() for _ in range(LOOKED_AGAIN + 1)] == [False] * LOOKED_AGAIN + [True]
+
+
+def test_a_component_that_only_a_way_leads_to_is_not_kept_alive() -> None:
+    class Holder:
+        store: Any = None
+
+    holder, ways = Holder(), Ways()
+    holder.store = Store()
+    assert References([holder], lambda value: isinstance(value, Store), ways=ways)(holder.store)
+    gone = weakref.ref(holder.store)
+    holder.store = None
+    gc.collect()
+    assert gone() is None

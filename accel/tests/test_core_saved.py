@@ -10,39 +10,45 @@ from typing import Any
 import pytest
 
 from accel.errors import ConfigurationError
-from accel.ir import Graph, Level, Node, When
-from accel.learn.plan import Plan
-from accel.learn.saved import load, save
-from accel.ops import OPS
-from accel.references import References
-from accel.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Verdict, Whole
-from accel.values import Opaque, class_named
+from accel.graph.ir import Evidence, Graph, Level, Node, When
+from accel.graph.ops import OPS
+from accel.parts.references import References
+from accel.run.plan import Plan
+from accel.run.saved import load, save
+from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Verdict, Whole
+from accel.text.values import Opaque, class_named
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))
+VERIFIED = Evidence("verified")
 INPUT = Node("input", OPS["input"])
 LIST = Node(
     "list", OPS["decode"], {"rows": [{"content": Template(("List ", Ref("input", ("q", STRIP, Clip(9)))))}], "$": 1},
-    "site", "node", "chat", confidence="verified", always=True,
+    "site", "node", "chat", evidence=Evidence("verified", always=True),
 )  # fmt: skip
 EACH = Node(
     "each", OPS["decode"],
     {"t": Template(("About ", LINES, Counter(1))), "w": Whole(Ref("list")), "e": Collect(LINES, 1, ("text",), 2)},
-    "site", "node", "chat", Level(LINES, cap=2, exact=False, seen=4, distinct=True), many=True, confidence="verified",
+    "site", "node", "chat", Level(LINES, cap=2, exact=False, seen=4, distinct=True), many=True, evidence=VERIFIED,
 )  # fmt: skip
 SUM = Node(
     "sum", OPS["decode"], [Template((Join(Ref("each", (STAR, "content")), ("\n[", Counter(1), "] "), 3),)), None, 1.5],
-    "other", confidence="verified",
+    "other", evidence=VERIFIED,
 )  # fmt: skip
-VOTE = Node("vote", OPS["decode"], {"k": True}, level=Level(None, repeat=3), many=True, confidence="verified")
+VOTE = Node("vote", OPS["decode"], {"k": True}, level=Level(None, repeat=3), many=True, evidence=VERIFIED)
 
 ROWS = Node(
     "rows", OPS["decode"],
-    Template((Join(LINES, ("\n",), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site", confidence="verified",
+    Template((Join(LINES, ("\n",), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site", evidence=VERIFIED,
     when=(When(Ref("list", ("content", Verdict(word=True))), frozenset({"yes", "sure"}), frozenset({"no"})),),
 )  # fmt: skip
 LATER = Node(
-    "later", OPS["decode"], Template((Ref("each", (STAR, "content")),)), "site", confidence="verified", many=True,
+    "later", OPS["decode"], Template((Ref("each", (STAR, "content")),)), "site", evidence=VERIFIED, many=True,
     level=Level(Ref("each", (STAR, "content")), first=1),
+)  # fmt: skip
+
+SAID = Node(
+    "said", OPS["decode"], Template(("About ", Ref("input", ("q",)))), "site", "node",
+    evidence=Evidence("verified", at_once=True, unreplaced=(("q",), ("rows", 0))),
 )  # fmt: skip
 
 
@@ -61,9 +67,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID)
     again = tmp_path / "again.json"
     save(plan, str(again))
     assert again.read_text() == path.read_text()
@@ -72,14 +78,14 @@ def test_back_and_forth(tmp_path: Path) -> None:
 @pytest.mark.parametrize("confidence", ["opaque", "seen", "looped"])
 def test_what_is_not_verified_keeps_its_place_without_its_text(tmp_path: Path, confidence: Any) -> None:
     tree = {"t": Template(("The patient is Mr Smith: ", Ref("input", ("q",))))}
-    path = saved(tmp_path, Node("a", OPS["decode"], tree, "site", confidence=confidence))
+    path = saved(tmp_path, Node("a", OPS["decode"], tree, "site", evidence=Evidence(confidence)))
     assert "Smith" not in path.read_text()
     loaded = load(str(path)).learnt.by_name["a"]
-    assert (loaded.site, loaded.confidence, loaded.input) == ("site", "opaque", None)
+    assert (loaded.site, loaded.evidence.confidence, loaded.input) == ("site", "opaque", None)
 
 
 def test_what_holds_an_object_is_not_saved(tmp_path: Path) -> None:
-    path = saved(tmp_path, Node("a", OPS["decode"], {"o": Opaque(object()), "t": "text"}, confidence="verified"))
+    path = saved(tmp_path, Node("a", OPS["decode"], {"o": Opaque(object()), "t": "text"}, evidence=VERIFIED))
     assert "text" not in path.read_text()
 
 
@@ -109,7 +115,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
 def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 7"):
+    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 8"):
         load(str(path))
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel import values
-from accel.values import MAX_LEAVES, Opaque, freeze, leaves, rebuild, same, shape, snapshot, thaw
+from accel.text import values
+from accel.text.values import MAX_LEAVES, Opaque, freeze, leaves, rebuild, same, shape, snapshot, thaw
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 keys = st.text(max_size=4) | st.sampled_from(["$plain", "$tuple", "$card", "$", "message"])

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.dumps import Dump, dumped, styles_of
-from accel.evaluate import UNKNOWN, step_into
-from accel.extract import Open, Partial
-from accel.templates import COUNT
 from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
-from accel.values import same
+from accel.text.dumps import Dump, dumped, is_plain, styles_of
+from accel.text.evaluate import UNKNOWN, step_into
+from accel.text.extract import Open, Partial
+from accel.text.templates import COUNT
+from accel.text.values import same
 
 LEAVES = st.none() | st.booleans() | st.integers(-999, 999) | st.floats(allow_nan=False) | st.text(max_size=12)
 VALUES = st.recursive(
@@ -44,7 +44,8 @@ def test_what_is_found_is_there_and_is_printed_in_one_of_its_styles(value: Any, 
     text = f"{before}{printed}\nGo on."
     for at, end, found in dumped(text):
         if at == len(before) and end == at + len(printed):
-            assert printed in {dump.shown(value) for dump in styles_of(printed)} and same(found, value)
+            shown = {dump.shown(value) for dump in styles_of(printed)}
+            assert same(found, value) and (printed in shown if is_plain(value) else shown == {None})
             break
     else:
         small = len(printed) < 8 or printed[1:].lstrip()[:1] in ("]", "}")

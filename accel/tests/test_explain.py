@@ -6,14 +6,14 @@ from dataclasses import replace
 from textwrap import dedent
 from typing import Any
 
-from accel.ir import First, Graph, Level, Node
-from accel.learn.plan import Plan
-from accel.ops import OPS
-from accel.passes import only, without
-from accel.profile import Profile
-from accel.record import where
-from accel.report import explain
-from accel.templates import STAR, Extract, Join, Ref, Template
+from accel.engine.profile import Profile
+from accel.graph.ir import Evidence, First, Graph, Level, Node
+from accel.graph.ops import OPS
+from accel.graph.passes import only, without
+from accel.reports.report import explain
+from accel.run.plan import Plan
+from accel.text.templates import STAR, Extract, Join, Ref, Template
+from accel.trace.record import where
 
 LINES = Ref("expand", ("content", Extract("lines"), STAR))
 INPUT = Node("input", OPS["input"])
@@ -30,13 +30,13 @@ class Measured:
 
 
 def node(name: str, op: str, tree: Any = None, **fields: Any) -> Node:
-    return Node(name, OPS[op], tree, **{"confidence": "verified", "always": True, "site": name, **fields})
+    return Node(name, OPS[op], tree, **{"evidence": Evidence("verified", always=True), "site": name, **fields})
 
 
 PROGRAM = Graph(
     (
         INPUT,
-        node("add", "ingestion", confidence="opaque", reason="ingestion is left to the program",
+        node("add", "ingestion", evidence=Evidence(always=True, reason="ingestion is left to the program"),
              first=First("embedding", "embed_documents", ("args", 0))),
         node("expand", "decode", {"t": Template(("List queries about ", Ref("input", ("q",))))}),
         node("find", "searching", {"args": [Template((LINES,))], "kwargs": {}}, level=Level(LINES, seen=3), many=True,
@@ -50,7 +50,7 @@ PROGRAM = Graph(
 
 def planned(graph: Graph, plan: Plan, profiles: bool = True) -> Plan:
     if profiles:
-        plan.bindings["add"] = (Measured(), None)  # type: ignore[assignment]
+        plan.used.at["add"] = (Measured(), None)  # type: ignore[assignment]
     plan.follow(graph)
     return plan
 
@@ -160,7 +160,7 @@ def test_what_is_missing_is_said() -> None:
     text = explain(planned(PROGRAM, Plan(), profiles=False))
     assert "\nstage: no micro-batches: the embedding engine has no profile (engine.profile())\n" in text
     assert "\nprefill: without a profile, 50 tokens are taken to pay\n" in text
-    unseen = Graph((*PROGRAM.nodes[:3], replace(PROGRAM.nodes[3], confidence="opaque")))
+    unseen = Graph((*PROGRAM.nodes[:3], PROGRAM.nodes[3].proven(confidence="opaque")))
     assert "a search that isn't predicted embeds its query itself" in explain(planned(unseen, Plan()))
 
 
@@ -188,7 +188,7 @@ def test_nothing_is_learnt_yet() -> None:
 
 def test_an_e_graph_of_less_knowledge_is_called_so() -> None:
     plan = planned(PROGRAM, Plan(), profiles=False)
-    plan.bindings["add"] = (Measured(), None)  # type: ignore[assignment]
+    plan.used.at["add"] = (Measured(), None)  # type: ignore[assignment]
     assert "\n\ne-graph (of when less was known of the engines; the next one is as the passes say):\n" in explain(plan)
 
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
-from accel.profile import Profile
-from accel.record import CallRecord, Trace, Visit
-from accel.run.topology import END, START, Topology
-from accel.schedule.edges import Event, events_of
-from accel.schedule.limit import Limit, Runs, latencies, limit
-from accel.schedule.simulation import Simulation
+from accel.graph.topology import END, START, Topology
+from accel.reports.limit import Limit, latencies, limit
+from accel.reports.simulation import Simulation
+from accel.reports.workload import Workload
+from accel.trace.flow import Event, events_of
+from accel.trace.record import CallRecord, Trace, Visit
 
 PROFILE = Profile(
     "llm", prefill=((64, 0.11), (128, 0.21), (512, 0.81)), decode=((1, 0.01), (4, 0.016), (16, 0.04), (32, 0.08))
@@ -45,11 +46,11 @@ def random_events(dice: random.Random, count: int) -> list[Event]:
     return events
 
 
-def made(events: list[Event], profile: Profile) -> Runs:
-    return Runs(events, {"llm": profile}, {"searching": 0.03}, {})
+def made(events: list[Event], profile: Profile) -> Workload:
+    return Workload(events, {"llm": profile}, {"searching": 0.03}, {})
 
 
-def best_of_all_orders(runs: Runs, count: int) -> float:
+def best_of_all_orders(runs: Workload, count: int) -> float:
     orders = itertools.permutations(range(count))
     return min(
         Simulation(runs, lambda number, order=order: order.index(number), eager).run()[0]  # type: ignore[misc]
@@ -58,7 +59,7 @@ def best_of_all_orders(runs: Runs, count: int) -> float:
     )
 
 
-def rules_of(runs: Runs) -> float:
+def rules_of(runs: Workload) -> float:
     """What `limit` takes: the best of its rules."""
     tails = runs.tails()
     rules = [lambda n: -tails[n], lambda n: n, runs.alone_s]

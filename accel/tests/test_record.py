@@ -8,12 +8,12 @@ import sys
 import textwrap
 from pathlib import Path
 
-from accel import record
+from accel.trace import record
 
-ROOT = Path(record.__file__).parent.parent
+ROOT = Path(record.__file__).parents[2]
 PROGRAM = """
-from accel.record import call_site
-from accel.run.threads import Worker
+from accel.trace.record import call_site
+from accel.process.threads import Worker
 
 
 def asks():
@@ -22,7 +22,7 @@ def asks():
 
 def program():
     worker, found = Worker("worker"), []
-    worker._do(lambda: found.append(asks()))
+    worker.do(lambda: found.append(asks()))
     assert not worker.faults
     return found[0]
 
@@ -50,12 +50,12 @@ def test_a_checkout_below_a_folder_named_tests_knows_its_own_frames(tmp_path: Pa
 
 def test_every_package_of_accel_is_known_as_its_own() -> None:
     homes = (ROOT, ROOT / "adapters", ROOT / "backends")
-    assert {path.parent.name for home in homes for path in home.glob("accel*/__init__.py")} == record._OURS
+    assert {path.parent.name for home in homes for path in home.glob("accel*/__init__.py")} == record.packages()
 
 
 def test_tests_and_examples_are_programs() -> None:
-    assert not record._is_ours("accel.tests.test_core_learn")
-    assert not record._is_ours("adapters.tests.core_fakes")
-    assert not record._is_ours("accel_tools.helpers")
-    assert record._is_ours("accel_langgraph.testing.plugin")
-    assert record._is_ours("accel")
+    assert not record.is_ours("accel.tests.test_core_learn")
+    assert not record.is_ours("adapters.tests.core_fakes")
+    assert not record.is_ours("accel_tools.helpers")
+    assert record.is_ours("accel_langgraph.testing.plugin")
+    assert record.is_ours("accel")

@@ -10,9 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from accel.engine import Priority
-from accel.errors import ConfigurationError
-from accel.profile import Profile
-from accel.schedule.batching import (
+from accel.engine.batching import (
     AGING_S,
     POLICIES,
     RESERVED,
@@ -23,6 +21,8 @@ from accel.schedule.batching import (
     request_priority,
     token_capped,
 )
+from accel.engine.profile import Profile
+from accel.errors import ConfigurationError
 
 EARLY = 1
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from accel.schedule.replicas import Prefixes, choose
+from accel.engine.replicas import Prefixes, choose
 
 
 @pytest.mark.parametrize(

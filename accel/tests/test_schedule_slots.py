@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from accel.engine import DEMAND, Priority
-from accel.schedule.slots import Slots
+from accel.engine.slots import Slots
 
 
 async def settled() -> None:

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
-from accel.ir import First, Graph, GraphError, Level, Node, verify
-from accel.learn.plan import Plan
-from accel.learn.saved import load, save
-from accel.ops import OPS
-from accel.passes import PASSES, only, rewrite, without
-from accel.passes.prune import program_order
-from accel.passes.stage import stage
-from accel.profile import Profile
-from accel.templates import STAR, Extract, Ref, Template
+from accel.graph.ir import Evidence, First, Graph, GraphError, Level, Node, verify
+from accel.graph.ops import OPS
+from accel.graph.passes import PASSES, only, rewrite, without
+from accel.graph.passes.prune import program_order
+from accel.graph.passes.stage import stage
+from accel.run.plan import Plan
+from accel.run.saved import load, save
+from accel.text.templates import STAR, Extract, Ref, Template
 
 QUERY = First("embedding", "embed_query", ("args", 0))
 TEXTS = First("embedding", "embed_documents", ("args", 0))
@@ -29,7 +29,7 @@ INPUT = Node("input", OPS["input"])
 
 
 def node(name: str, op: str, tree: Any = None, **fields: Any) -> Node:
-    return Node(name, OPS[op], tree, **{"confidence": "verified", "always": True, "site": name, **fields})
+    return Node(name, OPS[op], tree, **{"evidence": Evidence("verified", always=True), "site": name, **fields})
 
 
 def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -37,7 +37,9 @@ def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
 
 
 QUESTION = Template((Ref("input", ("q",)),))
-INDEX = node("index", "ingestion", confidence="opaque", reason="ingestion is left to the program", first=TEXTS)
+INDEX = node(
+    "index", "ingestion", evidence=Evidence(always=True, reason="ingestion is left to the program"), first=TEXTS
+)
 EXPAND = node("expand", "decode", {"t": Template(("List ", Ref("input", ("q",))))})
 FIND = node("find", "searching", call(QUESTION, k=3), first=QUERY)
 EACH = node("each", "searching", call(Template((LINES,)), k=2), level=Level(LINES, seen=3), many=True, first=QUERY)
@@ -97,21 +99,22 @@ def test_calls_are_taken_apart() -> None:
 
 def test_only_the_search_waits_for_the_write() -> None:
     after = rewrite(PROGRAM, profiles=PROFILES)
-    assert {n.name: n.after for n in after.nodes if n.after} == {"find": ("index",), "each": ("index",)}
-    assert after.by_name["find.embedding"].depth == after.by_name["find"].depth + 1
-    assert after.by_name["index.embedding"].depth == after.by_name["index"].depth + 1
+    found = {n.name: n.schedule for n in after.nodes}
+    assert {name: one.after for name, one in found.items() if one.after} == {"find": ("index",), "each": ("index",)}
+    assert found["find.embedding"].depth == found["find"].depth + 1
+    assert found["index.embedding"].depth == found["index"].depth + 1
 
 
 def test_without_a_profile_additions_stay_whole_and_searches_do_not() -> None:
     after = stage(PROGRAM, {})
-    assert [n.name for n in after.nodes if n.stage_of] == ["find.embedding", "each.embedding"]
+    assert [n.name for n in after.nodes if n.schedule.stage_of] == ["find.embedding", "each.embedding"]
     assert after.by_name["index"] is INDEX
     small = Profile("embedding", batches=((1, 8, 0.1), (1, 16, 0.2)))
-    assert stage(PROGRAM, {"embedding": small}).by_name["index.embedding"].batch_tokens == 8
+    assert stage(PROGRAM, {"embedding": small}).by_name["index.embedding"].schedule.batch_tokens == 8
 
 
 def test_what_stays_in_one_piece() -> None:
-    opaque = replace(FIND, confidence="opaque")
+    opaque = FIND.proven(confidence="opaque")
     plain = replace(FIND, first=None)
     for kept in (opaque, plain):
         graph = Graph((INPUT, kept))
@@ -128,13 +131,13 @@ def test_a_name_that_is_taken_is_not_taken_twice() -> None:
     taken = node("find.embedding", "embedding", call(QUESTION))
     after = stage(Graph((INPUT, taken, FIND)), {})
     verify(after)
-    assert after.by_name["find"].begins_with == "find.embedding'"
+    assert after.by_name["find"].schedule.begins_with == "find.embedding'"
 
 
 def test_without_pruning_nothing_waits_for_a_stage_and_a_stage_waits_like_any_call() -> None:
     after = rewrite(PROGRAM, without("prune"), PROFILES)
-    assert after.by_name["find.embedding"].after == ("index", "expand")
-    assert after.by_name["find"].after == ("index", "expand")
+    assert after.by_name["find.embedding"].schedule.after == ("index", "expand")
+    assert after.by_name["find"].schedule.after == ("index", "expand")
     assert program_order(Graph((INPUT,)), {}) == Graph((INPUT,))
 
 
@@ -152,10 +155,10 @@ def test_decode_lifts_the_order_towards_what_it_streams() -> None:
     """Of the program's order, only what other passes have not lifted is left."""
     reader = node("reader", "decode", call(Template((LINES,))), level=Level(LINES), many=True)
     graph = Graph((INPUT, INDEX, EXPAND, reader))
-    assert rewrite(graph, only()).by_name["reader"].after == ("index", "expand")
-    assert rewrite(graph, only("decode")).by_name["reader"].after == ("index",)
+    assert rewrite(graph, only()).by_name["reader"].schedule.after == ("index", "expand")
+    assert rewrite(graph, only("decode")).by_name["reader"].schedule.after == ("index",)
     whole = node("whole", "decode", call(Template((Ref("expand", ("content",)),))))
-    assert rewrite(Graph((INPUT, EXPAND, whole)), only("decode")).by_name["whole"].after == ("expand",)
+    assert rewrite(Graph((INPUT, EXPAND, whole)), only("decode")).by_name["whole"].schedule.after == ("expand",)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +167,8 @@ def test_decode_lifts_the_order_towards_what_it_streams() -> None:
         (replace(FIND, first=First("guess", "x", ("args", 0))), "find has no guess of args\\[0\\] to begin with"),
         (replace(FIND, first=First("embedding", "x", ("args", 7))), "find has no embedding of args\\[7\\]"),
         (replace(FIND, first=First("embedding", "x", ("kwargs", "q"))), "find has no embedding of kwargs.q"),
-        (replace(FIND, begins_with="find.embedding"), "find begins with find.embedding, which is not an earlier stage"),
-        (replace(FIND, begins_with="expand"), "find begins with expand, which is not an earlier stage"),
+        (FIND.scheduled(begins_with="find.embedding"), "find begins with find.embedding, which is not an earlier"),
+        (FIND.scheduled(begins_with="expand"), "find begins with expand, which is not an earlier stage"),
     ],
 )
 def test_what_verify_refuses(bad: Node, error: str) -> None:
@@ -180,7 +183,7 @@ def test_saved_plans_keep_what_calls_begin_with(tmp_path: Any) -> None:
     save(plan, path)
     again = load(path)
     assert [n.first for n in again.learnt.nodes] == [None, TEXTS, None, QUERY, QUERY]
-    assert again.graph.by_name["find"].begins_with == "find.embedding"
+    assert again.graph.by_name["find"].schedule.begins_with == "find.embedding"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.texts import Texts, standing_texts, texts_of_program
+from accel.parts.texts import Texts, standing_texts, texts_of_program
 
 PROMPT = "Summarise {text} in one line for a {reader}."
 PROMPTS = {

@@ -6,8 +6,8 @@ import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from accel.record import CallRecord, Trace, Visit
-from accel.timeline import timeline
+from accel.reports.timeline import timeline
+from accel.trace.record import CallRecord, Trace, Visit
 
 
 def trace_of(issued_s: float | None) -> Trace:

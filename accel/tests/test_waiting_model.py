@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from accel.errors import CallCancelled
 from accel.run import gates, waiting
 from accel.run.gates import Gate, gate_of
-from accel.run.waiting import Party, Woken, begin, end, on_done, wake
+from accel.run.waiting import Party, Woken, begin, end, wake
 
 
 class Component:
@@ -25,14 +25,31 @@ class Component:
         self.capacity = capacity
 
 
+class Loop:
+    """An event loop, as far as gates look at it."""
+
+    def __init__(self, running: bool = True, closed: bool = False) -> None:
+        self.running, self.closed = running, closed
+
+    def is_running(self) -> bool:
+        return self.running
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+
+LOOPS = {"a": Loop(), "b": Loop()}
+
+
 class ModelCall(Party):
     """One call: as much of `accel.run.call.Call` as gates look at."""
+
+    wanted = False
 
     def __init__(self, component: Component, outer: ModelCall | None, loop: Any, early: bool) -> None:
         super().__init__(component, outer)
         self.loop = loop
         self.early = early
-        self.only_feeds = False
         self.future: Woken = Woken()
 
     def abandon(self) -> None:
@@ -48,7 +65,7 @@ class Actor:
     """A thread or task of the model: makes one call with calls inside it, a step at a time.
 
     A step that has to wait yields what for; `answers`: an early actor whose result it wants first, like a demand that
-    joins it.
+    joins it: instead of its own call, or inside it. An early one wants to share it.
     """
 
     def __init__(self, world: World, tree: Tree, early: bool, loop: Any, sync: bool, answers: Actor | None) -> None:
@@ -71,7 +88,7 @@ class Actor:
             yield from self._early(tree, call)
             wake((call.future,))
         else:
-            if self.answers is not None:
+            if self.answers is not None and not tree[1]:
                 joined = yield from self._join(self.answers.root, call.outer)
                 if joined:
                     return
@@ -110,23 +127,31 @@ class Actor:
 
     def _join(self, early: ModelCall, outer: ModelCall | None) -> Iterator[Woken | None]:
         woken = Woken()
-        if not begin(outer, (early,), woken, self.blocks):
+        if not begin(outer, lambda: (early,), woken, self.blocks):
+            if self.early:
+                raise CallCancelled("what it needs waits for it")
             early.abandon()
             return False
-        on_done(early.future, woken)
+        early.future.add_done_callback(lambda _: wake((woken,)))
         try:
             yield woken
         except GeneratorExit:
-            early.abandon()
+            if not self.early:
+                early.abandon()
             raise
         finally:
             end(outer, woken)
+        if self.early and early.future.cancelled():
+            raise CallCancelled("what it waited for was dropped")
         return not early.future.cancelled()
 
     def _inside(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
         try:
             self.world.check(call.component)
             yield None
+            wanted, self.answers = self.answers if self.early or tree[1] else None, None
+            if wanted is not None:
+                yield from self._join(wanted.root, call)
             for inner in tree[1]:
                 nested = self._call(inner, call)
                 yield from self._nested(inner, nested) if self.early else self._demand(inner, nested)
@@ -196,8 +221,8 @@ def play(capacities: list[int], actors: Any, seed: int) -> World:
     world, chance = World(capacities), random.Random(seed)
     for tree, early, loop, sync, answers in actors:
         asked = world.actors[answers] if answers is not None and answers < len(world.actors) else None
-        may_join = asked is not None and asked.early and not early and (asked.sync or (asked.loop == loop and not sync))
-        world.actors.append(Actor(world, tree, early, loop, sync, asked if may_join else None))
+        may_join = asked is not None and asked.early and (asked.sync or (asked.loop is LOOPS[loop] and not sync))
+        world.actors.append(Actor(world, tree, early, LOOPS[loop], sync, asked if may_join else None))
     while left := [actor for actor in world.actors if not actor.done]:
         ready = [actor for actor in left if actor.may_go_on]
         assert ready, "everybody waits: " + "; ".join(f"{a.root.component.capacity} early={a.early}" for a in left)
@@ -231,3 +256,56 @@ def test_two_early_calls_that_want_each_others_places_do_not_wait_for_each_other
     circle = [((0, ((1, ()),)), True, "a", True, None), ((1, ((0, ()),)), True, "a", True, None)]
     for seed in range(200):
         play([1, 1, 1, 1], [*circle, ((0, ((1, ()),)), False, "a", True, None)], seed)
+
+
+# --- one by one
+
+
+def entered_early(component: Component, loop: Any = None) -> ModelCall:
+    call = ModelCall(component, None, loop, early=True)
+    assert gate_of(component).try_enter_early(cast(Any, call), component.capacity)
+    return call
+
+
+def test_an_early_call_that_the_program_waits_for_is_borne_with_and_never_given_up() -> None:
+    component = Component(1)
+    joined = entered_early(component)
+    joined.wanted = True
+    found = gate_of(component).enter(Party(component), 1)
+    assert found is not None and not found.give_up and found.timeout_s
+    gate_of(component).leave(joined)
+    assert found.woken.done()
+
+
+def test_nobody_waits_for_an_early_call_that_waits_although_the_program_waits_for_it() -> None:
+    component, other = Component(1), Component(1)
+    joined = entered_early(component)
+    joined.wanted = True
+    assert begin(joined, lambda: (Party(other),), Woken())
+    found = gate_of(component).enter(Party(component), 1)
+    assert found is not None and not found.give_up and found.timeout_s == 0.0
+
+
+@pytest.mark.parametrize("loop", [Loop(running=False, closed=True), Loop(running=False)], ids=["closed", "stopped"])
+def test_nobody_waits_for_a_coroutine_whose_loop_does_not_run(loop: Loop) -> None:
+    component = Component(1)
+    entered_early(component, loop)
+    party = Party(component)
+    found = gate_of(component).enter(party, 1)
+    assert found is None or found.timeout_s == 0.0
+    gate_of(component).leave(party)
+    after = ModelCall(component, None, None, early=True)
+    assert gate_of(component).try_enter_early(cast(Any, after), 1) is loop.closed, "a closed loop gives its places back"
+
+
+def test_patience_is_bounded_and_grows_with_what_calls_take() -> None:
+    class Kind:
+        pass
+
+    assert waiting.patience_s(Kind) == waiting.UNSEEN_S
+    waiting.took(Kind, 0.001)
+    assert waiting.patience_s(Kind) == waiting.LEAST_S
+    waiting.took(Kind, 10.0)
+    assert waiting.patience_s(Kind) == 80.0
+    waiting.took(Kind, 1e6)
+    assert waiting.patience_s(Kind) == waiting.MOST_S

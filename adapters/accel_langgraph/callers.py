@@ -10,9 +10,9 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
 
-from accel import intercept
-from accel.intercept import scope
-from accel.record import call_site
+from accel.parts import patches
+from accel.run.scope import scope
+from accel.trace.record import call_site
 
 ENTRIES: tuple[tuple[type, str], ...] = (
     (Runnable, "batch"),
@@ -29,7 +29,7 @@ ENTRIES: tuple[tuple[type, str], ...] = (
 
 def install() -> None:
     for cls, name in ENTRIES:
-        intercept.wrap(cls, name, _anoting if name.startswith("a") else _noting)
+        patches.wrap(cls, name, _anoting if name.startswith("a") else _noting)
 
 
 def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

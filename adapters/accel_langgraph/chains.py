@@ -12,13 +12,16 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.pregel import Pregel
 
 from accel.errors import ConfigurationError
+from accel.graph.topology import Control, Topology
 from accel.insight import Insight, shallow
-from accel.intercept import Scope, enable, scope
-from accel.learn.plan import Plan
+from accel.parts.patches import enable
+from accel.parts.references import Ways
+from accel.run.drive import begin
+from accel.run.plan import Plan
 from accel.run.run import Run
+from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
-from accel.run.topology import Control, Topology
 
 from .components import install_all, is_component
 from .hosts import host_of, references_of
@@ -33,13 +36,15 @@ class Acceleration:
     def __init__(self, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
+        self.ways = Ways()
 
     def begin(self, chain: Any, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
-        host = host_of((getattr(chain, "config", None), config), control, [chain], _OPENED)
-        return Run(self.plan, self.settings, host, value)
+        references = references_of([chain], _OPENED, self.ways)
+        host = host_of((getattr(chain, "config", None), config), control, references)
+        return begin(self.plan, self.settings, host, value)
 
 
 class AcceleratedChain(Insight):
@@ -50,7 +55,7 @@ class AcceleratedChain(Insight):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         inner: Callable[..., Any] = super().invoke  # type: ignore[misc]
-        if scope.get() is not None:
+        if self._passes():
             return inner(input, config, **options)
         run = self._accel.begin(self, input, config)
         token, completed = scope.set(Scope(run)), False
@@ -64,7 +69,7 @@ class AcceleratedChain(Insight):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         inner: Callable[..., Any] = super().ainvoke  # type: ignore[misc]
-        if scope.get() is not None:
+        if self._passes(asynchronous=True):
             return await inner(input, config, **options)
         run = self._accel.begin(self, input, config)
         token, completed = scope.set(Scope(run)), False
@@ -78,13 +83,13 @@ class AcceleratedChain(Insight):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         inner: Callable[..., Iterator[Any]] = super().stream  # type: ignore[misc]
-        if scope.get() is not None:
+        if self._passes():
             return inner(input, config, **options)
         return streamed(lambda: self._accel.begin(self, input, config), lambda: inner(input, config, **options))
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., AsyncIterator[Any]] = super().astream  # type: ignore[misc]
-        if scope.get() is not None:
+        if self._passes(asynchronous=True):
             return inner(input, config, **options)
         return astreamed(lambda: self._accel.begin(self, input, config), lambda: inner(input, config, **options))
 
@@ -122,7 +127,7 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), same)
     # On the class, which is this object's and its copies' own: fields of pydantic models must stay as they are.
     acceleration = Acceleration(settings, plan or Plan())
-    references = references_of([chain], _OPENED)
+    references = references_of([chain], _OPENED, acceleration.ways)
     acceleration.plan.keys.look(chain, references.components)
     acceleration.plan.program.look(references)
     type.__setattr__(fast_class, "_accel", acceleration)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager, CallbackManager
@@ -17,14 +18,17 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from accel import intercept
-from accel.components import TOOL, said_of_class
-from accel.functions import build_call, read_call
-from accel.intercept import Inner, Method, install
-from accel.listed import listed
-from accel.run.call import Aside
+from accel.graph.rules import CACHE, LIMITER, Reason
+from accel.parts import patches
+from accel.parts.components import TOOL, said_of_class
+from accel.parts.functions import build_call, read_call
+from accel.parts.listed import listed
+from accel.parts.methods import Inner, Method
+from accel.parts.patches import install
+from accel.run.chunks import Aside
 from accel.run.nested import tells
-from accel.values import Opaque, Tree, snapshot, thaw
+from accel.run.scope import scope
+from accel.text.values import Opaque, Tree, snapshot, thaw
 
 from . import callers, surroundings
 from .views import view_answer
@@ -304,32 +308,41 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
 LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore})
 """Concrete classes inside langchain_core that are components themselves; its other classes are bases and composites."""
 
-_seen: set[type] = set()
+_CLASSES = patches.Classes()
 
 
 def install_all() -> None:
     """Patch every component class that exists now; classes defined later are found at the next run."""
-    if not intercept.enabled:
+    if not patches.enabled:
         return
-    for manager in (CallbackManager, AsyncCallbackManager):
-        intercept.wrap(manager, "configure", _telling)
-    callers.install()
-    surroundings.install()
+    if not patches.is_wrapped(AsyncCallbackManager, "configure"):
+        callers.install()
+        surroundings.install()
+        for manager in (CallbackManager, AsyncCallbackManager):
+            patches.put(manager, "configure", _telling(vars(manager)["configure"]))
     for base, methods in FAMILIES:
-        for cls in _subclasses(base):
-            if cls in _seen or (base is BaseTool and not _only_reads(cls)):
-                continue  # a tool may be declared later
-            _seen.add(cls)
+        for cls in _CLASSES.new(base):
+            if base is BaseTool and not _only_reads(cls):
+                continue  # it may be declared later
+            _CLASSES.note(cls)
             if cls.__module__.startswith("langchain_core.") and not _is_component(cls):
                 continue
             for method in PUBLIC_RETRIEVER if methods is RETRIEVER and _is_public(cls) else methods:
                 install(cls, method)
 
 
-def _telling(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Every runnable begins with asking who listens, also one that a component runs."""
-    tells("runs a runnable of its own, which has callbacks")
-    return wrapped(*args, **kwargs)
+def _telling(configure: Any) -> Any:
+    """Every runnable begins with asking who listens, also one that a component runs. A plain function, because all
+    programs of the process go through it."""
+    ask = configure.__func__
+
+    @wraps(ask)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        if scope.get() is not None:
+            tells("runs a runnable of its own, which has callbacks")
+        return ask(*args, **kwargs)
+
+    return classmethod(told)
 
 
 def _is_public(cls: type) -> bool:
@@ -349,27 +362,18 @@ def _is_component(cls: type) -> bool:
     )
 
 
-def _subclasses(cls: type) -> Iterator[type]:
-    sub: type
-    for sub in cls.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)
-
-
-def forget_classes() -> None:
-    """After `accel.uninstall`: every class counts as new."""
-    _seen.clear()
-
-
-def holds(component: Any) -> str:
-    """Why LangChain may answer a call of this model without calling it, or must slow it down; empty if neither."""
+def holds(component: Any) -> Reason | None:
+    """Why LangChain may answer a call of this model without calling it, or must slow it down."""
     if not isinstance(component, BaseLanguageModel):
-        return ""
+        return None
     cached = getattr(component, "cache", None)
     if cached or (cached is None and get_llm_cache() is not None):
-        return "a cache may answer it"
-    return "has a rate limiter" if getattr(component, "rate_limiter", None) is not None else ""
+        return CACHE()
+    return LIMITER() if getattr(component, "rate_limiter", None) is not None else None
+
+
+_BASES = tuple(base for base, _ in FAMILIES)
 
 
 def is_component(value: Any) -> bool:
-    return isinstance(value, tuple(base for base, _ in FAMILIES))
+    return isinstance(value, _BASES)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 import accel_local
 from accel.engine import EmbeddingEngine, EngineConfig, priority, unwrap
-from accel.profile import Profile
+from accel.engine.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING
 from accel_sentence_transformers import SentenceTransformersConfig
 

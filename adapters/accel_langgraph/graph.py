@@ -19,14 +19,17 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from accel.errors import AccelError, ConfigurationError
-from accel.functions import pure
+from accel.graph.topology import START, Control, Topology
 from accel.insight import Insight, shallow
-from accel.intercept import Scope, enable, scope
-from accel.learn.plan import Plan
+from accel.parts.functions import pure
+from accel.parts.patches import enable
+from accel.parts.references import Ways
+from accel.run.drive import begin
+from accel.run.plan import Plan
 from accel.run.run import Run
+from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
-from accel.run.topology import START, Control, Topology
 
 from .chains import accelerate_chain
 from .components import install_all
@@ -45,10 +48,11 @@ class Acceleration:
         self.settings = settings
         self.plan = plan
         self.topology = plan.topology = topology_of(graph)
-        self.roots = [node.bound for node in graph.nodes.values()]
+        self.roots = [*(node.bound for node in graph.nodes.values()), *_branches(graph), *_schemas(graph)]
         self.opened = (Runnable, Pregel, _TaskFunction, *{type(node) for node in graph.nodes.values()})
         program = graph.builder if isinstance(graph, CompiledStateGraph) else graph
-        references = references_of(self.roots, self.opened)
+        self.ways = Ways()
+        references = references_of(self.roots, self.opened, self.ways)
         plan.keys.look(program, references.components)
         plan.program.look(references)
 
@@ -67,15 +71,31 @@ class Acceleration:
         host = host_of(
             (fast.config, config),
             control,
-            self.roots,
-            self.opened,
+            references_of(self.roots, self.opened, self.ways),
             options.get("stream_mode"),
             options.get("context"),
         )
-        run = Run(self.plan, self.settings, host, None if resumes else value)
+        run = begin(self.plan, self.settings, host, None if resumes else value)
+        run.trace.resumed = not fresh
         if not fresh and not isinstance(self.graph, CompiledStateGraph):
             run.silence()  # tasks that are done won't run again
         return run
+
+
+def _branches(graph: Compiled) -> list[Any]:
+    """What chooses where its conditional edges lead."""
+    builder = graph.builder if isinstance(graph, CompiledStateGraph) else None
+    named = builder.branches.values() if builder is not None else ()
+    return [branch.path for branches in named for branch in branches.values()]
+
+
+def _schemas(graph: Compiled) -> list[type]:
+    """The classes of its states, whose defaults are the program's."""
+    builder = graph.builder if isinstance(graph, CompiledStateGraph) else None
+    if builder is None:
+        return []
+    own = (builder.state_schema, builder.input_schema, builder.output_schema)
+    return [*own, *(node.input_schema for node in builder.nodes.values())]
 
 
 def _names(given: Any, topology: Topology) -> Iterable[str]:
@@ -91,13 +111,13 @@ class Accelerated(Insight):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         inner: Callable[..., Any] = super().stream  # type: ignore[misc]
-        if scope.get() is not None or options.get("version") == "v3":
+        if options.get("version") == "v3" or self._passes():
             return inner(input, config, **options)  # type: ignore[no-any-return]
         return streamed(lambda: self._begin(input, config, options), lambda: inner(input, config, **options))
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., Any] = super().astream  # type: ignore[misc]
-        if scope.get() is not None or options.get("version") == "v3":
+        if options.get("version") == "v3" or self._passes(asynchronous=True):
             return inner(input, config, **options)  # type: ignore[no-any-return]
         return astreamed(lambda: self._begin(input, config, options), lambda: inner(input, config, **options))
 

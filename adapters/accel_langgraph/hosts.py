@@ -19,12 +19,12 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guard
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME  # guarded as well
 from langsmith._internal import _context  # guarded as well
 
-from accel.intercept import scope
-from accel.references import References
-from accel.run.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
+from accel.graph.topology import Control
+from accel.parts.references import References, Ways
+from accel.run.scope import scope
 from accel.run.settings import Host
-from accel.run.topology import Control
 from accel.run.waiting import loop_here
+from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 
 from .components import holds, is_component
 
@@ -58,13 +58,28 @@ def _users(configurable: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in configurable.items() if not k.startswith("__") and k not in _COORDINATES}
 
 
+_UNCHANGING = frozenset((str, int, float, bool, type(None)))
+_NOTHING: tuple[dict[str, Any], Hashable] = {}, data_of({})
+
+
 class _Seen:
     """What components may read of the configuration, and of the runtime context, which LangGraph makes of what it was
     given before the first node."""
 
     def __init__(self, configurable: Mapping[str, Any]) -> None:
-        self._first = data_of(_users(configurable))
+        self._last = _NOTHING
+        self._first = self._data(configurable)
         self._made: Hashable = None
+
+    def _data(self, configurable: Mapping[str, Any]) -> Hashable:
+        """The data of the user's values. Every call asks, and mostly they are the same ones, which can't change."""
+        users, (before, data) = _users(configurable), self._last
+        if len(users) != len(before) or not all(
+            type(value) in _UNCHANGING and name in users and users[name] is value for name, value in before.items()
+        ):
+            data = data_of(users)
+            self._last = users, data
+        return data
 
     def now(self) -> Hashable:
         current = var_child_runnable_config.get()
@@ -73,7 +88,7 @@ class _Seen:
         here = current.get("configurable") or {}
         context = held(context_of(here))
         self._made = self._made or context
-        return data_of(_users(here)), context == self._made
+        return self._data(here), context == self._made
 
 
 def context_of(configurable: Mapping[str, Any]) -> Any:
@@ -84,13 +99,12 @@ def context_of(configurable: Mapping[str, Any]) -> Any:
 def host_of(
     layers: Sequence[Mapping[str, Any] | None],
     control: Control,
-    roots: Sequence[Any],
-    opened: tuple[type, ...],
+    references: References,
     modes: Any = None,
     context: Any = None,
 ) -> Host:
-    """layers: the configuration of the object, and of the call over it. roots: what the program's code can be reached
-    from. opened: see `references_of`. modes: LangGraph's of a stream. context: its runtime context."""
+    """layers: the configuration of the object, and of the call over it. references: see `references_of`. modes:
+    LangGraph's of a stream. context: its runtime context."""
     given: dict[str, Any] = {}
     for layer in layers:
         given |= layer or {}
@@ -121,13 +135,14 @@ def host_of(
         loop=loop_here(),
         set_config=set_config,
         holds=holds,
-        references=references_of(roots, opened),
+        references=references,
     )
 
 
-def references_of(roots: Sequence[Any], opened: tuple[type, ...]) -> References:
-    """What a program refers to. opened: classes of the frameworks that are looked into on the way."""
-    return References(roots, is_component, lambda value: isinstance(value, opened), _says)
+def references_of(roots: Sequence[Any], opened: tuple[type, ...], ways: Ways) -> References:
+    """What a program refers to. roots: what its code can be reached from. opened: classes of the frameworks that are
+    looked into on the way. ways: those that earlier runs have found."""
+    return References(roots, is_component, lambda value: isinstance(value, opened), _says, ways)
 
 
 def _says(value: Any, held: bool) -> Any:

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 
 import accel_local
 from accel.engine import EngineConfig, RerankEngine, priority, unwrap
+from accel.engine.profile import Profile
 from accel.errors import RequestError
-from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING
 from accel_sentence_transformers import RerankConfig
 

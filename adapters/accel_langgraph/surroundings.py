@@ -13,9 +13,9 @@ from typing import Any
 import langgraph.config
 from langchain_core.runnables.config import var_child_runnable_config
 
-from accel import intercept
-from accel.intercept import scope
+from accel.parts import patches
 from accel.run.nested import asks
+from accel.run.scope import scope
 
 _ASKS = "asks LangGraph for its surroundings"
 _OF_NODE = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
@@ -24,7 +24,7 @@ _OF_NODE = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 
 def install() -> None:
     """All four of LangGraph's functions read the configuration by one name in one module: put ours there."""
-    intercept.put(langgraph.config, "var_child_runnable_config", _Asked())
+    patches.put(langgraph.config, "var_child_runnable_config", _Asked())
 
 
 class _Asked:

@@ -10,8 +10,8 @@ from langgraph.func import _TaskFunction  # guarded: see test_framework_facts
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
-from accel.references import referenced
-from accel.run.topology import END, START, Topology
+from accel.graph.topology import END, START, Topology
+from accel.parts.references import referenced
 
 Compiled = Pregel[Any, Any, Any, Any]
 

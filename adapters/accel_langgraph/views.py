@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
 
-from accel.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot
+from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot
 
 _FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
@@ -17,9 +19,10 @@ _FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f
 def view_message(message: BaseMessage) -> Tree:
     """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
     tree: dict[str, Tree] = {"message": class_name(message), "content": message.content}
-    for field in type(message).model_fields:
+    cls: Any = type(message)
+    for field in _beside_content(cls):
         value = getattr(message, field)
-        if field in ("content", "type") or value is None or value == {} or value == [] or value is False:
+        if value is None or value is False or (isinstance(value, dict | list) and not value):
             continue
         if field == "id" and isinstance(value, str) and _FRAMEWORK_ID.match(value):
             continue
@@ -28,6 +31,11 @@ def view_message(message: BaseMessage) -> Tree:
     if extra:
         tree["extra"] = dict(extra)
     return tree
+
+
+@lru_cache(256)
+def _beside_content(cls: type[BaseMessage]) -> tuple[str, ...]:
+    return tuple(name for name in cls.model_fields if name not in ("content", "type"))
 
 
 def build_message(tree: Tree) -> BaseMessage:

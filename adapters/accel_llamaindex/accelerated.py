@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from inspect import signature
+from inspect import Signature, signature
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -30,16 +30,18 @@ from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATT
 from llama_index_instrumentation.span import active_span_id
 
 from accel.errors import ConfigurationError
+from accel.graph.topology import END, START, Control, Topology
 from accel.insight import Insight, shallow
-from accel.intercept import Scope, enable, scope
-from accel.learn.plan import Plan
-from accel.references import References
-from accel.run.ambient import FRAMEWORK_VARS, LISTENERS
+from accel.parts.patches import enable
+from accel.parts.references import References, Ways
+from accel.run.drive import begin
+from accel.run.plan import Plan
 from accel.run.run import Run
+from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
-from accel.run.topology import END, START, Control, Topology
 from accel.run.waiting import loop_here
+from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .components import holds, install_all, is_component
 from .parts import LlamaHost, parts_of, watch
@@ -67,7 +69,8 @@ class Acceleration:
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
-        references = _references_of(original)
+        self.ways = Ways()
+        references = _references_of(original, self.ways)
         plan.keys.look(original, references.components)
         plan.program.look(references)
         self.parts = parts_of(original)
@@ -86,14 +89,14 @@ class Acceleration:
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
-            references=_references_of(obj),
+            references=_references_of(obj, self.ways),
             parts=self.parts,
         )
-        return Run(self.plan, self.settings, host, value)
+        return begin(self.plan, self.settings, host, value)
 
 
-def _references_of(original: Any) -> References:
-    return References([original], is_component, _is_opened, _says)
+def _references_of(original: Any, ways: Ways) -> References:
+    return References([original], is_component, _is_opened, _says, ways)
 
 
 def _is_opened(value: Any) -> bool:
@@ -169,10 +172,22 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     return fast_class if cls is obj else shallow(obj, fast_class)
 
 
-def _input(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run is given, by the method's parameters; a query as text is the query that it stands for."""
-    given = signature(method).bind(*args, **kwargs).arguments
-    return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}
+Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
+
+
+def _input() -> Input:
+    """What a run is given, by the parameters of one method of one class; a query as text is the query that it stands
+    for."""
+    parameters: Signature | None = None
+
+    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal parameters
+        if parameters is None:
+            parameters = signature(method)
+        given = parameters.bind(*args, **kwargs).arguments
+        return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}
+
+    return read
 
 
 def _span_of(cls: type, name: str, function: Any) -> Any:
@@ -184,11 +199,13 @@ def _span_of(cls: type, name: str, function: Any) -> Any:
 
 
 def _opening(cls: type, name: str) -> Any:
+    given = _input()
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
-        if scope.get() is not None:
+        if self._passes():
             return inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, _input(inner, args, kwargs), asynchronous=False)
+        run: Run = self._accel.begin(self, given(inner, args, kwargs), asynchronous=False)
         token = scope.set(Scope(run))
         try:
             result = inner(*args, **kwargs)
@@ -203,11 +220,13 @@ def _opening(cls: type, name: str) -> Any:
 
 
 def _aopening(cls: type, name: str) -> Any:
+    given = _input()
+
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
-        if scope.get() is not None:
+        if self._passes(asynchronous=True):
             return await inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, _input(inner, args, kwargs), asynchronous=True)
+        run: Run = self._accel.begin(self, given(inner, args, kwargs), asynchronous=True)
         token = scope.set(Scope(run))
         try:
             result = await inner(*args, **kwargs)

@@ -19,11 +19,13 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from accel import intercept
-from accel.components import facts_of
-from accel.functions import build_call, read_call
-from accel.intercept import Method, Place, install
-from accel.values import Tree, snapshot, thaw
+from accel.graph.rules import CACHE, LIMITER, Reason
+from accel.parts import patches
+from accel.parts.components import facts_of
+from accel.parts.functions import build_call, read_call
+from accel.parts.methods import Method
+from accel.parts.patches import Place, install
+from accel.text.values import Tree, snapshot, thaw
 
 from . import views  # noqa: F401  how nodes, messages and queries are seen
 
@@ -189,18 +191,16 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
 LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({SimpleVectorStore})
 """Concrete classes inside llama_index.core that are components; its other classes are bases and composites."""
 
-_seen: set[type] = set()
+_CLASSES = patches.Classes()
 
 
 def install_all() -> None:
     """Patch every component class that exists now; classes defined later are found at the next run."""
-    if not intercept.enabled:
+    if not patches.enabled:
         return
     for base, methods in FAMILIES:
-        for cls in _subclasses(base):
-            if cls in _seen:
-                continue
-            _seen.add(cls)
+        for cls in _CLASSES.new(base):
+            _CLASSES.note(cls)
             if _is_component_class(cls):
                 for method in methods:
                     install(cls, method, leaf_place)
@@ -213,23 +213,12 @@ def _is_component_class(cls: type) -> bool:
     return not cls.__module__.startswith("llama_index.core.") or cls in LISTED_FRAMEWORK_CLASSES
 
 
-def _subclasses(cls: type) -> Iterator[type]:
-    sub: type
-    for sub in cls.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)
-
-
-def forget_classes() -> None:
-    """After `accel.uninstall`: every class counts as new."""
-    _seen.clear()
-
-
-def holds(component: Any) -> str:
-    """Why LlamaIndex may answer a call of this model without calling it, or must slow it down; empty if neither."""
-    if getattr(component, "embeddings_cache", None) is not None:
-        return "a cache may answer it"
-    return "has a rate limiter" if getattr(component, "rate_limiter", None) is not None else ""
+def holds(component: Any) -> Reason | None:
+    """Why LlamaIndex may answer a call of this model without calling it, or must slow it down."""
+    # Models of language have no such cache, and pydantic takes long to say that they have no such field.
+    if not isinstance(component, BaseLLM) and getattr(component, "embeddings_cache", None) is not None:
+        return CACHE()
+    return LIMITER() if getattr(component, "rate_limiter", None) is not None else None
 
 
 def is_component(value: Any) -> bool:

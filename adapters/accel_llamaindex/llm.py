@@ -28,8 +28,8 @@ from pydantic import BaseModel, ConfigDict
 
 import accel_local
 from accel.engine import Constraint, Delta, EngineConfig, LLMEngine, Prompt, Sampling, priority
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest
-from accel.profile import Profile
 from accel_local.models import DEFAULT_LLM
 from accel_vllm import VLLMConfig
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -21,12 +22,14 @@ from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, Node, TextNode
 from llama_index_instrumentation.dispatcher import Dispatcher
 
-from accel import intercept
-from accel.functions import read_call
-from accel.intercept import METHODS, Scope, has_leaf, scope
+from accel.parts import patches
+from accel.parts.functions import read_call
+from accel.parts.methods import METHODS
+from accel.parts.patches import has_leaf
 from accel.run.announced import announce
 from accel.run.nested import tells
 from accel.run.run import Run
+from accel.run.scope import Scope, scope
 from accel.run.settings import Host
 
 from .components import holds
@@ -55,6 +58,10 @@ _WATCHED = (
     (BaseNodePostprocessor, "postprocess_nodes", "apostprocess_nodes"),
     (BaseSynthesizer, "synthesize", "asynthesize"),
 )
+
+
+_LAST = (BaseSynthesizer, "asynthesize")
+"""What `watch` wraps last."""
 
 
 def _texts_of(nodes: Sequence[Any]) -> list[str]:
@@ -106,18 +113,26 @@ _SPLITTING = ("repack", "truncate")
 
 
 _LISTENED = (
-    (Dispatcher, ("span_enter", "event", "aevent")),
+    (Dispatcher, ("span_enter", "event")),
     (CallbackManager, ("start_trace", "on_event_start")),
 )
+"""Methods that tell of the program, whoever listens; fifty calls of them in one query. `Dispatcher.aevent` is one
+more."""
 
 
 def watch() -> None:
     """Have the parts of query engines tell their run when they start and end, what was found, and how texts were
-    cut."""
+    cut. Idempotent."""
+    if patches.is_wrapped(*_LAST):
+        return
     wrappers: list[tuple[type, str, Any]] = [(PromptHelper, name, _tell_cut) for name in _SPLITTING]
-    wrappers += [(cls, "get_content", _reading) for cls in (Node, TextNode)]
-    wrappers += [(cls, name, _telling) for cls, names in _LISTENED for name in names]
+    for owner, names in _LISTENED:
+        for name in names:
+            patches.put(owner, name, _telling(vars(owner)[name]))
+    for kind in (Node, TextNode):
+        patches.put(kind, "get_content", _reading(vars(kind)["get_content"]))
     wrappers += [
+        (Dispatcher, "aevent", _atelling),
         (BaseEmbedding, "get_text_embedding_batch", _embedding_batches),
         (VectorStoreIndex, "build_index_from_nodes", _indexing(asynchronous=False)),
         (VectorStoreIndex, "insert_nodes", _indexing(asynchronous=False)),
@@ -125,13 +140,29 @@ def watch() -> None:
     ]
     for part, name, asynchronous in _WATCHED:
         wrappers += [(part, name, _tell), (part, asynchronous, _atell)]
+    assert wrappers[-1][:2] == _LAST
     for cls, method, wrapper in wrappers:
-        intercept.wrap(cls, method, wrapper)
+        patches.wrap(cls, method, wrapper)
 
 
-def _telling(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Spans, events and callbacks, whoever listens."""
-    tells("tells LlamaIndex's instrumentation of itself")
+_TELLS = "tells LlamaIndex's instrumentation of itself"
+
+
+def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Spans, events and callbacks, whoever listens. A plain function, because all programs of the process go through
+    it."""
+
+    @wraps(function)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        if scope.get() is not None:
+            tells(_TELLS)
+        return function(*args, **kwargs)
+
+    return told
+
+
+def _atelling(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    tells(_TELLS)
     return wrapped(*args, **kwargs)
 
 
@@ -178,13 +209,18 @@ def _tell_found(instance: Any, result: Any) -> None:
         here.run.leave(here.run.enter(f"{here.within or 'main'}.retrieve", None), result)
 
 
-def _reading(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _reading(function: Callable[..., str]) -> Callable[..., str]:
     """However the program came by a document: its text is nobody's program."""
-    text = wrapped(*args, **kwargs)
-    here = scope.get()
-    if here is not None and not here.early:
-        here.run.trace.read(text)
-    return text
+
+    @wraps(function)
+    def read(*args: Any, **kwargs: Any) -> str:
+        text = function(*args, **kwargs)
+        here = scope.get()
+        if here is not None and not here.early:
+            here.run.trace.read(text)
+        return text
+
+    return read
 
 
 def _tell_cut(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -21,8 +21,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 import accel_local
 from accel.engine import EngineConfig, Hit, Priority, Record, Vector, priority, unwrap
 from accel.engine import VectorStore as Store
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, InvalidRequest, RequestError
-from accel.profile import Profile
 from accel_pgvector import PgVectorConfig
 
 from .engine_field import EngineField

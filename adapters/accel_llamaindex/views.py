@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, ObjectType, QueryBundle, RelatedNodeInfo
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
 
-from accel.values import Tree, add_view, class_name, class_named
+from accel.text.values import Tree, add_view, class_name, class_named
 
 T = TypeVar("T")
 
 
 def _all_fields(tag: str, value: Any, **changed: Any) -> dict[str, Any]:
     """The class under `tag`, and every field of a pydantic model."""
-    return {tag: class_name(value), **{name: getattr(value, name) for name in type(value).model_fields}, **changed}
+    found = {tag: class_name(value)}
+    cls: Any = type(value)
+    for name in _names_of(cls):
+        found[name] = getattr(value, name)
+    return found | changed
+
+
+@lru_cache(256)
+def _names_of(cls: Any) -> tuple[str, ...]:
+    return tuple(cls.model_fields)
 
 
 def _build_from(tag: str, base: type[T], tree: Mapping[str, Any], **changed: Any) -> T:

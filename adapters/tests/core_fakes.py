@@ -20,7 +20,7 @@ from pydantic import PrivateAttr
 from typing_extensions import TypedDict
 
 import accel
-from accel.intercept import scope
+from accel.run.scope import scope
 
 WAIT_S = 20.0
 TENANT: ContextVar[str] = ContextVar("core_fakes_tenant", default="nobody")

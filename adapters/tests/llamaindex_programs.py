@@ -24,8 +24,8 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import TextNode
 
 import accel
-from accel.intercept import scope
-from accel.run.threads import issuer
+from accel.run.run import followed
+from accel.run.scope import scope
 
 TOPICS = ("glaciers", "volcanoes", "lighthouses", "railways", "orchards", "bridges")
 QUESTIONS = [f"What is known about {topic}?" for topic in TOPICS]
@@ -40,7 +40,7 @@ def _let_others_start() -> None:
     """A demand takes time: what can be issued meanwhile, is."""
     here = scope.get()
     if here is not None and not here.early:
-        assert issuer.settle(30.0)
+        assert followed(30.0)
 
 
 def _sentence(text: str) -> str:

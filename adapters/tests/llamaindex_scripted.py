@@ -13,8 +13,8 @@ from llama_index.core.llms import ChatMessage
 import accel_local
 from accel.engine import DEMAND, Delta, Priority, Prompt, Sampling, Usage
 from accel.engine import ChatMessage as PromptMessage
+from accel.engine.profile import Profile
 from accel.errors import RequestError
-from accel.profile import Profile
 from accel_llamaindex import AccelLLM
 
 MESSAGES = [ChatMessage(role="system", content="Be short."), ChatMessage(role="user", content="List three colours.")]

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 import accel
-from accel.profile import Profile
+from accel.engine.profile import Profile
 from accel_langgraph import AccelVectorStore
 from accel_sim import SimStoreConfig
 from adapters.tests.core_fakes import World

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableS
 from langgraph.graph import END, START, StateGraph
 
 import accel
-from accel.record import where
+from accel.trace.record import where
 from adapters.tests.core_fakes import Chat, State, World
 
 Ask = Callable[[Any, str], Awaitable[Any]]

@@ -70,7 +70,7 @@ def test_a_conversation_is_summed_up_before_its_node_is_reached(named: bool) -> 
     for topic in TOPICS[:2]:
         fast.invoke({"q": topic})
         assert accel.settle()
-    assert all(node.confidence == "verified" for node in fast.plan.learnt.nodes if node.site), fast.explain()
+    assert all(node.evidence.confidence == "verified" for node in fast.plan.learnt.nodes if node.site), fast.explain()
     world.forget()
     world.hooks["think"] = lambda: world.wait_early("Sum up.")
     plain = interview(World(answer=world.answer), 2, named).invoke({"q": TOPICS[2]})

@@ -18,10 +18,10 @@ from langgraph.pregel import Pregel
 
 import accel
 from accel import accelerate
-from accel.components import facts_of
 from accel.errors import AccelError, ConfigurationError
-from accel.intercept import is_installed
-from accel.values import snapshot
+from accel.parts.components import facts_of
+from accel.parts.patches import is_installed
+from accel.text.values import snapshot
 from adapters.tests.core_fakes import Chat, State, UnknownChat, World, chain, three, train
 
 TOPIC = "beaches of Portugal"

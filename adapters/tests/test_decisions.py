@@ -132,6 +132,54 @@ def test_what_is_likely_is_called_before_it_is_decided_and_dropped_when_it_loses
     assert accel.settle() and fast.report().wasted == before + 1
 
 
+LOOK_S = 0.3
+"""How long the program looks at something, in which a call may be made for it."""
+
+
+@pytest.mark.parametrize(
+    ("options", "early"),
+    [({"budget": accel.Budget(waste=1)}, 1), ({"budget": accel.Budget(waste=0)}, 0), ({"speculate": "certain"}, 0)],
+    ids=["all may be in vain", "nothing may", "certain"],
+)
+def test_the_branch_that_every_run_took_is_called_before_it_is_decided(options: dict[str, Any], early: int) -> None:
+    """Nobody knows what decides: it never was otherwise. Which way the next run goes may be another one."""
+    world = World(answer=said)
+    seen: list[int] = []
+
+    def look() -> None:
+        threading.Event().wait(LOOK_S)
+        seen.append(len(world.texts("Fire", early=True)))
+
+    world.hooks["look"] = look
+    fast = trained(world, router(world, Chat(world)), tuple(f"{thing}, hot" for thing in "abcdefg"), **options)
+    for topic in ("beaches, hot", "tundra, cold"):
+        word = "Ice" if "cold" in topic else "Fire"
+        assert fast.invoke({"q": topic})["c"] == f"answer to <{word} and {topic}>"
+        assert accel.settle() and seen[-1] == early, topic
+        world.forget()
+
+
+def test_what_only_a_conditional_edge_refers_to_is_called_early() -> None:
+    """The program refers to it as it does to what its nodes name."""
+    world = World()
+    writer, judge = Chat(world), Chat(world, name_in_log="judge")
+
+    def write(state: State) -> State:
+        world.node("write")
+        return {"a": writer.invoke(f"Write on {state['q']}").content}
+
+    def choose(state: State) -> str:
+        return END if "fit" in judge.invoke(f"Judge whether {state['q']} is fit to print").content else "write"
+
+    builder = StateGraph(State)
+    builder.add_node("write", write)
+    builder.add_edge(START, "write")
+    builder.add_conditional_edges("write", choose, ["write", END])
+    fast = trained(world, builder.compile(), TOPICS[:3])
+    world.hooks["write"] = lambda: world.wait_early("Judge")
+    assert fast.invoke({"q": "deserts, hot"})["a"] == "answer to <Write on deserts, hot>"
+
+
 def test_what_is_less_likely_waits_for_its_decision() -> None:
     world = World(answer=said)
     fast = trained(world, router(world, Chat(world)), MOSTLY_HOT, speculate="likely")

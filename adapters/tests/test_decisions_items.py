@@ -9,10 +9,10 @@ import pytest
 
 import accel
 from accel import accelerate
-from accel.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
-from accel.extract import Open
-from accel.predict import nested
-from accel.templates import STAR
+from accel.graph.predict import nested
+from accel.text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
+from accel.text.extract import Open
+from accel.text.templates import STAR
 from adapters.tests.core_fakes import Chat, State, World, chain
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Siberia")

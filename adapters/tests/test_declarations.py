@@ -12,9 +12,9 @@ from langchain_core.tools import BaseTool
 
 import accel
 from accel import accelerate
-from accel.clock import replaced
-from accel.declarations import Declaration
-from accel.replay import Replay
+from accel.process.clock import replaced
+from accel.reports.declarations import Declaration
+from accel.reports.replay import Replay
 from accel.run.settings import Settings
 from adapters.tests.core_fakes import (
     Chat,

@@ -36,7 +36,7 @@ def test_calls_of_a_run_say_whose_they_are_and_how_deep() -> None:
     first, second = sorted({urgency.run for _, urgency, _ in seen})
     arrivals = {urgency.run: urgency.arrived_s for _, urgency, _ in seen}
     assert arrivals[first] < arrivals[second], "names ascend as runs begin"
-    depths = {node.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"}
+    depths = {node.schedule.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"}
     assert {urgency.depth for _, urgency, _ in seen} <= depths
     assert {value for _, _, value in seen} <= {0, 1}
     assert engine.priority.get() is began, "the caller's own is left alone"
@@ -50,7 +50,7 @@ def test_without_early_work_demands_are_as_deep_as_their_nodes() -> None:
     off = accel.accelerate(graph, plan=fast.plan, speculate="off")
     seen = watched(world)
     off.invoke({"q": "moss"})
-    in_order = [node.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"]
+    in_order = [node.schedule.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"]
     assert [urgency.depth for _, urgency, _ in seen] == in_order
     assert [value for _, _, value in seen] == [0] * len(in_order)
 

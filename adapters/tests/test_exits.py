@@ -17,7 +17,7 @@ if sys.argv[2] == "a handler from before Accel":
     atexit.register(lambda: print("handler:", program.invoke({"q": "the end"})["b"]))
 import accel
 from accel.run.run import OPEN
-from accel.run.threads import issuer, learner
+from accel.process.threads import issuer, learner
 from adapters.tests.core_fakes import TOPICS, Chat, State, StreamingChat, World, chain, three, train
 
 world = World()
@@ -97,7 +97,7 @@ busy(learner, ACCELERATED and program.plan._lock)
 program = trained(three(world, model))
 parts = program.stream({"q": "beaches"})
 print(next(parts))
-busy(issuer, ACCELERATED and [run for run in OPEN][0]._lock)
+busy(issuer, ACCELERATED and [run for run in OPEN][0].lock)
 """,
     "a stream of a model left open": """
 from langchain_core.prompts import ChatPromptTemplate
@@ -271,7 +271,7 @@ from adapters.tests.llamaindex_programs import QUESTIONS, Program
 made = Program("compact", streaming=True)
 program = same(made.engine)
 response = program.query(QUESTIONS[2])
-busy(issuer, ACCELERATED and [run for run in OPEN][0]._lock)
+busy(issuer, ACCELERATED and [run for run in OPEN][0].lock)
 """,
     "an asynchronous answer of LlamaIndex left open": """
 from adapters.tests.llamaindex_programs import QUESTIONS, Program
@@ -299,7 +299,21 @@ asyncio.run(main())
 }
 
 
+# The interpreter's own end of a daemon thread that is inside of C++ code, now and then, with Accel or without.
+CRASH_OF_A_DAEMON_THREAD = (-6, "", ["FATAL: exception not rethrown"])
+ENOUGH_ENDS = 5
+
+
 def ends(program: str, arm: str) -> tuple[int, str, list[str]]:
+    """How the program ends; if the interpreter crashed over its daemon threads, how it ends another time."""
+    for _ in range(ENOUGH_ENDS):
+        end = _ends_once(program, arm)
+        if end != CRASH_OF_A_DAEMON_THREAD:
+            break
+    return end
+
+
+def _ends_once(program: str, arm: str) -> tuple[int, str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + PROGRAMS[program], arm, program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

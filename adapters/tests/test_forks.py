@@ -17,10 +17,14 @@ from typing import Any
 import pytest
 
 import accel
-from accel import accelerate, components, engine, intercept
-from accel.run import threads, waiting
+from accel import accelerate
+from accel.engine import protocols
+from accel.parts import components, patches
+from accel.process import threads
+from accel.process.threads import issuer, learner
+from accel.run import outcome, waiting
+from accel.run.chunks import growing
 from accel.run.run import OPEN
-from accel.run.threads import issuer, learner
 from accel.tests.forked import PATIENCE_S, Fork, in_child
 from adapters.tests.core_fakes import WAIT_S, Chat, State, StreamingChat, World, after_thinking, chain, three, train
 
@@ -88,13 +92,16 @@ def test_a_child_of_an_idle_parent(world: World, fast: Any) -> None:
 LOCKS: dict[str, Callable[[Any, Any], Any]] = {
     "plan": lambda fast, model: fast.plan._lock,
     "contexts": lambda fast, model: fast.plan.contexts._lock,
+    "chances": lambda fast, model: fast.plan.chances._lock,
     "threads": lambda fast, model: threads._lock,
     "issuer": lambda fast, model: issuer._start,
     "learner": lambda fast, model: learner._start,
     "waiting": lambda fast, model: waiting.lock,
-    "intercept": lambda fast, model: intercept._lock,
+    "patches": lambda fast, model: patches._lock,
     "components": lambda fast, model: components._lock,
-    "priority": lambda fast, model: engine.DEMAND._lock,
+    "outcomes": lambda fast, model: outcome._lock,
+    "chunks": lambda fast, model: growing,
+    "priority": lambda fast, model: protocols._changing,
 }
 
 
@@ -213,7 +220,7 @@ def test_a_node_that_forks_while_its_run_is_locked(world: World, fast: Any) -> N
 
     def forks() -> None:
         (run,) = [run for run in OPEN if run.plan is fast.plan]
-        with held_elsewhere(run._lock):
+        with held_elsewhere(run.lock):
             fork.append(Fork())
 
     world.hooks["b"] = forks

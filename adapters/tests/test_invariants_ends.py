@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 import accel
-from accel import accelerate, intercept
+from accel import accelerate
 from accel.learn.learner import extend
+from accel.parts import patches
+from accel.process.threads import issuer
+from accel.run import demands
 from accel.run.call import Call
 from accel.run.run import Run
-from accel.run.threads import issuer
 from adapters.tests.core_fakes import (
     TENANT,
     Chat,
@@ -53,7 +55,7 @@ def ready(world: World, model: Any, other: Any = None, graph: Any = None, **opti
 def joined(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set as soon as a demand has joined an early call."""
     happened = threading.Event()
-    opened = Run.open
+    opened = demands.open_call
 
     def watched(run: Run, *args: Any) -> Call:
         call = opened(run, *args)
@@ -61,7 +63,7 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
             happened.set()
         return call
 
-    monkeypatch.setattr(Run, "open", watched)
+    monkeypatch.setattr(demands, "open_call", watched)
     return happened
 
 
@@ -235,14 +237,14 @@ def test_an_abandoned_stream_may_be_collected_at_any_moment() -> None:
     finished = fast.plan.runs
     parts = fast.stream({"q": TOPIC})
     next(parts)
-    runs_lock = parts.gi_frame.f_locals["run"]._lock
+    runs_lock = parts.gi_frame.f_locals["run"].lock
     around: list[Any] = [parts]
     around.append(around)
     del parts, around
     done = threading.Event()
 
     def collect() -> None:
-        with intercept._lock, fast.plan._lock:
+        with patches._lock, fast.plan._lock:
             gc.collect()
         done.set()
 
@@ -447,7 +449,7 @@ def test_what_runs_cannot_teach_is_not_learnt_again_inside_each(monkeypatch: pyt
         lessons.append(site)
         return extend(known, running, site)
 
-    monkeypatch.setattr("accel.learn.plan.extend", counted)
+    monkeypatch.setattr("accel.run.plan.extend", counted)
     world = World()
     fast = accelerate(puzzling(world, Chat(world)))
     for number in range(20):

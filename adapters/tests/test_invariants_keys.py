@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 import accel
 from accel import accelerate
-from accel.credentials import Keys, credentials_of
+from accel.parts.credentials import Keys, credentials_of
 from adapters.tests.core_fakes import TENANT, Chat, State, World, chain
 from adapters.tests.test_invariants import asked_by
 
@@ -171,3 +171,14 @@ def test_a_component_that_was_first_seen_while_the_program_ran_is_not_trusted() 
     model, keys = KeyChat(World(), api_key=SecretStr("k")), Keys()
     keys.note(model)
     assert not keys.trusts(model) and keys.trusts(Chat(World()))
+
+
+def test_a_key_that_comes_with_a_field_of_its_own_is_seen() -> None:
+    model, keys = Chat(World()), Keys()
+    before = keys.note(model)
+    assert keys.note(model) == before == ()
+    model.__dict__["api_key"] = "a tenant's key"
+    assert keys.note(model) == ("a tenant's key",)
+    model.__dict__["api_key"] = "another tenant's key"
+    assert keys.note(model) == ("another tenant's key",)
+    assert not keys.trusts(model)

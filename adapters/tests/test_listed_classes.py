@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from accel.listed import LISTED, addresses_of, listed
+from accel.parts.listed import LISTED, addresses_of, listed
 from accel_langgraph.components import FAMILIES as LANGCHAIN
 from accel_langgraph.components import PUBLIC_RETRIEVER
 from accel_llamaindex.components import FAMILIES as LLAMAINDEX

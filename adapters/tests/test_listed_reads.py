@@ -16,8 +16,8 @@ from langgraph.prebuilt import ToolNode
 
 import accel
 from accel import accelerate
-from accel.components import facts_of
-from accel.intercept import is_installed
+from accel.parts.components import facts_of
+from accel.parts.patches import is_installed
 from adapters.tests.core_fakes import Chat, State, World, after_thinking, train
 
 TOPIC = "beaches of Portugal"

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from typing import Any
 
 import pytest
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.base.llms.types import CompletionResponse
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.embedding import EmbeddingStartEvent
+from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import Node, QueryBundle, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index_instrumentation.dispatcher import Dispatcher
 
 import accel
 from accel.errors import ConfigurationError
+from accel.parts.patches import is_installed
+from accel.run.pace import load
 
 from . import llamaindex_programs
 from .llamaindex_programs import EVENTS, QUESTIONS, BatchedLetters, Letters, Program, Scribe, Told
@@ -284,15 +290,13 @@ def test_a_failure_is_the_programs_own_and_nothing_is_issued_past_it() -> None:
 
 
 def test_a_stream_that_is_thrown_away_ends_its_run() -> None:
-    from accel import intercept
-
     program = Program("compact", streaming=True)
     fast = accel.accelerate(program.engine)
-    before = intercept.active_runs
+    before = load.runs
     response = fast.query(QUESTIONS[0])
-    assert intercept.active_runs == before + 1
+    assert load.runs == before + 1
     del response
-    assert intercept.active_runs == before
+    assert load.runs == before
 
 
 def test_caches_and_rate_limiters_hold_early_calls() -> None:
@@ -317,7 +321,7 @@ async def test_warming_up() -> None:
     first = fast.report().demanded
     await asyncio.to_thread(fast.warmup, QUESTIONS[2:4])
     assert fast.report().demanded == 2 * first > 0
-    assert any(node.confidence == "verified" for node in fast.plan.learnt.nodes)
+    assert any(node.evidence.confidence == "verified" for node in fast.plan.learnt.nodes)
 
 
 def test_what_is_not_supported_is_refused_with_what_is() -> None:
@@ -339,3 +343,56 @@ def test_uninstall_restores_the_classes() -> None:
     assert BaseRetriever.retrieve is not watched
     assert program.ask(fast, QUESTIONS[0]) == program.ask(program.engine, QUESTIONS[0]) == plain
     assert accel.settle()
+
+
+def test_what_is_wrapped_keeps_its_shape_until_uninstall() -> None:
+    wrapped: list[tuple[type, str]] = [
+        (Dispatcher, "span_enter"), (Dispatcher, "event"), (Dispatcher, "aevent"), (CallbackManager, "start_trace"),
+        (CallbackManager, "on_event_start"), (Node, "get_content"), (TextNode, "get_content"),
+    ]  # fmt: skip
+    accel.uninstall()
+    plain = [vars(cls)[name] for cls, name in wrapped]
+    accel.accelerate(Program("accumulate").engine)
+    for (cls, name), before in zip(wrapped, plain, strict=True):
+        now = getattr(cls, name)
+        assert vars(cls)[name] is not before
+        assert inspect.signature(now) == inspect.signature(before)
+        assert (now.__name__, now.__qualname__, now.__doc__) == (name, before.__qualname__, before.__doc__)
+        assert inspect.iscoroutinefunction(now) == inspect.iscoroutinefunction(before)
+    accel.uninstall()
+    assert [vars(cls)[name] for cls, name in wrapped] == plain
+
+
+def test_a_program_from_before_uninstall_is_followed_again_with_the_next_one() -> None:
+    program = Program("accumulate")
+    fast = accel.accelerate(program.engine)
+    accel.uninstall()
+    accel.accelerate(Program("compact").engine)
+    assert program.ask(fast, QUESTIONS[0]) == program.ask(program.engine, QUESTIONS[0])
+    assert accel.settle()
+    assert {visit.node for visit in fast.plan.last.visits} >= {"retriever", "synthesizer"}
+
+
+def test_a_component_class_of_later_is_found_by_the_next_run() -> None:
+    program = Program("accumulate")
+    fast = accel.accelerate(program.engine)
+    program.ask(fast, QUESTIONS[0])
+
+    class Later(Scribe):
+        @llm_completion_callback()
+        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+            return CompletionResponse(text="later")
+
+    assert not is_installed(Later, "complete")
+    program.ask(fast, QUESTIONS[1])
+    assert is_installed(Later, "complete")
+
+
+def test_a_query_may_be_given_in_every_form() -> None:
+    program = Program("accumulate")
+    fast = accel.accelerate(program.engine)
+    for _ in range(2):
+        assert str(fast.query(QUESTIONS[0])) == str(fast.query(str_or_query_bundle=QueryBundle(QUESTIONS[0])))
+    assert accel.settle()
+    assert fast.plan.runs == 4
+    assert fast.plan.last.input["str_or_query_bundle"]["query_str"] == QUESTIONS[0]

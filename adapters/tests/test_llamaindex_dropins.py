@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 import accel_local
 from accel import engine as protocols
-from accel.components import facts_of
 from accel.engine import Constraint, Priority, Sampling
 from accel.errors import CallCancelled, ConfigurationError, InvalidRequest, RequestError
+from accel.parts.components import facts_of
 from accel_llamaindex import AccelLLM
 from accel_sim import SimLLMConfig
 from accel_vllm import VLLMConfig

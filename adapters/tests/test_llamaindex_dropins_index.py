@@ -13,7 +13,7 @@ from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 
-from accel.profile import Profile, ProfileFile
+from accel.engine.profile import Profile, ProfileFile
 from accel_llamaindex import AccelEmbedding, AccelLLM, AccelRerank, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig
 

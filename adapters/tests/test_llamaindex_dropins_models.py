@@ -19,10 +19,10 @@ from pydantic import BaseModel, ValidationError
 
 import accel_local
 from accel import engine as protocols
-from accel.components import facts_of
 from accel.engine import DEMAND, Constraint, Priority
+from accel.engine.profile import Profile, ProfileFile
 from accel.errors import InvalidRequest, RequestError
-from accel.profile import Profile, ProfileFile
+from accel.parts.components import facts_of
 from accel_llamaindex import AccelEmbedding, AccelLLM, AccelRerank
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig
 from adapters.tests.llamaindex_scripted import MESSAGES, RENDERED, everything, in_thread, scripted

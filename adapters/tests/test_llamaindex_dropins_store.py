@@ -30,11 +30,11 @@ from pydantic import ValidationError
 
 import accel_local
 from accel import engine as protocols
-from accel.components import facts_of
 from accel.engine import Priority, Record
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, InvalidRequest, RequestError
-from accel.intercept import resource_of
-from accel.profile import Profile
+from accel.parts.components import facts_of
+from accel.parts.epochs import resource_of
 from accel_langgraph import AccelVectorStore as LangChainStore
 from accel_llamaindex import AccelVectorStore
 from accel_sim import SimStoreConfig

@@ -9,12 +9,12 @@ import pytest
 
 import accel
 from accel import accelerate
-from accel.evaluate import DROPPED, UNKNOWN
-from accel.extract import Open
-from accel.ir import Level, Node
-from accel.ops import OPS
+from accel.graph.ir import Evidence, Level, Node
+from accel.graph.ops import OPS
 from accel.run.ahead import behind_gaps, may_go_ahead
-from accel.templates import STAR, Counter, Extract, Ref, Template
+from accel.text.evaluate import DROPPED, UNKNOWN
+from accel.text.extract import Open
+from accel.text.templates import STAR, Counter, Extract, Ref, Template
 from adapters.tests.core_fakes import Chat, State, World, after_thinking
 
 INPUTS = [{"q": f"{topic} coast", "c": [f"{topic} bay", f"{topic} cape"]} for topic in ("northern", "eastern", "old")]
@@ -77,7 +77,7 @@ PARTS = Ref("lists", (STAR, "content", Extract("lines"), STAR))
     ],
 )
 def test_elements_that_depend_on_those_before_them_wait(level: Level, parts: Any, may: bool) -> None:
-    node = Node("note", OPS["decode"], Template(parts), "site", level=level, many=True, confidence="verified")
+    node = Node("note", OPS["decode"], Template(parts), "site", level=level, many=True, evidence=Evidence("verified"))
     assert may_go_ahead(node) == may
 
 

@@ -14,12 +14,12 @@ from pydantic import PrivateAttr, ValidationError
 
 import accel
 from accel import accelerate
-from accel.components import facts_of
 from accel.engine import DEMAND, Priority
+from accel.engine.profile import Profile
 from accel.errors import RequestError
-from accel.intercept import METHODS
-from accel.profile import Profile
-from accel.values import freeze
+from accel.parts.components import facts_of
+from accel.parts.methods import METHODS
+from accel.text.values import freeze
 from accel_langgraph import AccelReranker
 from adapters.tests.core_fakes import Chat, OwnedStore, State, World, chain, train
 

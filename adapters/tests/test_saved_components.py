@@ -105,8 +105,8 @@ def test_a_site_that_calls_several_components_stands_for_no_other(tmp_path: Path
     ready.save_plan(first)
     between = accelerate(three(world, Chat(world)), plan=first)
     site = next(node.site for node in between.plan.learnt.nodes if node.name == "a.decode")
-    between.plan.bindings[site] = ready.plan.bindings[site]
-    between.plan.varying.add(site)
+    between.plan.used.at[site] = ready.plan.used.at[site]
+    between.plan.used.varying.add(site)
     between.save_plan(second)
-    calls = accelerate(three(world, Chat(world)), plan=second).plan.saved_calls
+    calls = accelerate(three(world, Chat(world)), plan=second).plan.used.saved
     assert all(call.like == where for where, call in calls.items())

@@ -15,8 +15,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 import accel
-from accel.ir import Node
-from accel.run import threads
+from accel.graph.ir import Node
+from accel.process import threads
 from adapters.tests.core_fakes import Chat, State, World, chain
 
 ACCEL = str(Path(accel.__file__).parent)
@@ -93,7 +93,7 @@ def visits(model: Chat) -> Any:
 def unbounded(node: Node) -> Node:
     """Longer runs than were seen are still predicted, however soon a call follows on what it needs."""
     level = replace(node.level, seen=None) if node.level is not None else None
-    return replace(node, level=level, at_once=False)
+    return replace(node, level=level).proven(at_once=False)
 
 
 def value(program: Callable[[Chat], Any], size: int, number: int) -> State:

@@ -16,8 +16,8 @@ import accel_local
 from accel import accelerate
 from accel.engine import Record, unwrap
 from accel.errors import InvalidRequest, RequestError
-from accel.learn.plan import Plan
-from accel.passes import without
+from accel.graph.passes import without
+from accel.run.plan import Plan
 from accel_langgraph.staging import spans
 from accel_sim.engines import SimStore, SimStoreConfig
 from adapters.tests.core_fakes import State, World, chain

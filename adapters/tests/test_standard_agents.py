@@ -16,7 +16,7 @@ from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel
 
 import accel
-from accel.profile import Profile, ProfileFile
+from accel.engine.profile import Profile, ProfileFile
 from accel_langgraph.chat_model import AccelChatModel
 from accel_sim import SimLLMConfig
 

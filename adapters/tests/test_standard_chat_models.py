@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
-from accel.profile import Profile, ProfileFile
+from accel.engine.profile import Profile, ProfileFile
 from accel_langgraph.chat_model import AccelChatModel
 from accel_local.models import DEFAULT_LLM, ensure_model
 from accel_sim import SimLLMConfig

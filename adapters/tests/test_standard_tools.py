@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from pydantic.v1 import BaseModel as BaseModelV1
 
 from accel.engine import ChatMessage, LLMEngine, Prompt
+from accel.engine.profile import Profile, ProfileFile
 from accel.errors import ConfigurationError, InvalidRequest
-from accel.profile import Profile, ProfileFile
 from accel_langgraph import prompts
 from accel_langgraph.chat_model import AccelChatModel
 from accel_langgraph.tool_calls import CallReader, call_id

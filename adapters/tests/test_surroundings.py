@@ -19,6 +19,7 @@ from langgraph.store.memory import InMemoryStore
 
 import accel
 from accel import accelerate
+from accel.run import demands
 from accel.run.call import Call
 from accel.run.calls import Calls
 from accel.run.run import Run
@@ -209,7 +210,7 @@ def test_what_only_an_early_call_comes_to_ask_is_asked_by_the_programs_own(
         assert accel.settle()
     world.forget()
     gate = world.gates["asking"] = threading.Event()
-    opened, dropped = Run.open, threading.Event()
+    opened, dropped = demands.open_call, threading.Event()
     drop = Calls.drop
 
     def opening(run: Run, *args: Any) -> Call:
@@ -224,7 +225,7 @@ def test_what_only_an_early_call_comes_to_ask_is_asked_by_the_programs_own(
         dropped.set()
 
     happened: list[str] = []
-    monkeypatch.setattr(Run, "open", opening)
+    monkeypatch.setattr(demands, "open_call", opening)
     monkeypatch.setattr(Calls, "drop", dropping)
 
     def starts() -> None:

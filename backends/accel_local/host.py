@@ -23,10 +23,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-from accel import forks
 from accel.engine import Engine, EngineConfig, cancel_token
+from accel.engine.profile import Profile
 from accel.errors import CallCancelled, EngineClosed
-from accel.profile import Profile
+from accel.process import forks
 from accel_local.sources import EngineSource, InProcess
 
 log = logging.getLogger("accel.local")
@@ -151,7 +151,6 @@ def _leave_to_parent() -> None:
         _kept.append(host)
     _host = None
     _suspended.clear()
-
 
 
 def _get_host() -> Host:

@@ -6,9 +6,9 @@ import hashlib
 import logging
 from pathlib import Path
 
-from accel import profile
+from accel.engine import profile
+from accel.engine.profile import Profile, ProfileFile
 from accel.errors import AccelError
-from accel.profile import Profile, ProfileFile
 from accel_local.cache import cache_dir
 
 log = logging.getLogger("accel.local")

@@ -1,4 +1,4 @@
-"""Several equal engines as one: each request goes to one of them (`accel.schedule.replicas`), and on to another one, or
+"""Several equal engines as one: each request goes to one of them (`accel.engine.replicas`), and on to another one, or
 to the same one come back, if what served it is lost.
 
 What a program waits for is submitted again; early work is not: its loss is cheaper than its repetition. A stream goes
@@ -28,9 +28,9 @@ from accel.engine import (
     Vector,
     VectorStore,
 )
+from accel.engine.profile import Profile
+from accel.engine.replicas import Prefixes, choose
 from accel.errors import ConfigurationError, EngineClosed, RequestError
-from accel.profile import Profile
-from accel.schedule.replicas import Prefixes, choose
 
 RESUBMISSIONS = 3
 """How often a request is submitted again: one that ends every engine it meets must not go round for ever."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from accel.engine import Engine, EngineConfig
-from accel.profile import Profile
+from accel.engine.profile import Profile
 from accel_local.profiles import recall
 from accel_local.replicas import replicated
 

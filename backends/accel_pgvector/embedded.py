@@ -9,8 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from accel import forks
 from accel.errors import EngineStartError, MissingExtra
+from accel.process import forks
 from accel_local.cache import cache_dir
 
 _lock = forks.lock()

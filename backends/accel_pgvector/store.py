@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
+from accel.engine.profile import Profile
 from accel.errors import DatabaseError, EngineClosed, InvalidRequest, MissingExtra, RequestError
-from accel.profile import Profile
 from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
 from accel_pgvector.embedded import EmbeddedPostgres

@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 
-from accel.clock import now_s
 from accel.engine import (
     ChatMessage,
     Delta,
@@ -29,6 +28,7 @@ from accel.engine import (
     VectorStore,
 )
 from accel.errors import AccelError, CallCancelled, ConfigurationError, EngineClosed, RequestError
+from accel.process.clock import now_s
 from accel_local.host import IN_PROCESS, Host
 from accel_local.processes import sweep
 from accel_local.replicas import EngineLost

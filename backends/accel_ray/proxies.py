@@ -17,8 +17,8 @@ from accel.engine import (
     TokenIds,
     Vector,
 )
+from accel.engine.profile import Profile
 from accel.errors import RequestError
-from accel.profile import Profile
 from accel_local.replicas import Encoded, only_ids
 from accel_ray.encoding import Encoder, local_encoder
 from accel_ray.remote import Replica, blocking

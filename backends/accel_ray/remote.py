@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import ray
 
-from accel.clock import now_s
 from accel.engine import (
     DEMAND,
     Delta,
@@ -25,6 +24,7 @@ from accel.engine import (
     Priority,
 )
 from accel.errors import AccelError, EngineClosed, EngineStartError, InvalidRequest, RequestError
+from accel.process.clock import now_s
 from accel_local.replicas import EngineLost
 from accel_local.threads import Worker
 from accel_ray.cluster import Cluster, describe

@@ -8,7 +8,7 @@ from typing import Any
 
 from accel.backend import BackendError
 from accel.engine import Engine, EngineConfig
-from accel.profile import Profile
+from accel.engine.profile import Profile
 from accel_local.replicas import replicated
 from accel_ray.cluster import Cluster
 from accel_ray.config import Deployment, EngineSpec, read

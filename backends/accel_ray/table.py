@@ -1,4 +1,4 @@
-"""The conformance table: every engine on every host, by the checks of `accel.conformance`."""
+"""The conformance table: every engine on every host, by the checks of `accel.engine.conformance`."""
 
 import tempfile
 import uuid
@@ -13,10 +13,10 @@ from rich.table import Table
 
 import accel_local
 from accel.backend import Backend
-from accel.conformance import EMBEDDING_CHECKS, LLM_CHECKS, RERANK_CHECKS, VECTOR_STORE_CHECKS
 from accel.engine import EngineConfig
+from accel.engine.conformance import EMBEDDING_CHECKS, LLM_CHECKS, RERANK_CHECKS, VECTOR_STORE_CHECKS
+from accel.engine.profile import Profile, ProfileFile
 from accel.errors import AccelError, ConfigurationError
-from accel.profile import Profile, ProfileFile
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
 from accel_ray.cluster import Cluster
 from accel_ray.config import LocalRay

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import accel
 from accel import errors
-from accel.clock import now_s
 from accel.engine import DEMAND, Engine, EngineConfig, Priority
+from accel.engine.profile import Profile
 from accel.errors import AccelError, RequestError
-from accel.profile import Profile
+from accel.process.clock import now_s
 from accel_local.replicas import EngineLost
 
 PROTOCOL = 1

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from accel.engine import Priority
+from accel.engine.batching import Waiting, token_capped
+from accel.engine.profile import Profile
 from accel.errors import RequestError
-from accel.profile import Profile
-from accel.schedule.batching import Waiting, token_capped
 from accel_local.threads import Worker
 
 Item = TypeVar("Item")

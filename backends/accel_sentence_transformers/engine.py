@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accel.engine import DEMAND, Priority, Vector
+from accel.engine.profile import Profile
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
-from accel.profile import Profile
 from accel_local.models import DEFAULT_EMBEDDING, model_path
 from accel_local.profiles import recall, remember
 from accel_local.threads import Worker

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel import profile as profiles
 from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
+from accel.engine import profile as profiles
+from accel.engine.batching import batch_tokens, policy_named
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
-from accel.profile import Profile
-from accel.schedule.batching import batch_tokens, policy_named
 
 from .queues import Item, Queue
 
@@ -46,7 +46,7 @@ def _check(profile: Profile, kind: str, dimension: int = 1) -> None:
 @dataclass(frozen=True, slots=True)
 class SimEmbeddingConfig:
     """Equal configs share one engine. seed: other seeds give other vectors, as other models do. batching: one of
-    `accel.schedule.batching.POLICIES`."""
+    `accel.engine.batching.POLICIES`."""
 
     profile: Profile
     dimension: int = 64
@@ -67,7 +67,7 @@ class SimEmbeddingConfig:
 
 @dataclass(frozen=True, slots=True)
 class SimRerankConfig:
-    """Equal configs share one engine. batching: one of `accel.schedule.batching.POLICIES`."""
+    """Equal configs share one engine. batching: one of `accel.engine.batching.POLICIES`."""
 
     profile: Profile
     batching: str = "topology-aware"

@@ -3,7 +3,7 @@
 Each step decodes one token of every running request and prefills prompts beside them, chunk by chunk, up to the
 profile's tokens per step; requests wait for one of its slots; whole blocks of prompts and
 answers are found again in a prefix cache (least recently used goes first). A step takes the profile's time for the
-requests that decode in it plus the prompt tokens' own: the model of `accel.schedule.limit`, served online. Answers are
+requests that decode in it plus the prompt tokens' own: the model of `accel.reports.limit`, served online. Answers are
 a function of the prompt (`accel_sim.answers`), or recorded ones.
 """
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from random import Random
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
+from accel.engine.batching import Waiting, policy_named
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
-from accel.profile import Profile
-from accel.schedule.batching import Waiting, policy_named
-from accel.schedule.costs import Costs
+from accel.reports.costs import Costs
 
 from .answers import answer
 from .published import profile_of
@@ -36,7 +36,7 @@ class SimLLMConfig:
     cache, 0 for any number. tokenizer: a model's folder whose tokens are counted; "" counts pieces of words. answers: a
     file of recorded ones (`save_answers`), for prompts that are in it. jitter: standard deviation of a step's time, as
     a share of it, drawn from the seed. name: keeps apart engines that are otherwise equal. batching: one of
-    `accel.schedule.batching.POLICIES`.
+    `accel.engine.batching.POLICIES`.
     """
 
     profile: str = "7b"

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accel import profile
+from accel.engine import profile
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
-from accel.profile import Profile
 
 _PREFILL_7B = ((200, 0.07603), (850, 0.21767), (1000, 0.26036), (1700, 0.41409), (2500, 0.58295), (3000, 0.72015))
 _BATCHES = (1, 2, 4, 8, 16, 32, 64)

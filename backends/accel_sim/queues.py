@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from accel.engine import Priority
+from accel.engine.batching import TOPOLOGY_AWARE, Policy, Waiting, token_capped
 from accel.errors import RequestError
-from accel.schedule.batching import TOPOLOGY_AWARE, Policy, Waiting, token_capped
 
 
 @dataclass(slots=True)

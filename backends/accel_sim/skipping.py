@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import accel_local
-from accel import clock
+from accel.process import clock
 
 WINDOW_S = 0.0004
 """All threads wait if none has run for so long."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from accel import forks
 from accel.engine import ChatMessage, Prompt
 from accel.errors import ConfigurationError, MissingExtra
+from accel.process import forks
 
 _PIECE = re.compile(r"<\|\w+\|>| ?\w{1,6}|\s|[^\w\s]")
 

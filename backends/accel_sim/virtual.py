@@ -14,8 +14,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import accel_local
-from accel import clock
-from accel.run import threads
+from accel.process import clock, threads
 
 T = TypeVar("T")
 
@@ -70,7 +69,7 @@ class _Jump(selectors.DefaultSelector):
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine function in virtual time, its engines on its own loop, and close them. Not for use on a running
-    loop. Records (`accel.record`) are stamped with the virtual clock meanwhile."""
+    loop. Records (`accel.trace.record`) are stamped with the virtual clock meanwhile."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     try:

@@ -24,8 +24,8 @@ from transformers.generation.continuous_batching.continuous_api import OutputRou
 from transformers.generation.continuous_batching.requests import RequestStatus
 from transformers.generation.continuous_batching.scheduler import SCHEDULER_MAPPING, FIFOScheduler
 
+from accel.engine.batching import request_priority
 from accel.errors import EngineClosed, EngineStartError, NotEnoughMemory, RequestError
-from accel.schedule.batching import request_priority
 from accel_transformers.request import Request
 
 log = logging.getLogger("accel.transformers")

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
+from accel.engine.profile import Profile
+from accel.engine.slots import Slots
 from accel.errors import AccelError, EngineClosed, EngineStartError, InvalidRequest, RequestError
-from accel.profile import Profile
-from accel.schedule.slots import Slots
 from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
 from accel_transformers.config import TransformersConfig

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from accel import clock
 from accel.engine import Priority, Sampling
 from accel.errors import RequestError
+from accel.process import clock
 
 
 class Request:

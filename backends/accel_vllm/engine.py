@@ -19,8 +19,10 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel import clock
 from accel.engine import DEMAND, ChatMessage, Constraint, Delta, Priority, Prompt, Sampling, TokenIds, Usage
+from accel.engine.batching import request_priority
+from accel.engine.profile import Profile
+from accel.engine.slots import Slots
 from accel.errors import (
     AccelError,
     EngineClosed,
@@ -30,9 +32,7 @@ from accel.errors import (
     ModelNotFound,
     RequestError,
 )
-from accel.profile import Profile
-from accel.schedule.batching import request_priority
-from accel.schedule.slots import Slots
+from accel.process import clock
 from accel_local.models import model_path
 from accel_local.processes import ChildProcesses, sweep
 from accel_local.profiles import recall, remember

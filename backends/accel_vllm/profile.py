@@ -7,7 +7,7 @@ import statistics
 import time
 
 from accel.engine import LLMEngine, Sampling
-from accel.profile import Profile
+from accel.engine.profile import Profile
 
 PREFILL_TOKENS = (64, 128, 256, 512, 1024)
 DECODE_BATCHES = (1, 2, 4, 8, 16)

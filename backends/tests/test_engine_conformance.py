@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import accel_local
-from accel.conformance import (
+from accel.engine import EmbeddingEngine, LLMEngine, RerankEngine, VectorStore
+from accel.engine.conformance import (
     EMBEDDING_CHECKS,
     LLM_CHECKS,
     RERANK_CHECKS,
@@ -17,7 +18,6 @@ from accel.conformance import (
     name,
     ranks_by_relevance,
 )
-from accel.engine import EmbeddingEngine, LLMEngine, RerankEngine, VectorStore
 from accel_sentence_transformers import RerankConfig
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(180)]

@@ -9,6 +9,7 @@ import pytest
 
 from accel.backend import BackendError
 from accel.engine import Delta, Priority, Sampling
+from accel.engine.profile import Profile
 from accel.errors import (
     AccelError,
     CallCancelled,
@@ -19,7 +20,6 @@ from accel.errors import (
     MissingExtra,
     NotEnoughMemory,
 )
-from accel.profile import Profile
 from accel_local.replicas import EngineLost
 from accel_pgvector import PgVectorConfig
 from accel_sentence_transformers import SentenceTransformersConfig

@@ -10,10 +10,10 @@ import pytest
 
 import accel_local
 from accel.backend import Backend
-from accel.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine import DEMAND, Delta, Engine, EngineConfig, Hit, Priority, Prompt, Record, Sampling, Usage
+from accel.engine.conformance import LLM_CHECKS, LLMCheck, answer, name
+from accel.engine.profile import Profile, ProfileFile
 from accel.errors import AccelError, ConfigurationError, EngineClosed, InvalidRequest
-from accel.profile import Profile, ProfileFile
 from accel_local import host
 from accel_local.replicas import RESUBMISSIONS, EngineLost, ReplicatedLLM, replicated
 from accel_local.sources import InProcess

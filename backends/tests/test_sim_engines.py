@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from accel.conformance import (
+from accel.engine import EmbeddingEngine, EngineConfig, Priority, Record, RerankEngine, VectorStore, unwrap
+from accel.engine.conformance import (
     EMBEDDING_CHECKS,
     RERANK_CHECKS,
     VECTOR_STORE_CHECKS,
@@ -16,9 +17,8 @@ from accel.conformance import (
     VectorStoreCheck,
     name,
 )
-from accel.engine import EmbeddingEngine, EngineConfig, Priority, Record, RerankEngine, VectorStore, unwrap
+from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
-from accel.profile import Profile
 from accel_sim.engines import SimEmbeddingConfig, SimRerankConfig, SimStoreConfig, contains, count_tokens
 
 BATCHES = ((1, 8, 1e-5), (8, 8, 4e-5))

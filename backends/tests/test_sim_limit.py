@@ -10,12 +10,12 @@ from random import Random
 import pytest
 
 import accel_local
-from accel import clock
-from accel.conformance import answer
 from accel.engine import Priority, Sampling
-from accel.profile import Profile, ProfileFile
-from accel.record import CallRecord, Trace
-from accel.schedule.limit import limit
+from accel.engine.conformance import answer
+from accel.engine.profile import Profile, ProfileFile
+from accel.process import clock
+from accel.reports.limit import limit
+from accel.trace.record import CallRecord, Trace
 from accel_sim import SimLLMConfig, virtual
 from accel_sim.llm import SimLLM
 

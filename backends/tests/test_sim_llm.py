@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import accel_local
-from accel import clock
-from accel.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine import Priority, Sampling
+from accel.engine.conformance import LLM_CHECKS, LLMCheck, answer, name
+from accel.engine.profile import Profile, ProfileFile
 from accel.errors import ConfigurationError, RequestError
-from accel.profile import Profile, ProfileFile
+from accel.process import clock
 from accel_sim import SimLLMConfig, profile_of, virtual
 from accel_sim.llm import SimLLM, save_answers
 

@@ -10,8 +10,8 @@ from collections.abc import Generator
 import pytest
 
 import accel_local
-from accel import clock
 from accel.engine import Sampling
+from accel.process import clock
 from accel_sim import SimLLMConfig, profile_of, skipping
 from accel_sim.skipping import SkippingLoop
 

@@ -1,4 +1,4 @@
-"""Stores that take records in while more are being made: what they promise beside `accel.conformance`."""
+"""Stores that take records in while more are being made: what they promise beside `accel.engine.conformance`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import accel_local
 from accel.engine import Record, StagedVectorStore, VectorStore, unwrap
+from accel.engine.profile import Profile
 from accel.errors import InvalidRequest
-from accel.profile import Profile
 from accel_sim import SimStoreConfig
 
 EAST, NORTH = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)

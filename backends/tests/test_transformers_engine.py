@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pytest
 
 import accel_local
-from accel.conformance import FOX, LLM_CHECKS, QUESTION, LLMCheck, answer, name
 from accel.engine import ChatMessage, Constraint, Delta, LLMEngine, Priority, Sampling
+from accel.engine.conformance import FOX, LLM_CHECKS, QUESTION, LLMCheck, answer, name
 from accel.errors import (
     AccelError,
     ConfigurationError,

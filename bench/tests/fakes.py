@@ -19,9 +19,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict
 
-from bench.apps import Parts, Sizes
-from bench.apps.text import passages
-from bench.data import Corpus
+from corpus.papers import Parts, Sizes
+from corpus.papers.data import DataSets
+from corpus.papers.text import passages
 
 Style = Literal["obedient", "denying", "silent"]
 
@@ -149,7 +149,7 @@ class FakeReranker(BaseDocumentCompressor):
         return sorted(documents, key=lambda document: _digest(query + document.page_content))[:5]
 
 
-def fake_parts(corpus: Corpus, sizes: Sizes, style: Style = "obedient") -> tuple[Parts, Calls, FakeStore]:
+def fake_parts(data_sets: DataSets, sizes: Sizes, style: Style = "obedient") -> tuple[Parts, Calls, FakeStore]:
     calls = Calls()
     embeddings = FakeEmbeddings()
     store = FakeStore(embeddings, calls)
@@ -160,6 +160,6 @@ def fake_parts(corpus: Corpus, sizes: Sizes, style: Style = "obedient") -> tuple
         store=store,
         reranker=FakeReranker(calls=calls),
         sizes=sizes,
-        passages=passages(corpus, sizes),
+        passages=passages(data_sets, sizes),
     )
     return parts, calls, store

@@ -2,41 +2,78 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import accel_local
 from bench import corpus
-from bench.corpus import Program, Request
+from bench.corpus import Arms, Request
 from bench.measure import ACCELERATED, UNMODIFIED
+from corpus import Program, programs
 
-MODULES = corpus.programs()
+PROGRAMS = programs()
 
 
-@pytest.mark.parametrize("name", [name for name, module in MODULES.items() if getattr(module, "ASYNC", False)])
-def test_programs_of_coroutines(name: str, tmp_path: Path) -> None:
-    engines = corpus.engines_for(MODULES[name])
-    program = Program(name, MODULES[name], engines)
-    requests = engines.run(lambda: program.measured(tmp_path / "plan.json", count=5))
+@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.awaited], ids=lambda program: program.name)
+def test_programs_of_coroutines(program: Program, tmp_path: Path) -> None:
+    engines = corpus.engines_for(program)
+    arms = Arms(program, engines)
+    requests = engines.run(lambda: arms.measured(tmp_path / "plan.json", count=5))
     accel_local.shutdown()
     assert all(request.equal for request in requests)
     assert min(request.ratio for request in requests[1:]) >= corpus.GOALS["ratio"]
     assert (tmp_path / "plan.json").exists()
 
 
-def test_all_inputs_differ() -> None:
-    needed = corpus.REQUESTS + 1
-    for name, module in MODULES.items():
-        assert len({repr(value) for value in module.INPUTS}) >= needed, name
-        assert (module.__doc__ or "").splitlines()[0].endswith("."), name
+def test_all_inputs_differ_and_programs_say_what_they_are() -> None:
+    for program in PROGRAMS:
+        assert len({repr(value) for value in program.inputs}) >= corpus.REQUESTS + 1, program.name
+        assert program.about.endswith("."), program.name
+
+
+def test_public_applications_name_their_source() -> None:
+    assert len(PROGRAMS) == 50
+    applications = {program.name for program in PROGRAMS if program.build.__module__.startswith("corpus.applications.")}
+    assert applications == {program.name for program in PROGRAMS if program.source}
+
+
+def test_no_program_knows_accel() -> None:
+    """What a server declares of its components stands in `components` and `served`."""
+    home = Path(str(files("corpus")))
+    sources = [path for family in ("small", "applications", "papers") for path in (home / family).glob("*.py")]
+    assert len(sources) > len(PROGRAMS)
+    for path in sources:
+        assert not [name for name in imported(path) if name.startswith("accel")], path
+
+
+def imported(path: Path) -> list[str]:
+    """The modules that a file imports."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(node.module or "")
+    return found
+
+
+def test_no_measurement_needs_a_test() -> None:
+    """Programs and components that measurements run are not to be looked for among tests."""
+    for package in ("bench", "corpus"):
+        home = Path(str(files(package)))
+        for path in home.rglob("*.py"):
+            if "tests" not in path.relative_to(home).parts:
+                assert not [name for name in imported(path) if "tests" in name.replace("_", ".").split(".")], path
 
 
 def test_unknown_programs_are_refused() -> None:
     with pytest.raises(ValueError, match="no program 'nothing'"):
-        corpus.programs(["nothing"])
+        programs(["nothing"])
 
 
 def request(number: int, before_s: float, after_s: float, retired: int, wasted: int = 0) -> Request:
@@ -59,7 +96,7 @@ def test_the_table_says_which_goals_are_missed() -> None:
 
 def test_programs_that_are_measured_anew_leave_the_others_records(tmp_path: Path) -> None:
     file = tmp_path / "corpus.json"
-    names = list(MODULES)[:3]
+    names = [program.name for program in PROGRAMS[:3]]
     for number, name in enumerate((*reversed(names), names[0])):
         record = corpus.keep(file, {name: [asdict(request(number, 2.0, 2.0, 0))]})
     assert json.loads(file.read_text(encoding="utf-8")) == record

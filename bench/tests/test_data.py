@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from langchain_core.documents import Document
 
-from bench.apps import SMALL
-from bench.apps.bm25 import BM25Retriever
-from bench.apps.text import about_words, chunk, lines, passages, unique
-from bench.data import FOLDER_VARIABLE, GSM8K, MT_BENCH, SOURCES, SQUAD, TRUTHFUL_QA, Article, load, sample_corpus
+from corpus.papers import SMALL
+from corpus.papers.bm25 import BM25Retriever
+from corpus.papers.data import FOLDER_VARIABLE, GSM8K, MT_BENCH, SOURCES, SQUAD, TRUTHFUL_QA, Article, load, sample
+from corpus.papers.text import about_words, chunk, lines, passages, unique
 
 
 @pytest.fixture
@@ -31,12 +31,14 @@ def folder(tmp_path: Path) -> Path:
 
 def test_loads_from_the_folder_that_the_environment_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
-    corpus = load()
-    assert [(article.title, article.paragraphs[0].text) for article in corpus.articles] == [("Tower", "Ada built it.")]
-    assert corpus.questions == ("Who built it?",)
-    assert corpus.truthful == ("Do whales sing?",)
-    assert corpus.maths == ("1 + 1?",)
-    assert corpus.chats == (("Hello.", "Shorter."),)
+    data_sets = load()
+    assert [(article.title, article.paragraphs[0].text) for article in data_sets.articles] == [
+        ("Tower", "Ada built it.")
+    ]
+    assert data_sets.questions == ("Who built it?",)
+    assert data_sets.truthful == ("Do whales sing?",)
+    assert data_sets.maths == ("1 + 1?",)
+    assert data_sets.chats == (("Hello.", "Shorter."),)
 
 
 def test_says_which_data_sets_it_needs_and_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +64,10 @@ def test_names_a_file_that_is_something_else(folder: Path, name: str, content: s
 
 
 def test_the_sample_is_two_articles_of_six_paragraphs() -> None:
-    corpus = sample_corpus()
-    assert [len(article.paragraphs) for article in corpus.articles] == [6, 6]
-    assert len(corpus.maths) == len(corpus.chats) == 3
-    assert len(set(corpus.questions)) == len(corpus.questions) >= 12
+    data_sets = sample()
+    assert [len(article.paragraphs) for article in data_sets.articles] == [6, 6]
+    assert len(data_sets.maths) == len(data_sets.chats) == 3
+    assert len(set(data_sets.questions)) == len(data_sets.questions) >= 12
 
 
 def test_chunks_overlap_and_cover_the_text() -> None:
@@ -79,9 +81,9 @@ def test_chunks_overlap_and_cover_the_text() -> None:
 
 
 def test_passages_take_articles_in_turn_and_halve_long_paragraphs() -> None:
-    corpus = sample_corpus()
-    first, second = corpus.articles
-    uneven = replace(corpus, articles=(first, Article(second.title, second.paragraphs[:2])))
+    data_sets = sample()
+    first, second = data_sets.articles
+    uneven = replace(data_sets, articles=(first, Article(second.title, second.paragraphs[:2])))
     found = passages(uneven, replace(SMALL, chunk_words=40, passages=1000))
     assert sorted(" ".join(found).split()) == sorted(
         word for article in uneven.articles for paragraph in article.paragraphs for word in paragraph.text.split()
@@ -104,7 +106,7 @@ def test_unique_keeps_the_first_of_each_content() -> None:
 
 
 async def test_keyword_search_is_the_same_in_both_colours() -> None:
-    texts = passages(sample_corpus(), replace(SMALL, chunk_words=100))
+    texts = passages(sample(), replace(SMALL, chunk_words=100))
     searcher = BM25Retriever(texts=texts, k=3)
     before = SimpleNamespace(**vars(searcher))
     found = searcher.invoke("How many arches has the viaduct at Hollen?")

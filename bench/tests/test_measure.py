@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from bench import data, measure
-from bench.apps import APPS
+from bench import measure
 from bench.engines import simulated
 from bench.measure import ACCELERATED, BY_HAND, OFF, UNMODIFIED, Measured
+from corpus.papers import APPS, data
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def measured(name: str, requests: int = 1, arms: list[str] | None = None) -> Measured:
     engines = simulated("7b")
     wanted = arms or measure.names(False)
-    corpus = data.sample_corpus()
-    return engines.run(lambda: measure.one_at_a_time(APPS[name], engines, corpus, requests, 0, wanted, lambda: None))
+    data_sets = data.sample()
+    return engines.run(lambda: measure.one_at_a_time(APPS[name], engines, data_sets, requests, 0, wanted, lambda: None))
 
 
 def of(found: Measured, arm: str) -> dict[int, measure.Request]:
@@ -66,7 +66,7 @@ def test_a_nested_fan_out_comes_near_its_limit_and_every_pass_has_its_part() -> 
 def test_under_load_no_arm_is_slower_when_all_requests_come_at_once() -> None:
     engines = simulated("7b")
     loads = engines.run(
-        lambda: measure.under_load(APPS["naive_rag"], engines, data.sample_corpus(), 5, 0, [None, 0.2], lambda: None)
+        lambda: measure.under_load(APPS["naive_rag"], engines, data.sample(), 5, 0, [None, 0.2], lambda: None)
     )
     plain = {load.rate: load for load in loads if load.arm == UNMODIFIED}
     for load in loads:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from accel.profile import KINDS, Profile, ProfileFile, load
+from accel.engine.profile import KINDS, Profile, ProfileFile, load
 from bench import profile
 from bench.__main__ import main
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from accel.profile import Profile, ProfileFile
+from accel.engine.profile import Profile, ProfileFile
 from accel_sim import profile_of
-from bench import data, topology
-from bench.apps import SMALL
+from bench import topology
 from bench.topology import ACCELERATED, AS_WRITTEN, BLIND, TOPOLOGY, Arm, Engines, Measured
+from corpus.papers import SMALL, data
 
 MIX = "naive_rag,advanced_rag"
 
@@ -30,9 +30,9 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
 
 @pytest.fixture(scope="module")
 def found(engines: Engines) -> dict[Arm, Measured]:
-    corpus = data.sample_corpus()
+    data_sets = data.sample()
     arms = [Arm(batching, program) for program in (AS_WRITTEN, ACCELERATED) for batching in (BLIND, TOPOLOGY)]
-    return {arm: topology.measured(MIX, arm, engines, corpus, 12, 0, [0.1, None]) for arm in arms}
+    return {arm: topology.measured(MIX, arm, engines, data_sets, 12, 0, [0.1, None]) for arm in arms}
 
 
 def test_answers_are_the_same_whatever_goes_first(found: dict[Arm, Measured]) -> None:

@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from accel.process.threads import idle
+
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 OURS = ("accel.", "accel_langgraph.", "accel_llamaindex.")
 
@@ -23,7 +25,7 @@ BOUNDED = "Counts"
 class Sample:
     runs: int
     threads: int
-    """Without those that stand still in a component."""
+    """Without those that stand still in a component, and those of ours that wait for work and end by themselves."""
     stalled: int
     tasks: int
     files: int
@@ -60,7 +62,7 @@ def sample(runs: int, stalled: int) -> Sample:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(
         runs,
-        threading.active_count() - stalled,
+        threading.active_count() - stalled - idle(),
         stalled,
         len(asyncio.all_tasks()),
         files,

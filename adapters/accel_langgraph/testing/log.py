@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from accel.run.ambient import FRAMEWORK_VARS
+from accel.trace.ambient import FRAMEWORK_VARS
 
 from .normal import plain
 from .traces import Traces, traces

@@ -36,8 +36,9 @@ from langgraph.graph import StateGraph
 
 import accel
 from accel.learn.learner import learn
-from accel.learn.plan import Plan
-from accel.run import threads
+from accel.process import threads
+from accel.run.pace import load
+from accel.run.plan import Plan
 
 from . import witness
 from .log import Entry, differences, logged
@@ -125,9 +126,8 @@ def bold(plan: Plan) -> Plan:
     if plan.last is None or any(node.predictable for node in plan.learnt.nodes):
         return plan
     taken = Plan()
-    taken.follow(learn([plan.last, replace(plan.last, input="another")]).map(lambda node: replace(node, at_once=False)))
-    taken.bindings, taken.barriers = plan.bindings, plan.barriers
-    taken.contexts, taken.mixed, taken.at_mixed = plan.contexts, plan.mixed, plan.at_mixed
+    taken.follow(learn([plan.last, replace(plan.last, input="another")]).map(lambda node: node.proven(at_once=False)))
+    taken.barriers, taken.contexts, taken.used = plan.barriers, plan.contexts, plan.used
     return taken
 
 
@@ -262,6 +262,12 @@ def _write(item: pytest.Item, trial: Trial, outcome: str, found: list[str], coun
         }  # fmt: skip
         with Path(f"{path}{'.' if worker else ''}{worker}").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture(autouse=True)
+def accel_follows_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a machine that is busy with something else."""
+    monkeypatch.setattr(load, "enabled", False)
 
 
 @pytest.fixture

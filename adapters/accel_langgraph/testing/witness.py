@@ -18,9 +18,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.constants import START
 
-from accel.intercept import scope
-from accel.run.threads import issuer
-from accel.values import leaves, snapshot
+from accel.run.run import followed
+from accel.run.scope import scope
+from accel.text.values import leaves, snapshot
 
 SETTLE_S = 10.0
 delays: random.Random | None = None
@@ -103,7 +103,7 @@ def delay_s() -> float:
 def _let_others_start() -> None:
     """A call of a real model takes time: what can be issued meanwhile, is."""
     if scope.get() is not None:
-        issuer.settle(SETTLE_S)
+        followed(SETTLE_S)
 
 
 def _prompt(node: str, given: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accel.profile import Profile, ProfileFile
+from accel.engine.profile import Profile, ProfileFile
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig
 
 BATCHES = ((1, 8, 1e-5), (8, 8, 4e-5))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.engine import DEMAND, Priority
+from accel.engine.profile import Profile
 from accel.errors import EngineClosed, ModelNotFound
-from accel.profile import Profile
 from accel_sim import SimStoreConfig
 from accel_sim.engines import SimStore
 from backends.tests.ray_cluster.conftest import OTHERS

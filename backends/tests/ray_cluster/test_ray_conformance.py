@@ -8,7 +8,9 @@ import pytest
 
 import accel_local
 from accel.backend import Backend
-from accel.conformance import (
+from accel.engine import CancelToken, EmbeddingEngine, LLMEngine, Priority, RerankEngine, Sampling, VectorStore
+from accel.engine import cancel_token as token_of_caller
+from accel.engine.conformance import (
     EMBEDDING_CHECKS,
     LLM_CHECKS,
     QUESTION,
@@ -21,8 +23,6 @@ from accel.conformance import (
     answer,
     name,
 )
-from accel.engine import CancelToken, EmbeddingEngine, LLMEngine, Priority, RerankEngine, Sampling, VectorStore
-from accel.engine import cancel_token as token_of_caller
 from accel.errors import CallCancelled, InvalidRequest
 from backends.tests.ray_cluster.conftest import EMBEDDING, RERANKING, STORE, end_actors, sim_llm
 

@@ -11,8 +11,8 @@ import pytest
 
 import accel_local
 from accel.backend import Backend
-from accel.conformance import EAST, QUESTION, RECORDS, answer
 from accel.engine import Delta, Priority, Record, Sampling, unwrap
+from accel.engine.conformance import EAST, QUESTION, RECORDS, answer
 from accel.errors import EngineClosed, RequestError
 from accel_local.replicas import EngineLost
 from backends.tests.ray_cluster.conftest import EMBEDDING, STORE, sim_llm

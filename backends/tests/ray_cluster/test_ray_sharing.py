@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import accel_local
-from accel import clock
 from accel.backend import Backend, BackendError
-from accel.conformance import QUESTION, RECORDS, answer
 from accel.engine import Sampling
+from accel.engine.conformance import QUESTION, RECORDS, answer
 from accel.errors import EngineStartError, ModelNotFound, RequestError
+from accel.process import clock
 from backends.tests.ray_cluster.conftest import EMBEDDING, STORE, sim_llm
 from backends.tests.ray_cluster.small_engines import BreakingConfig, OwnStoreConfig
 

@@ -1,0 +1,224 @@
+"""What waits for an engine, and which of it goes next: topology-aware batching (Ayo, section 5.2 and algorithm 2).
+
+Calls that wait are put into buckets by the run they belong to. The bucket of the run that began first comes first; of
+each bucket the calls of the greatest depth are taken, as many of their entries as there is room for; if room is left,
+the next depth of each bucket follows, and so on. So an engine first does what most of a run still depends on, fills up
+with what brings other runs forward, and ends old runs before it begins new ones.
+
+Around the algorithm: what a program waits for comes before early work, and early work leaves some places free and is
+prefilled by itself; whatever has waited long comes forward (`AGING_S`); a batch holds no more tokens than the engine
+computes efficiently.
+
+All of it is synchronous and asks the clock it is given; queues that await are the engines'.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..errors import ConfigurationError
+from ..process import clock
+from .profile import Profile
+from .protocols import Priority
+
+T = TypeVar("T")
+
+AGING_S = 60.0
+"""Early work that has waited this long is raised to a demand; a demand that has goes before all others, first come,
+first served. So nothing starves, neither beside long runs nor beside many."""
+RESERVED = 0.25
+"""The share of an engine's places that early work leaves to demands."""
+
+
+@dataclass(eq=False, slots=True)
+class Ticket(Generic[T]):
+    """A call that waits, with those of its entries (texts, requests) that are not taken yet."""
+
+    entries: deque[T]
+    priority: Priority
+    number: int
+    """Of its arrival at the engine."""
+    since_s: float
+    """When it came, or was raised because it had waited so long."""
+    begun: bool = False
+
+    @property
+    def bucket(self) -> str | int:
+        """A call of no run is a run by itself."""
+        return self.priority.run or self.number
+
+    @property
+    def arrived_s(self) -> float:
+        return self.priority.arrived_s if self.priority.run else self.since_s
+
+
+Order = Callable[[Sequence[Ticket[Any]], float], list[Ticket[Any]]]
+"""Of the tickets that wait, the best first, at a time in seconds."""
+
+
+def topology_aware(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+    """Algorithm 2 for what is demanded, then for early work; before them what has waited too long."""
+    # A priority may be raised by another thread meanwhile: each is looked at once.
+    ranked = [(_rank(ticket, now_s), ticket) for ticket in waiting]
+    depths: defaultdict[tuple[int, str | int], set[int]] = defaultdict(set)
+    for rank, ticket in ranked:
+        depths[rank, ticket.bucket].add(ticket.priority.depth)
+
+    def place(ranked: tuple[int, Ticket[Any]]) -> tuple[int, int, float, str, int]:
+        rank, ticket = ranked
+        if rank == _OVERDUE:
+            return rank, 0, 0.0, "", ticket.number
+        deeper = sum(depth > ticket.priority.depth for depth in depths[rank, ticket.bucket])
+        # Runs that began in the same moment are told apart by their names, which ascend.
+        return rank, deeper, ticket.arrived_s, ticket.priority.run, ticket.number
+
+    return [ticket for _, ticket in sorted(ranked, key=place)]
+
+
+_OVERDUE = -1
+
+
+def _rank(ticket: Ticket[Any], now_s: float) -> int:
+    """As the priority says, but for demands that have waited too long."""
+    value = max(0, ticket.priority.value)
+    return _OVERDUE if value == 0 and now_s - ticket.since_s >= AGING_S else value
+
+
+def demands_first(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+    """By priority, then arrival at the engine: what can be done without knowing runs."""
+    return sorted(waiting, key=lambda ticket: (ticket.priority.value, ticket.number))
+
+
+def blind(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+    """First come, first served: what engines do that know nothing."""
+    return sorted(waiting, key=lambda ticket: ticket.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How an engine chooses. `reserved`: the share of its places that early work leaves to demands. `apart`: early
+    prompts are prefilled one at a time, and not beside a demand's, which would wait longer for its first token."""
+
+    order: Order
+    reserved: float = RESERVED
+    apart: bool = True
+
+    def places(self, places: int, priority: Priority) -> int:
+        """How many of an engine's places may be taken when a call of this priority takes one of them."""
+        return places if priority.value <= 0 else max(1, int(places * (1 - self.reserved)))
+
+    def may_begin(self, priority: Priority, beginning: int) -> bool:
+        """Whether a prompt may be prefilled beside so many that are."""
+        return priority.value <= 0 or not self.apart or not beginning
+
+
+TOPOLOGY_AWARE = Policy(topology_aware)
+POLICIES = {
+    "topology-aware": TOPOLOGY_AWARE,
+    "demands first": Policy(demands_first),
+    "blind": Policy(blind, reserved=0.0, apart=False),
+}
+"""Engines use the first one. The others are there to be compared with it, on simulated engines."""
+
+
+def policy_named(name: str) -> Policy:
+    """Raises ConfigurationError."""
+    if name not in POLICIES:
+        raise ConfigurationError(f"There is no batching policy {name!r}.", f"one of {', '.join(POLICIES)}")
+    return POLICIES[name]
+
+
+class Waiting(Generic[T]):
+    """The calls that wait for one engine. A priority may be raised while its call waits, so order is found out when
+    entries are taken. Not thread-safe; lives on an engine's loop."""
+
+    def __init__(self, policy: Policy = TOPOLOGY_AWARE, now_s: Callable[[], float] = clock.now_s) -> None:
+        self.policy = policy
+        self._now_s = now_s
+        self._tickets: list[Ticket[T]] = []
+        self._numbers = itertools.count()
+        self.begun = 0
+        """Calls of which something was taken."""
+        self.waited_s = 0.0
+        """How long they had waited for that, together."""
+
+    def add(self, entries: Iterable[T], priority: Priority) -> None:
+        """A call, with all it asks for."""
+        ticket = Ticket(deque(entries), priority, next(self._numbers), self._now_s())
+        if ticket.entries:
+            self._tickets.append(ticket)
+
+    def take(self, accept: Callable[[T], bool]) -> list[T]:
+        """The next batch. `accept` is asked entry by entry, the best first, and says whether this one is taken; the
+        first that isn't ends the batch."""
+        taken: list[T] = []
+        now_s = self._now_s()
+        for ticket in self._tickets:
+            if ticket.priority.value > 0 and now_s - ticket.since_s >= AGING_S:
+                ticket.priority.raise_to_demand()
+                ticket.since_s = now_s
+        for ticket in self.policy.order(self._tickets, now_s):
+            while ticket.entries and accept(ticket.entries[0]):
+                taken.append(ticket.entries.popleft())
+                if not ticket.begun:
+                    ticket.begun = True
+                    self.begun += 1
+                    self.waited_s += now_s - ticket.since_s
+            if ticket.entries:
+                break
+        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+        return taken
+
+    def drop(self, unwanted: Callable[[T], bool]) -> None:
+        for ticket in self._tickets:
+            if any(map(unwanted, ticket.entries)):
+                ticket.entries = deque(entry for entry in ticket.entries if not unwanted(entry))
+        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+
+    def clear(self) -> None:
+        self._tickets.clear()
+
+    def __iter__(self) -> Iterator[T]:
+        return (entry for ticket in self._tickets for entry in ticket.entries)
+
+    def __len__(self) -> int:
+        return sum(len(ticket.entries) for ticket in self._tickets)
+
+
+def token_capped(most: int, tokens: Callable[[T], int]) -> Callable[[T], bool]:
+    """For `Waiting.take`: entries as long as the batch, padded to the longest of them, has no more than so many tokens.
+    The first is taken whatever its length."""
+    count = longest = 0
+
+    def accept(entry: T) -> bool:
+        nonlocal count, longest
+        padded = max(longest, tokens(entry))
+        if count and padded * (count + 1) > most:
+            return False
+        count, longest = count + 1, padded
+        return True
+
+    return accept
+
+
+def batch_tokens(profile: Profile) -> int:
+    """Most tokens of a batch worth forming: those with which the engine is efficient, if it takes as many. 0: any."""
+    return min(profile.batch_tokens, profile.efficient_batch_tokens) if profile.batch_tokens else 0
+
+
+# For engines that order their own queue by one number: a demand before early work, then the run that began first, then
+# the deepest call. Depths and milliseconds get their own bits, and the number stays below 2**63.
+_DEPTHS = 1 << 12
+_EARLY_BIT = 1 << 60
+
+
+def request_priority(priority: Priority, now_s: float) -> int:
+    """As vLLM takes it: lower is served first, and a run's younger or shallower request makes room first. It can't be
+    changed once it is given, so what may be raised should wait in a queue of ours."""
+    milliseconds = int((priority.arrived_s if priority.run else now_s) * 1000)
+    early = _EARLY_BIT if priority.value > 0 else 0
+    return early + milliseconds * _DEPTHS + _DEPTHS - 1 - min(priority.depth, _DEPTHS - 1)

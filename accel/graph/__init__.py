@@ -1,0 +1,1 @@
+"""The program as a graph: nodes and their templates, primitives, control edges, rules, and what rewrites it."""

@@ -1,0 +1,393 @@
+"""The graph of primitives: learnt as p-graph, rewritten by passes into the e-graph.
+
+Everything here is frozen and says nothing about a run: no values, no measurements, no components. Data edges are
+stored once, as the `Ref`s inside a node's input; consumers are derived. ``str(graph)`` is stable and readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from ..errors import AccelError
+from ..text.templates import Collect, Field, Join, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text
+from ..text.values import Opaque, Tree
+from .ops import OPS, Op
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What a call does before all else, in another component: a search embeds its query.
+
+    `op`, `method`: of that inner call. `path`: where in the outer call's input its only argument stands.
+    """
+
+    op: str
+    method: str
+    path: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.op} of {path_text(self.path).removeprefix('.')}"
+
+
+def leads(tree: Tree, path: tuple[str | int, ...]) -> bool:
+    """Whether a tree has something at the end of a path."""
+    for step in path:
+        if isinstance(step, int) and isinstance(tree, list) and step < len(tree):
+            tree = tree[step]
+        elif isinstance(tree, dict) and step in tree:
+            tree = tree[step]
+        else:
+            return False
+    return True
+
+
+Confidence = Literal["opaque", "seen", "looped", "verified"]
+"""opaque: no template. seen: agrees with one trace. looped: two iterations of one loop agree. verified: two traces
+with different inputs agree (or provenance is exact)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of pmap: an element for every value of `domain`, or `repeat` equal elements.
+
+    `distinct`: the program drops equal elements.
+    """
+
+    domain: Ref | None
+    repeat: int = 0
+    cap: int | None = None
+    """The program was seen to stop after this many, with more at hand."""
+    exact: bool = True
+    """It always stopped there, so the number of elements is known ahead."""
+    seen: int | None = None
+    """The most elements any run had: no more are issued early."""
+    distinct: bool = False
+    first: int = 0
+    """Of the outermost list, the first position that counts: those before are another node's (a loop's first round)."""
+    sparse: bool = False
+    """Elements of the domain may have none: outputs stand where those of the domain do."""
+
+    def __str__(self) -> str:
+        what = str(self.domain) if self.domain is not None else f"{self.repeat} times"
+        return (
+            what
+            + (f" from {self.first} on" if self.first else "")
+            + (f" first {self.cap}" if self.cap is not None else "")
+            + ("" if self.exact else " at most")
+            + (f" up to {self.seen}" if self.seen is not None else "")
+            + (" distinct" if self.distinct else "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A decision by a short value of the run (a router's, a judge's, a choice of tools): a call is made if it is one of
+    `yes` and not if it is one of `no`; what other values mean isn't known yet."""
+
+    ref: Ref
+    """Ends in a `Verdict`."""
+    yes: frozenset[str]
+    no: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.ref} is {' or '.join(sorted(self.yes))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How far traces show that a node is what it says, and what else they show of its calls."""
+
+    confidence: Confidence = "opaque"
+    always: bool = False
+    """Demanded in every trace in which its framework node ran, or in which its `when` says so."""
+    at_once: bool = False
+    """Its input is complete no sooner than the program makes the call: nothing is gained by making it early."""
+    unreplaced: tuple[Field, ...] = ()
+    """Fields of the run's input in its templates that the program's state had held unchanged whenever the calls were
+    made: whether they go by the input or by the state, nobody has seen."""
+    reason: str = ""
+    """Why no more than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What passes add to a node: what it waits for, in which parts it goes, how urgent it is."""
+
+    after: tuple[str, ...] = ()
+    """Nodes that must be finished first although no data flows (hazards)."""
+    in_order: bool = False
+    """Its elements go one after the other."""
+    begins_with: str = ""
+    """The node that does what comes `first`,"""
+    pipelined: bool = False
+    """and whose micro-batches it takes in as they come: its end is their aggregate, and nothing shows before."""
+    stage_of: str = ""
+    """The node that begins with this one: nobody demands it for itself, and its component is that node's to tell."""
+    batch_tokens: int = 0
+    """It works in micro-batches of so many tokens (0: all at once),"""
+    under_way: int = 0
+    """with so many calls at a time."""
+    needs_partial: bool = False
+    """A consumer can start on a part of this output: decode it as a stream."""
+    prefills: tuple[int, ...] = ()
+    """Hole boundaries (index of the part) up to which a known prefix of the last text is prefilled early."""
+    prefill_tokens: int = 0
+    """How much more must be known for another partial prefill."""
+    depth: int = 0
+    """Of the primitives that still depend on it; the deepest is the most urgent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One primitive, or with a `level` one for every element of it: what was learnt, the evidence, the schedule."""
+
+    name: str
+    op: Op
+    input: Tree = None
+    """JSON tree whose leaves are literals or `Leaf`s; unused unless the node is predictable."""
+    site: str = ""
+    """Call site: node path, method family and user frames."""
+    within: str = ""
+    """The framework node the call is made in."""
+    method: str = ""
+    level: Level | None = None
+    many: bool = False
+    """Addressed by position: it has a level, or happened more than once in a trace."""
+    when: tuple[When, ...] = ()
+    """What decides whether it is demanded, or which elements of its level are; all of these must agree."""
+    first: First | None = None
+    """What its component does first, and could do on its own."""
+    evidence: Evidence = Evidence()
+    schedule: Schedule = Schedule()
+
+    def proven(self, **changes: Any) -> Node:
+        """With other evidence."""
+        return replace(self, evidence=replace(self.evidence, **changes))
+
+    def scheduled(self, **changes: Any) -> Node:
+        """With another schedule; the same object if that changes nothing."""
+        schedule = replace(self.schedule, **changes)
+        return self if schedule == self.schedule else replace(self, schedule=schedule)
+
+    @property
+    def dims(self) -> int:
+        """How many positions say which output is meant: those of nested levels are lists in lists (Alto's ancestry)."""
+        if not self.many:
+            return 0
+        domain = self.level.domain if self.level is not None else None
+        return max(1, domain.stars if domain is not None else 0)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it may have no output for some elements of its level."""
+        return self.level is not None and self.level.sparse
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its outputs stand where its elements' bindings say, not one after the other."""
+        return self.dims > 1 or self.is_sparse
+
+    @property
+    def at_boundary(self) -> bool:
+        """What enters or leaves a framework node: known when the program gets there, and no sooner."""
+        return self.op.name in ("enter", "exit")
+
+    @property
+    def predictable(self) -> bool:
+        return self.evidence.confidence != "opaque"
+
+    @property
+    def learnt_as(self) -> str:
+        """The node of the p-graph that it comes from: a stage was learnt as a part of the one that begins with it."""
+        return self.schedule.stage_of or self.name
+
+    def given(self) -> set[Field]:
+        """The fields of the run's input that its templates refer to."""
+        return {field for ref in self.refs() if ref.node == "input" and (field := ref.field)}
+
+    def leaves(self) -> Iterator[Leaf]:
+        return leaves_in(self.input)
+
+    def refs(self) -> Iterator[Ref]:
+        """Every reference in the input and the level, in order; equal ones may repeat."""
+        if not self.predictable:
+            return
+        for leaf in self.leaves():
+            if isinstance(leaf, Whole | Collect):
+                yield leaf.ref
+                continue
+            for hole in leaf.holes:
+                if isinstance(hole, Ref):
+                    yield hole
+                elif isinstance(hole, Join):
+                    yield from hole.refs
+        if self.level is not None and self.level.domain is not None:
+            yield self.level.domain
+        yield from (when.ref for when in self.when)
+
+    @property
+    def head(self) -> str:
+        return f"{self.name}{'[*]' if self.many else ''} = {self.op.name}"
+
+    @property
+    def notes(self) -> list[str]:
+        """All there is to say about it, but for its input."""
+        if self.op.engine == "none":
+            return []
+        evidence, schedule = self.evidence, self.schedule
+        notes = [evidence.confidence if evidence.always else f"{evidence.confidence}, sometimes"]
+        if self.level is not None:
+            notes.append(f"for {self.level}")
+        if self.when:
+            notes.append("when " + " and ".join(map(str, self.when)))
+        if evidence.at_once:
+            notes.append("at once")
+        if schedule.in_order:
+            notes.append("in order")
+        if schedule.after:
+            notes.append("after " + ", ".join(schedule.after))
+        if schedule.stage_of:
+            notes.append(f"stage of {schedule.stage_of}")
+        if schedule.batch_tokens:
+            notes.append(f"micro-batches of {schedule.batch_tokens} tokens, {schedule.under_way} under way")
+        if schedule.pipelined:
+            notes.append(f"takes in {schedule.begins_with} as it comes, aggregate at the end")
+        elif schedule.begins_with:
+            notes.append(f"begins with {schedule.begins_with}")
+        elif self.first is not None:
+            notes.append(f"begins with {self.first}")
+        if schedule.needs_partial:
+            notes.append("partial decodes")
+        if schedule.prefills:
+            notes.append(f"{len(schedule.prefills)} partial prefills of {schedule.prefill_tokens} tokens at least")
+        if schedule.depth:
+            notes.append(f"depth {schedule.depth}")
+        return notes
+
+    def __str__(self) -> str:
+        notes = self.notes
+        if not notes:
+            return self.head
+        lines = [f"{self.head}  # {'; '.join(notes)}"]
+        if self.predictable:
+            lines += [f"    {line}" for line in input_text(self.input)]
+        elif self.evidence.reason:
+            lines.append(f"    ? {self.evidence.reason}")
+        return "\n".join(lines)
+
+
+def input_text(tree: Tree, key: str = "") -> list[str]:
+    """An input, a line per leaf; empty containers and nulls are left out."""
+    if isinstance(tree, Template | Whole | Collect):
+        return [f"{key}: {tree}"]
+    if isinstance(tree, dict):
+        return [line for k, v in tree.items() for line in input_text(v, f"{key}.{k}" if key else k)]
+    if isinstance(tree, list):
+        return [line for i, v in enumerate(tree) for line in input_text(v, f"{key}[{i}]")]
+    if tree is None:
+        return []
+    return [f"{key}: {tree!r}" if isinstance(tree, Opaque) else f"{key}: {json.dumps(tree)}"]
+
+
+class GraphError(AccelError):
+    """A graph that breaks its own rules; a defect in Accel, never in user code."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in the order in which they were first demanded; a node refers to earlier nodes only."""
+
+    nodes: tuple[Node, ...] = ()
+    runs: int = field(default=0, compare=False)
+    """How many traces it was learnt from."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """Who needs a node's output or its end, in graph order."""
+        found: dict[str, dict[str, None]] = {node.name: {} for node in self.nodes}
+        for node in self.nodes:
+            for ref in node.refs():
+                found[ref.node][node.name] = None
+            for name in (*node.schedule.after, node.schedule.begins_with):
+                if name:
+                    found[name][node.name] = None
+        return {name: tuple(names) for name, names in found.items()}
+
+    @cached_property
+    def producers(self) -> dict[str, frozenset[str]]:
+        """Whose outputs a node refers to."""
+        return {node.name: frozenset(ref.node for ref in node.refs()) for node in self.nodes}
+
+    @cached_property
+    def by_site(self) -> dict[str, tuple[Node, ...]]:
+        sites: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if node.site:
+                sites.setdefault(node.site, []).append(node)
+        return {site: tuple(nodes) for site, nodes in sites.items()}
+
+    @cached_property
+    def depths(self) -> dict[str, int]:
+        """By call site, the depth of its deepest node."""
+        return {site: max(node.schedule.depth for node in nodes) for site, nodes in self.by_site.items()}
+
+    def map(self, change: Any) -> Graph:
+        """Every node through `change(node)`; the same object if none changed."""
+        nodes = tuple(change(node) for node in self.nodes)
+        if all(new is old for new, old in zip(nodes, self.nodes, strict=True)):
+            return self
+        return replace(self, nodes=nodes)
+
+    def __str__(self) -> str:
+        return "\n".join(str(node) for node in self.nodes) or "(nothing learnt yet)"
+
+
+def verify(graph: Graph) -> None:
+    """Raise `GraphError` unless names are unique, references point backwards and stars fit the node's level."""
+    seen: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.name in seen:
+            raise GraphError(f"two nodes are named {node.name}")
+        for ref in node.refs():
+            if ref.node not in seen:
+                raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
+            dims = seen[ref.node].dims
+            # A level may run over the outer lists of a nested output; a value is one of its elements.
+            least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
+            leading = ref.path[:dims]
+            if len(leading) < least or not all(isinstance(step, int | Star) for step in leading):
+                raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
+        for name in node.schedule.after:
+            if name not in seen:
+                raise GraphError(f"{node.name} comes after {name}, which is not an earlier node")
+        if node.first is not None and (
+            node.first.op not in OPS or (node.predictable and not leads(node.input, node.first.path))
+        ):
+            raise GraphError(f"{node.name} has no {node.first} to begin with")
+        stage = node.schedule.begins_with
+        if stage and (stage not in seen or seen[stage].schedule.stage_of != node.name):
+            raise GraphError(f"{node.name} begins with {stage}, which is not an earlier stage of it")
+        if node.predictable and not node.op.issuable:
+            raise GraphError(f"{node.name} is a {node.op.name} and can't be predicted")
+        if node.level is not None and not node.many:
+            raise GraphError(f"{node.name} has a level but only one output")
+        levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
+        for leaf in node.leaves() if node.predictable else ():
+            holes: tuple[Any, ...] = (
+                (leaf.ref,) if isinstance(leaf, Whole) else () if isinstance(leaf, Collect) else leaf.holes
+            )
+            for hole in holes:
+                if isinstance(hole, Ref) and hole.stars > levels:
+                    raise GraphError(f"{node.name}: {hole} has more levels than the node")
+        for when in node.when:
+            if when.ref.stars > levels or not when.ref.path or not isinstance(when.ref.path[-1], Verdict):
+                raise GraphError(f"{node.name}: {when} decides nothing")
+        seen[node.name] = node

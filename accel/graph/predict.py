@@ -1,0 +1,99 @@
+"""The elements of one node as far as they are known, and where their outputs stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
+from ..text.extract import Open
+from ..text.values import Tree, freeze
+from .ir import Node, When
+
+
+def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complete: bool, sparse: bool = False) -> Tree:
+    """The outputs of a node with many, as lists in lists: one level for each star its elements run over. What follows
+    the last known one is open. The innermost position counts the elements there are, or is the binding's, too, where
+    they are `sparse`; the others are the bindings'."""
+    if dims <= 1:
+        placed = _placed([binding[0] for binding in bindings], values) if sparse else values
+        return list(placed) if complete else Open(placed)
+    groups: list[tuple[list[Index], list[Tree]]] = []
+    for binding, value in zip(bindings, values, strict=True):
+        while len(groups) <= binding[0]:
+            groups.append(([], []))
+        groups[binding[0]][0].append(binding[1:])
+        groups[binding[0]][1].append(value)
+    last = len(groups) - 1
+    lists = [nested(inner, held, dims - 1, complete or i < last, sparse) for i, (inner, held) in enumerate(groups)]
+    return lists if complete else Open(lists)
+
+
+def _placed(places: Sequence[int], values: Sequence[Tree]) -> list[Tree]:
+    placed: list[Tree] = [DROPPED] * (max(places, default=-1) + 1)
+    for place, value in zip(places, values, strict=True):
+        placed[place] = value
+    return placed
+
+
+class Prediction:
+    """The elements of one node as far as they are known: inputs in order, gaps included."""
+
+    __slots__ = ("bindings", "complete", "decided", "inputs")
+
+    def __init__(self, inputs: list[Tree], bindings: list[Index], complete: bool, decided: bool = True) -> None:
+        self.inputs = inputs
+        self.bindings = bindings
+        self.complete = complete
+        """Whether the number of elements is final."""
+        self.decided = decided
+        """Whether the calls will be made, as far as the node's decisions tell."""
+
+
+def decide(decisions: Sequence[When], binding: Index, env: Env) -> bool | None:
+    """Whether a call is made; None while that is not known."""
+    answers: set[bool | None] = set()
+    for when in decisions:
+        said = follow(env.value(when.ref.node), when.ref.path, binding[: when.ref.stars])
+        answers.add(True if said in when.yes else False if said in when.no else None)
+    return answers.pop() if len(answers) == 1 else True if not answers else None
+
+
+def predict(node: Node, env: Env, make: Make | None = None) -> Prediction:
+    """The inputs of all elements of `node` in program order, without those that the program drops (equal ones, or by a
+    decision). `make`: the `maker` of the node's input."""
+    make = make or maker(node.input)
+    level = node.level
+    if level is None or level.domain is None:
+        made = decide(node.when, (), env)
+        count = (1 if level is None else level.repeat) if made is not False else 0
+        one = make((), 0, env) if count else UNKNOWN
+        return Prediction([one] * count, [()] * count, True, made is True)
+    value = env.value(level.domain.node)
+    tuples, complete = enumerate_stars(value, level.domain.path) if value is not UNKNOWN else ([], False)
+    inputs: list[Tree] = []
+    bindings: list[Index] = []
+    seen: set[Any] = set()
+    cap = level.cap
+    for index in tuples:
+        if cap is not None and len(inputs) >= cap:
+            break
+        if index[0] < level.first:
+            continue
+        if node.when:
+            made = decide(node.when, index, env)
+            if made is None:
+                return Prediction(inputs, bindings, False)
+            if not made:
+                continue
+        item = make(index, len(inputs), env)
+        if level.distinct:
+            if has_gap(item):
+                return Prediction(inputs, bindings, False)  # an equal one may still drop out: positions aren't final
+            key = freeze(item)
+            if key in seen:
+                continue
+            seen.add(key)
+        inputs.append(item)
+        bindings.append(index)
+    return Prediction(inputs, bindings, level.exact and (complete or (cap is not None and len(inputs) >= cap)))

@@ -1,0 +1,163 @@
+"""What may hold an early call back: every rule with its name, its sentence, and what lifts it.
+
+Whoever asks gets a `Reason`, and looks at its rule, never at its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A declaration or option of the user's."""
+
+    name: str
+    line: str
+    """To paste; `component`: a class."""
+    sure: str
+    """What one must be sure of."""
+
+
+PURE = Lift(
+    "pure",
+    "accel.register({component}, pure=True)",
+    "answers of {component} don't depend on earlier calls, and calls change nothing",
+)
+READONLY = Lift(
+    "readonly", "accel.register({component}, readonly=True)", "nobody changes what any {component} reads during a run"
+)
+CONCURRENCY = Lift(
+    "concurrency",
+    "accel.register({component}, concurrency={calls})",
+    "{calls} threads may be inside one {component}",
+)
+LOCAL = Lift(
+    "local", "accel.register({component}, local=True)", "what {component} is sent stays on your own network ({address})"
+)
+INPUTS = Lift(
+    "egress",
+    'accel.accelerate(graph, egress="inputs")',
+    "{component} may get values before the program sends them, also if it then doesn't",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`sentence` takes the values of a reason."""
+
+    name: str
+    sentence: str
+    remedy: str = ""
+    """What else could be done, for people."""
+    lift: Lift | None = None
+    lasting: bool = False
+    """Nothing that a run does or a user declares lets such a call go."""
+
+    def __call__(self, **values: Any) -> Reason:
+        return Reason(self, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why one call is held."""
+
+    rule: Rule
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        sentence = self.rule.sentence.format(**self.values)
+        return f"{sentence}; {self.rule.remedy}" if self.rule.remedy else sentence
+
+
+_SCOPE = "if tenants differ in it, give each its own plan: accelerate(..., plan_scope=tenant)"
+
+# --- the run and what was learnt
+OVER = Rule("over", "the run is over, or something in it raised")
+UNVERIFIED = Rule("unverified", "not verified yet: needs two runs with different inputs")
+FORMER = Rule("former", "no longer what the program was last seen to do")
+CONTEXT = Rule("context", "{dimension} is new here, and no two runs have shown that it doesn't matter", _SCOPE)
+FOREIGN = Rule(
+    "foreign text",
+    "its input holds text that is neither the program's nor a known value; {dimension} is new",
+    _SCOPE,
+    lasting=True,
+)
+UNSEEN = Rule("unseen loop", "none of its calls has ended yet")
+SOMETIMES = Rule("sometimes", "not demanded in every run so far")
+UNDECIDED = Rule("undecided", "not decided yet, or in a way that two runs have not shown: {when}")
+UNLIKELY = Rule("unlikely", "more likely in vain than of use: its chance is {chance:.0%} by the runs so far")
+WASTE = Rule(
+    "waste",
+    "it may not be demanded, and the waste of such calls is to stay below {share:.0%} of what the program takes",
+    "Budget(waste=...) sets another bound",
+)
+COMPOSITE = Rule("composite", "a composite: its inner calls are issued instead")
+REPLACED = Rule(
+    "replaced", "the program's state has replaced what the run was given, which no run so far had done by then"
+)
+BEYOND = Rule("beyond", "more elements than any run so far had")
+
+# --- order
+AT_ONCE = Rule("at once", "its input is complete no sooner than the program makes the call", lasting=True)
+UNWRITTEN = Rule("write", "waits for {node} to be written")
+IN_ORDER = Rule("in order", "waits for the element before it")
+
+# --- control
+BARRIER = Rule("barrier", "node {node!r} raised, interrupted or is a guard")
+CACHING = Rule("cache inside", "a cache may answer inside node {node!r}")
+CACHED = Rule("cached node", "a cache may answer instead of node {node!r}")
+BRANCH = Rule("branch", "node {node!r} may not run")
+OUTSIDE = Rule("outside", "node {node!r} is not part of the graph")
+PAUSES = Rule("pause", "the run pauses before node {node!r}")
+PAUSES_AFTER = Rule("pause after", "the run pauses after node {node!r}")
+STOPS = Rule("stop", "node {node!r} comes before and may stop the run")
+
+# --- components
+UNUSED = Rule(
+    "unused",
+    "its component was not used in this run yet; before that, only one that the graph refers to is called early, in a "
+    "context that was seen, with a key that nobody changed",
+    lasting=True,
+)
+UNVOUCHED = Rule("not vouched for", "{component} is not called early: {why}", lift=PURE)
+UNFIT = Rule("unfit", "{why}")
+TELLS = Rule("tells", "its component {how}")
+FEEDS = Rule(
+    "only feeds",
+    "an early search would only feed predictions, and such were in the way of the program's own",
+    lift=READONLY,
+)
+CACHE = Rule("cache", "a cache may answer it", lasting=True)
+LIMITER = Rule("rate limiter", "has a rate limiter", lasting=True)
+EGRESS = Rule(
+    "egress",
+    "its endpoint has not seen all values yet",
+    'accelerate(..., egress="inputs") would allow it',
+    lift=INPUTS,
+)
+BUSY = Rule("busy", "its component is busy", lift=CONCURRENCY)
+CHANGED = Rule("changed", "its component changed")
+NO_TWIN = Rule(
+    "no twin",
+    "no coroutine of it can run early here",
+    "accel.register(..., twins=True) if its plain methods give the same",
+)
+UNLOADED = Rule("unloaded", "its input holds an object of a class that is not loaded here", lasting=True)
+UNBUILT = Rule("not rebuilt", "its input can't be rebuilt exactly", lasting=True)
+MUTABLE = Rule("mutable", "its input holds an object that may change meanwhile", lasting=True)
+
+# --- bounds
+BUDGET = Rule("budget", "the budget of early calls is used up")
+MAX_CONCURRENCY = Rule("max_concurrency", "max_concurrency is used up")
+LATE = Rule("late", "the run is over, or the program has just made this call itself")
+
+# --- inside an early call
+INNER = Rule("inner primitive", "it calls {component}, which is a primitive of its own")
+INNER_TELLS = Rule("inner tells", "it calls {component}, which {how}")
+INNER_EGRESS = Rule("inner egress", "{component} has not seen all values yet", lift=INPUTS)
+
+RULES = tuple(value for value in dict(globals()).values() if isinstance(value, Rule))
+"""All of them, as they are asked."""

@@ -1,0 +1,238 @@
+"""What one trace has seen: its values by text, by list and by record, each with all places where it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from ..process.spare import breathe
+from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
+from ..text.extract import EXTRACTORS, extract
+from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
+from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
+from .beginnings import Beginnings
+from .decisions import Said
+from .holes import Hole, Parts, Path, Row, Skeleton, Source
+from .readings import ALL, Readings
+
+MAX_VALUES = 6_000
+MAX_SOURCES = 96
+"""Of one text."""
+MAX_ITEMS = 200
+"""That an extractor may find in one text."""
+SHORTEST = (8, 3)
+"""The shortest value that counts as pasted, first try and second. Shorter ones are only looked for where literals of
+one site differ (`fold.mates`)."""
+SEED = 20
+"""A clipped value is recognised by its first characters, this many at least."""
+
+Ends = tuple[tuple[int, Head], ...]
+"""Where the first parts of a text end (its first sentence, line ...), those that are long enough to be recognised."""
+
+
+class Values:
+    """Grows as nodes are learnt."""
+
+    def __init__(self, cautious: bool = False, readings: Readings = ALL) -> None:
+        self.cautious = cautious
+        """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
+        self.readings = readings
+        self.late = True
+        """Whether values that are known late count as sources."""
+        self.outputs: dict[str, Tree] = {}
+        """What each node put out: a list for a node with many outputs."""
+        self.texts: dict[str, list[Source]] = {}
+        self.holes: dict[tuple[str, int, int, bool], Hole | None] = {}
+        """Of texts as they stand (`cover.known`), by text, moment, number of sources, and whether late ones counted."""
+        self.covers: dict[tuple[str, int, int, bool], Parts] = {}
+        """Of texts, by moment, shortest value and whether late ones counted; until a value is added."""
+        self.lists: dict[tuple[Skeleton, Row, bool], tuple[Skeleton, list[Row]]] = {}
+        """Of places in lists: what a join of them runs over (`joins`)."""
+        self.found: set[str] = set()
+        self.said: dict[tuple[str, Row], dict[Ref, Said]] = {}
+        """See `decisions.Known` for both."""
+        self._wholes: dict[object, list[Source]] = {}
+        """Lists, vectors and records that may be handed on as they stand;"""
+        self._plain: dict[object, list[tuple[Tree, Source]]] = {}
+        """lists and dicts that may have been printed;"""
+        self._printable: list[tuple[Tree, Source]] = []
+        """those that are not in `_plain` yet: few texts hold any."""
+        self._since: dict[str, dict[Path, int]] = {}
+        """By node, since when the value at a path was known."""
+        self._alike: dict[tuple[str, Path, Path], tuple[bool, bool]] = {}
+        self._elements: dict[tuple[str, Path], list[Row]] = {}
+        self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
+        self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
+        """Texts without what an edit may change."""
+
+    def value(self, node: str) -> Tree:
+        """`Env`: the recorded outputs."""
+        return self.outputs.get(node, UNKNOWN)
+
+    def since(self, node: str, path: tuple[str | int, ...]) -> int:
+        """The position in the trace from which on this value was known."""
+        known = self._since.get(node, {})
+        return next((known[path[:n]] for n in range(len(path) + 1) if path[:n] in known), 0)
+
+    def note(self, node: str, path: Path, known: int) -> None:
+        """The value at this path was known from this position of the trace on."""
+        self._since.setdefault(node, {})[path] = known
+
+    # --- what was seen
+
+    def seen(self, text: str, before: int) -> list[Source]:
+        """The sources of a text that were known by then."""
+        return self._by_then(self.texts.get(text, ()), before)
+
+    def seen_whole(self, value: Tree, before: int) -> list[Source]:
+        """Those of a list, a vector or a record."""
+        return self._by_then(self._wholes.get(freeze(value), ()), before)
+
+    def seen_plain(self, value: Tree, before: int) -> list[tuple[Tree, Source]]:
+        """Lists and dicts equal to this one, as they are and where they were seen."""
+        while self._printable:
+            held, source = self._printable.pop()
+            self._plain.setdefault(freeze(held), []).append((held, source))
+        return [(held, source) for held, source in self._plain.get(freeze(value), ()) if self._counts(source, before)]
+
+    def beginning_in(self, text: str, shortest: int) -> Iterator[tuple[int, str, Ends]]:
+        """Where values that are so long may begin in a text: those, and where their first parts end."""
+        for by_length in (self._begun, self._short)[: 2 if shortest < SHORTEST[0] else 1]:
+            for at, (value, ends) in by_length.find(text):
+                if len(value) >= shortest:
+                    yield at, value, ends
+
+    def edited_in(self, text: str) -> Iterator[tuple[int, str]]:
+        """Where values may begin in a text, edited on their way or not."""
+        folded = text.casefold()
+        for by_length in (self._bare, self._short_bare):
+            for at, (value, bare) in by_length.find(folded):
+                if folded.startswith(bare, at):
+                    yield at, value
+
+    def _by_then(self, sources: Iterable[Source], before: int) -> list[Source]:
+        return [source for source in sources if self._counts(source, before)]
+
+    def _counts(self, source: Source, before: int) -> bool:
+        return source.known < before and (self.late or not source.late)
+
+    # --- lists in outputs
+
+    def alike(self, node: str, path: Path, rest: Path) -> tuple[bool, bool]:
+        """Of the list at `path`: whether it has one element, and whether all are equal along `rest`."""
+        key = (node, path, rest)
+        if key not in self._alike:
+            items = follow(self.outputs[node], path)
+            listed = isinstance(items, list) and DROPPED not in items
+            inside = (follow(item, rest) for item in (items if listed else ()))
+            first = next(inside, UNKNOWN)
+            equal = listed and "unique" in self.readings and all(item == first for item in inside)
+            self._alike[key] = listed and "single" in self.readings and len(items) == 1, equal
+        return self._alike[key]
+
+    def elements(self, node: str, path: Path) -> list[Row]:
+        """The positions of all elements that a path with stars runs over."""
+        key = (node, path)
+        if key not in self._elements:
+            self._elements[key] = enumerate_stars(self.outputs[node], path)[0]
+        return self._elements[key]
+
+    # --- adding
+
+    def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
+        """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""
+        self.note(node, prefix, known)
+        self.covers.clear()
+        rank = (int(early), -known) if self.cautious else (int(not early), known)
+        source = partial(Source, node, known=known, rank=rank, late=not early)
+        stack: list[tuple[Path, Tree]] = [(prefix, tree)]
+        while stack and len(self.texts) < MAX_VALUES:
+            breathe()
+            path, value = stack.pop()
+            if isinstance(value, dict | list) and value:
+                self._printable.append((value, source(path)))
+                if self._is_handed_on(path, value):
+                    self._wholes.setdefault(freeze(value), []).append(source(path))
+            if isinstance(value, dict):
+                if path and is_handed_on(path[-1]):
+                    continue
+                items = [item for item in value.items() if not is_class_name(*item)]
+                stack.extend(((*path, key), item) for key, item in reversed(items))
+                if "items" in self.readings and path and ITEMS not in path and _is_mapping(value):
+                    stack.append(((*path, ITEMS), ITEMS.shown(value)))
+            elif isinstance(value, list):
+                if value and "count" in self.readings:
+                    self._add_text(COUNT.shown(value), source((*path, COUNT)))
+                stack.extend(((*path, i), value[i]) for i in range(len(value) - 1, -1, -1))
+            elif isinstance(value, str):
+                self._add_text(value, source(path))
+                for step, shown in self._shown(value):
+                    if shown != value:
+                        self._add_text(shown, source((*path, step)))
+                if texts and len(value) > 2:
+                    self._add_extracted(path, value, source)
+            elif isinstance(value, Vector):
+                self._wholes.setdefault(value, []).append(source(path))
+            elif "number" in self.readings and _is_number(value):
+                self._add_text(str(value), source(path))
+
+    def _is_handed_on(self, path: Path, value: Tree) -> bool:
+        """Whether a list or dict may go into an input as it stands."""
+        if isinstance(value, list):
+            return "list" in self.readings
+        as_part = path and (isinstance(path[-1], int) or is_handed_on(path[-1]))
+        return "record" in self.readings and bool(as_part or holds_number(value))
+
+    def _shown(self, text: str) -> Iterator[tuple[Step, str]]:
+        """A text as programs may show it."""
+        if "strip" in self.readings:
+            yield STRIP, text.strip()
+        if "escape" in self.readings:
+            shown = {escape.shown(text): escape for escape in reversed(ESCAPES)}
+            yield from ((escape, text) for text, escape in shown.items())
+
+    def _add_extracted(self, path: Path, text: str, source: Callable[[Path], Source]) -> None:
+        for name in filter(self.readings.__contains__, EXTRACTORS):
+            found = extract(name, text)
+            if not isinstance(found, list | dict) or not found or (name != "json" and len(found) > MAX_ITEMS):
+                continue
+            base = (*path, Extract(name))
+            if name == "json":
+                self._printable += [(value, source((*base, *steps))) for steps, value in containers(found)]
+            if isinstance(found, list) and len(found) > 1:
+                self._wholes.setdefault(freeze(found), []).append(source(base))
+            for steps, leaf in leaves(found):
+                if isinstance(leaf, str) or _is_number(leaf):
+                    self._add_text(str(leaf), source((*base, *steps)))
+
+    def _add_text(self, text: str, source: Source) -> None:
+        if text not in self.texts:
+            if not text:
+                return
+            self.texts[text] = []
+            self._add_beginnings(text)
+        if len(self.texts[text]) < MAX_SOURCES:
+            self.texts[text].append(source)
+
+    def _add_beginnings(self, text: str) -> None:
+        n, (pasted, shortest) = len(text), SHORTEST
+        if n < pasted:
+            if n >= shortest:
+                self._short.add(text, (text, ()), n)
+            return
+        ends = tuple((end, head) for head in HEADS if (end := text.find(head.end)) >= pasted)
+        ends = ends if "head" in self.readings else ()
+        self._begun.add(text, (text, ends), min(n, *(end for end, _ in ends)) if ends else n)
+        bare = EDITS[-1].shown(text).casefold()
+        if len(bare) >= shortest:
+            (self._bare if len(bare) >= pasted else self._short_bare).add(bare, (text, bare), len(bare))
+
+
+def _is_number(value: Tree) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_mapping(value: dict[str, Tree]) -> bool:
+    """Whether a dict looks like one from names to things of one kind, not like a record."""
+    kinds = {type(item) for item in value.values()}
+    return len(value) > 1 and len(kinds) == 1 and kinds <= {str, dict, list} and not is_view(value)

@@ -1,0 +1,197 @@
+"""What explains a call: the candidate that predicts it, and most of its site's other calls in most traces."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from ..graph.ir import First, Node, leads
+from ..graph.ops import OPS
+from ..parts.methods import METHODS
+from ..text.templates import Ref
+from ..text.values import Tree, freeze, wholes_of
+from ..trace.record import CallRecord
+from .candidates import candidates
+from .cover import EDITED, holds_edited
+from .fold import Covered, cover_call, cover_like, mates
+from .foreign import literals
+from .index import SHORTEST
+from .judging import decided, judged
+from .shape import Shape
+from .view import Fit, View
+
+MAX_MATES = 64
+"""Calls of one site in one trace that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best candidate for a call so far, and how it explains every trace."""
+
+    node: Node | None
+    fits: list[Fit]
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """In how many traces it explains calls, and how many."""
+        return sum(1 for fit in self.fits if fit.calls), sum(len(fit.calls) for fit in self.fits)
+
+
+class Search:
+    """For the calls of one site, after these nodes."""
+
+    def __init__(
+        self, views: Sequence[View], nodes: Sequence[Node], name: str, constant: Container[Hashable] = frozenset()
+    ) -> None:
+        self._views = views
+        self._nodes = nodes
+        self._name = name
+        """That a new node gets."""
+        self._constant = constant
+        """See `given_always`."""
+        self._readings = views[0].values.readings
+        self._sparse = {node.name for node in nodes if node.is_sparse}
+        """Nodes that don't have an output for every element."""
+        self._late = {node.name for node in nodes if node.at_boundary}
+
+    def late(self, node: Node) -> list[Ref]:
+        """What it refers to of framework nodes."""
+        return [ref for ref in node.refs() if ref.node in self._late]
+
+    def best(self, view: View, call: CallRecord) -> Best:
+        """What explains the call and most of its site's others in most traces; of that, what is known early."""
+        best = self._search(view, call)
+        if "early" not in self._readings or best.node is None or not self.late(best.node):
+            return best
+        with self._early_values():
+            early = self._search(view, call)
+        if early.node is None or self._holds_edited(early):
+            return best
+        return early if early.score >= best.score or self._is_first_round(early, call.site) else best
+
+    @contextmanager
+    def _early_values(self) -> Iterator[None]:
+        """Look for what is known early alone: a text of a framework node's may be made of such values."""
+        for view in self._views:
+            view.values.late = False
+        try:
+            yield
+        finally:
+            for view in self._views:
+                view.values.late = True
+
+    def _search(self, view: View, call: CallRecord) -> Best:
+        """The candidate that explains this call and most of the site's others in most traces."""
+        best, best_score = Best(None, []), (0, 0)
+        site = call.site
+        most = (sum(1 for v in self._views if v.open.get(site)), sum(len(v.open.get(site, ())) for v in self._views))
+        # Inside a first run two iterations may share a short value by chance: then rather a hole too many.
+        first_run = not any(v.complete for v in self._views)
+        lengths = SHORTEST if "short" in self._readings else SHORTEST[:1]
+        for shortest in (*(reversed(lengths) if first_run else lengths), EDITED):
+            for candidate in candidates(self._group(view, call, shortest), self._sparse, self._readings):
+                shape = candidate.shape
+                node = Node(
+                    self._name, OPS[call.op], candidate.leaves, site, call.within, call.family, candidate.level,
+                    many=candidate.level is not None,
+                )  # fmt: skip
+                node = self._like_its_domain(node)
+                own = view.fit(node, shape)
+                if not own.skips and call not in own.calls:
+                    continue
+                node, fits = self._from_second(
+                    node, shape, [own if v is view else v.fit(node, shape) for v in self._views]
+                )
+                if any(fit.skips for fit in fits):
+                    node, fits = decided(node, fits, self._views, self._nodes, shape)
+                if not any(call in fit.calls for fit in fits):
+                    continue
+                score = Best(node, fits).score
+                done = score == most and not any(fit.partial for fit in fits)
+                if score > best_score or done:
+                    tree = candidate.input()
+                    known = replace(judged(node, fits, self._views), input=tree, first=first_of(call, tree))
+                    best, best_score = Best(known, fits), max(score, best_score)
+                if done:
+                    break
+            if shortest != EDITED and self._holds_edited(best):
+                best, best_score = Best(None, []), (0, 0)
+            elif best_score[0] == most[0]:
+                break  # it explains every trace; the rest of the site is another node
+        return best
+
+    def _holds_edited(self, best: Best) -> bool:
+        """Whether a text that is equal in all calls holds a value that every one of these runs knew, edited on its way:
+        somebody's data, which all of them happened to find."""
+        if best.node is None or not any(view.complete for view in self._views):
+            return False  # what one run teaches stays with that run
+        texts = list(literals(best.node.input, self._constant))
+        fits = zip(self._views, best.fits, strict=True)
+        made = [(view.values, fit.calls[0].start) for view, fit in fits if fit.calls]
+        # What the template refers to by name is the program's: it says "Title:" before what is under "title".
+        keys = {step for ref in best.node.refs() for step in ref.path if isinstance(step, str)}
+        return all(holds_edited(values, texts, before, keys) for values, before in made)
+
+    def _is_first_round(self, best: Best, site: str) -> bool:
+        """Whether it explains, in every run, the first round of a framework's loop: that is known earlier than the
+        others, which go by what enters or leaves framework nodes."""
+        if best.node is None or best.node.evidence.confidence != "verified" or not best.node.evidence.always:
+            return False
+        rounds = [(view.first_round(site), fit) for view, fit in zip(self._views, best.fits, strict=True)
+                  if view.open.get(site)]  # fmt: skip
+        return all(calls and set(calls) == set(fit.calls) for calls, fit in rounds)
+
+    def _like_its_domain(self, node: Node) -> Node:
+        """Where a domain has no element, neither has the node."""
+        level = node.level
+        if level is None or level.domain is None:
+            return node
+        is_sparse = level.domain.node in self._sparse and node.dims == 1
+        return replace(node, level=replace(level, sparse=True)) if is_sparse else node
+
+    def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
+        """The same from the second element on (a loop's second round, what follows a heading), if that explains what
+        all of them don't."""
+        level = node.level
+        if (
+            "second" not in self._readings
+            or level is None
+            or level.domain is None
+            or not any(fit.skips for fit in fits)
+        ):
+            return node, fits
+        later = replace(node, level=replace(level, first=1))
+        tried = [view.fit(later, shape) for view in self._views]
+        return (node, fits) if any(fit.skips for fit in tried) else (later, tried)
+
+    def _group(self, view: View, call: CallRecord, shortest: int) -> list[Covered]:
+        """The calls of its site that can share a template with a call, in program order."""
+        first = cover_call(view.number, call, view.values, shortest, self._constant)
+        like = []
+        for v in self._views:
+            for other in v.open.get(call.site, ())[:MAX_MATES]:
+                same = other is not call and other.family == call.family and other.identity == call.identity
+                there = v.leaves_like(other, first.shape) if same else None
+                if there is not None:
+                    like.append(cover_like(first, v.number, other, there[0], v.values, shortest))
+        group = mates(first, [covered for covered in like if covered is not None], [v.values for v in self._views])
+        return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
+
+
+def given_always(views: Sequence[View], site: str) -> set[Hashable]:
+    """Lists and dicts that every call of a site was given, in runs with different inputs: part of the program, also
+    where an element happens to be a value the run has seen (the ids of all records, say)."""
+    called = [view for view in views if view.open.get(site)]
+    if len({view.witness for view in called}) < 2 or "constant" not in views[0].values.readings:
+        return set()
+    calls = [call for view in called for call in view.open[site]]
+    return set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
+
+
+def first_of(call: CallRecord, tree: Tree = None) -> First | None:
+    """What the call's component does first, as its adapter says; `tree`: the input's template, which must tell it."""
+    method = METHODS.get((call.family, call.method))
+    inner = method.inner if method is not None else None
+    first = inner.first(call.component, call.input) if inner is not None else None
+    return first if first is None or tree is None or leads(tree, first.path) else None

@@ -1,0 +1,98 @@
+"""In which contexts something was seen: dimension by dimension (`accel.trace.ambient`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+
+from ..process import forks
+from ..trace.ambient import Dimensions
+
+MAX_DIMENSIONS = 256
+"""Of one lesson; one that was seen with more is used nowhere."""
+MAX_VALUES = 8
+"""Of one dimension; which of them were seen matters where two do not speak for all."""
+ABSENT = "="
+"""The value of a dimension that a run does not have."""
+
+
+@lru_cache(4_096)
+def key_of(dimension: str) -> str:
+    """Names may be somebody's, too: what is kept are digests of them."""
+    return sha256(dimension.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class SeenIn:
+    """The values that runs had, by dimension."""
+
+    runs: bool = False
+    values: dict[str, list[str]] = field(default_factory=dict)
+    free: set[str] = field(default_factory=set)
+    """Dimensions of which two values were seen that can be compared."""
+
+    def note(self, context: Dimensions) -> None:
+        """A run in this context has shown it. Once there are too many dimensions, no more is kept: see `differs_in`."""
+        if len(self.values) > MAX_DIMENSIONS:
+            return
+        told = {key_of(name): value for name, value in context.items()}
+        for key in {**self.values, **told}:
+            seen = self.values.setdefault(key, [ABSENT] if self.runs else [])
+            value = told.get(key, ABSENT)
+            if value not in seen:
+                seen.append(value)
+                if sum(known.startswith("=") for known in seen) > 1:
+                    self.free.add(key)
+                del seen[:-MAX_VALUES]
+            if len(self.values) > MAX_DIMENSIONS:
+                break
+        self.runs = True
+
+    def differs_in(self, context: Dimensions, exactly: bool) -> str | None:
+        """A dimension in which this context is none of them; None if there is none. `exactly`: other values prove
+        nothing."""
+        if not self.runs or len(self.values) > MAX_DIMENSIONS:
+            return "whatever comes in beside the input"
+        told = {key_of(name): (name, value) for name, value in context.items()}
+        for key in {**self.values, **told}:
+            name, value = told.get(key, ("a value that this run does not have", ABSENT))
+            if value not in self.values.get(key, (ABSENT,)) and (exactly or key not in self.free):
+                return name
+        return None
+
+
+@dataclass(slots=True)
+class Known:
+    """Of a node."""
+
+    asked: object
+    """What the node asks for, and what decides whether it does."""
+    seen_in: SeenIn = field(default_factory=SeenIn)
+    foreign: bool | None = None
+    """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
+
+
+class Places:
+    """Where several things were seen, by name. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, SeenIn] = {}
+        self._lock = forks.lock()
+
+    def note(self, names: Iterable[str], context: Dimensions) -> None:
+        """A run in this context has shown them."""
+        with self._lock:
+            for name in names:
+                self._found.setdefault(name, SeenIn()).note(context)
+
+    def forget(self, name: str) -> None:
+        """It is something else from now on."""
+        with self._lock:
+            self._found.pop(name, None)
+
+    def allow(self, name: str, context: Dimensions) -> bool:
+        """Whether it may be counted on in this context."""
+        with self._lock:
+            return self._found.get(name, SeenIn()).differs_in(context, exactly=False) is None

@@ -1,0 +1,131 @@
+"""Clients of SDKs, by what they were made of.
+
+A program that makes a model for each call makes a client for each, too. What such a client sends, and where, is said by
+its address, key, headers and settings; its pools, locks and cookies are its own. So two clients of the same class that
+were made alike count as one, whatever each has done since. A client of a user's own class is only itself.
+"""
+
+from __future__ import annotations
+
+import ssl
+import weakref
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from http.cookiejar import CookieJar
+from types import MethodType
+from typing import Any
+
+from ..text.values import Opaque, freeze
+from .listed_classes import LISTED
+
+_SDKS = frozenset("anthropic cohere groq httpcore httpcore2 httpx httpx2 mistralai ollama openai together".split())
+"""Packages whose classes keep what they were made of in fields, and send nothing else."""
+_PACKAGES = _SDKS | {package.partition(".")[0] for package in LISTED}
+_OF_USE = frozenset(
+    "_connections _network_backend _optional_thread_lock _platform _pool_lock _requests _state _thread_lock".split()
+)
+"""Fields that tell what an object has done, not how it was made."""
+
+Field = Callable[[Any], Any]
+"""What a part that is none of an SDK's compares as."""
+Kept = Callable[[type], frozenset[str]]
+"""The names under which objects of a class keep what they have worked out."""
+
+
+class Identity:
+    """Class and fields of a component or a client, to be compared by: its hash is worked out once."""
+
+    __slots__ = ("_hash", "cls", "fields")
+
+    def __init__(self, cls: type, fields: tuple[tuple[str, Hashable], ...]) -> None:
+        self.cls = cls
+        self.fields = fields
+        self._hash = hash((cls, fields))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Identity) or self._hash != other._hash or self.cls is not other.cls:
+            return False
+        return self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def is_client(cls: type) -> bool:
+    """Whether it is a class of an SDK's, or one that a package of the built-in table derives from such a class."""
+    return _is_client(cls)
+
+
+@lru_cache(4_096)
+def _is_client(cls: type) -> bool:
+    return _package(cls) in _PACKAGES and any(_package(base) in _SDKS for base in cls.__mro__)
+
+
+def _package(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
+
+
+Known = dict[int, tuple[weakref.ref[Any], Identity]]
+_known: Known = {}
+"""By id, clients that were looked at, and what they were made of: one object is itself, whatever becomes of it. Where
+one stands for another they are looked at again (`alike_now`)."""
+_DEFAULT = "HttpxClientWrapper"
+"""How the names of classes end of which SDKs make the connections that nobody gave them."""
+
+
+def made_of(
+    client: Any, field: Field, kept: Kept, outer: tuple[int, ...] = (), known: Known = _known, default: bool = False
+) -> Hashable:
+    """What a client was made of. `outer`: the ids of the clients that hold it; `known`: those that are not looked at
+    again; `default`: the SDK made it, with settings of its own."""
+    seen = known.get(id(client))
+    if seen is not None and seen[0]() is client:
+        return seen[1]
+    if id(client) in outer:
+        return Opaque(client)
+    made = _Look(field, kept, (*outer, id(client)), known, default or type(client).__name__.endswith(_DEFAULT)).at(
+        client
+    )
+    with suppress(TypeError):  # no weak references: looked at again each time
+        known[id(client)] = weakref.ref(client, partial(_forget, id(client))), made
+    return made
+
+
+def _forget(at: int, _: object) -> None:
+    _known.pop(at, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """At the fields of a client; see `made_of`."""
+
+    field: Field
+    kept: Kept
+    outer: tuple[int, ...]
+    known: Known
+    default: bool
+
+    def at(self, client: Any) -> Identity:
+        cls, own = type(client), vars(client)
+        names = sorted(own.keys() - _OF_USE - self.kept(cls))
+        return Identity(cls, tuple((name, freeze(self._tree(own[name]))) for name in names))
+
+    def _tree(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, CookieJar):
+            return [[cookie.domain, cookie.name, cookie.value] for cookie in value]
+        if is_client(kind) and isinstance(getattr(value, "__dict__", None), dict):
+            return made_of(value, self.field, self.kept, self.outer, self.known, self.default)
+        if kind is MethodType and is_client(type(value.__self__)):
+            return [value.__func__.__qualname__, self._tree(value.__self__)]
+        if isinstance(value, ssl.SSLContext) and self.default:
+            return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
+        if kind is dict:
+            return [[self.field(key), self._tree(inner)] for key, inner in value.items()]
+        if kind is list or kind is tuple:
+            return [self._tree(inner) for inner in value]
+        return self.field(value)

@@ -1,0 +1,243 @@
+"""What is known about components: who vouches for them, how many calls they take, where their data goes.
+
+A component is entered early only if somebody vouches for it: Accel (its own classes), the built-in table (`listed`) or
+the user (`register`, `accel.pure`). Nobody reads code to guess. Nothing here imports a framework.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import AccelError
+from ..process import forks
+from .listed import Facts as Facts
+from .listed import addresses_of, listed
+from .methods import METHODS
+from .patches import has_leaf, installations
+
+FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
+_UNKNOWN = Facts()
+TOOL = "tool"
+"""The family of leaves that do what a tool is for."""
+
+_by_class: dict[type, Facts] = {}
+_by_object: dict[int, tuple[Any, Facts]] = {}
+"""By id: a reference to the object, and what was said of it."""
+_of_object: dict[int, tuple[tuple[int, int, int], Facts, Facts]] = {}
+"""By id: how much was known of all classes when something was said of the object, what was said, and what is known."""
+_registered = 0
+"""How often anything was."""
+_lock = forks.lock()
+
+
+def register(component: Any, **facts: Any) -> Any:
+    """Vouch for a component class or one instance, and give it back.
+
+    It may be called early from now on, unless you say ``pure=False``; a tool only if you say ``pure=True`` or
+    ``readonly=True``. Facts: ``pure``, ``concurrency`` (calls at a time, at least 1), ``local``, ``readonly``,
+    ``elementwise``, ``streams_equal``, ``twins``; see `Facts`. Facts of an instance go before those of its class. Those
+    of a class hold for its subclasses, unless they override a leaf method.
+    """
+    unknown = [name for name in facts if name not in FACT_NAMES]
+    if unknown:
+        raise AccelError(f"register() doesn't know {unknown[0]!r}; known facts are {', '.join(FACT_NAMES)}")
+    n = facts.get("concurrency")
+    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
+        raise AccelError(f"concurrency={n!r}: give the number of calls that may be inside the component, at least 1")
+    given = Facts(**facts, reason="declared with accel.register")
+    global _registered
+    with _lock:
+        if isinstance(component, type):
+            _by_class[component] = given.over(_by_class.get(component, _UNKNOWN))
+        else:
+            said = _said_of_object(component)
+            forget = partial(_forget, id(component))
+            _by_object[id(component)] = (reference(component, forget), given.over(said))
+    _registered += 1  # last: who asks in between asks again
+    return component
+
+
+def _forget(at: int) -> None:
+    _by_object.pop(at, None)
+    _of_object.pop(at, None)
+
+
+def reference(component: Any, forget: Callable[[], object]) -> Callable[[], Any]:
+    """How to get at a component without keeping it alive, where that can be; `forget` is called when it is gone."""
+    try:
+        return weakref.ref(component, lambda _: forget())
+    except TypeError:
+        return lambda: component
+
+
+def _said_of_object(component: Any) -> Facts:
+    held = _by_object.get(id(component))
+    return held[1] if held is not None and held[0]() is component else _UNKNOWN
+
+
+_told: dict[tuple[Any, str], str] = {}
+"""By kind and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
+
+
+def note_told(component: Any, method: str, how: str) -> None:
+    """A call has ended. Who tells once counts as telling always."""
+    key = kind_of(component), method
+    _told[key] = how or _told.get(key, "")
+
+
+def called_plainly(component: Any) -> bool:
+    """Whether the program has ever called a component of this kind through a method that is no coroutine."""
+    kind = kind_of(component)
+    seen = {name for known, name in list(_told) if known is kind}
+    return any(method.name in seen and not method.is_async for method in list(METHODS.values()))
+
+
+def tells_within(component: Any, method: str) -> str | None:
+    """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
+    kind = kind_of(component)
+    return _asking.get(kind) or _told.get((kind, method))
+
+
+_asking: dict[Any, str] = {}
+"""By kind, what it asks for that only the program's own calls have; through whatever method."""
+
+
+def note_asks(component: Any, how: str) -> None:
+    _asking[kind_of(component)] = how
+
+
+def kind_of(component: Any) -> Any:
+    """What components have in common that behave alike: their class; of a function its code, which closures share."""
+    return component.__code__ if isinstance(component, types.FunctionType) else type(component)
+
+
+def is_declared(component: Any) -> bool:
+    """Whether this very object was registered."""
+    return _said_of_object(component) is not _UNKNOWN
+
+
+def said_of(component: Any) -> Facts:
+    """What users and the table said of a live component, most specific first; what nobody said is None."""
+    return _said_of_object(component).over(said_of_class(type(component)))
+
+
+def said_of_class(cls: type) -> Facts:
+    """The same of a class. A class that overrides a leaf method inherits nothing; one that brings an address of its own
+    inherits neither `local` nor `readonly`."""
+    facts, moved = _UNKNOWN, False
+    for base in cls.__mro__:
+        said = _by_class.get(base, _UNKNOWN)
+        own = base.__dict__.get("__accel__")
+        if isinstance(own, dict):
+            said = said.over(Facts(**{"pure": True, "twins": True, **own}, reason="an Accel class"))
+        facts = facts.over(replace(said, local=None, readonly=None) if moved else said)
+        if _overrides_leaf(base):
+            break
+        moved = moved or _brings_address(base)
+    return facts.over(listed(cls) or _UNKNOWN)
+
+
+_leaf_names: frozenset[str] = frozenset()
+
+
+def _overrides_leaf(cls: type) -> bool:
+    global _leaf_names
+    if len(_leaf_names) < len(METHODS):
+        _leaf_names = frozenset(method.name for method in list(METHODS.values()))
+    return not _leaf_names.isdisjoint(cls.__dict__)
+
+
+def _brings_address(cls: type) -> bool:
+    """Whether a class may send its data elsewhere than its base."""
+    given = {*cls.__dict__, *cls.__dict__.get("__annotations__", {})}
+    return "__init__" in given or not given.isdisjoint(_ENDPOINT_FIELDS)
+
+
+def facts_of(component: Any) -> Facts:
+    """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
+    facts = _facts_but_local(component)
+    return facts if facts.local is not None else replace(facts, local=has_private_endpoint(component))
+
+
+def agreed(component: Any) -> int:
+    """How many calls at a time a live component takes early ones among; 0 where nobody vouches for it."""
+    facts = _facts_but_local(component)
+    return (facts.concurrency or 1) if facts.pure else 0
+
+
+def _facts_but_local(component: Any) -> Facts:
+    """But for `local` where nobody said anything of it: that depends on an object's fields, as they are now."""
+    own = _said_of_object(component)
+    if own is _UNKNOWN:
+        return _facts_of_class(component)
+    known = _registered, len(METHODS), installations()
+    held = _of_object.get(id(component))
+    if held is None or held[0] != known or held[1] is not own:
+        held = _of_object[id(component)] = (known, own, _completed(component, said_of(component)))
+    return held[2]
+
+
+def _completed(component: Any, facts: Facts) -> Facts:
+    """But for `local`, which may depend on an object's fields."""
+    if facts.pure is None:
+        facts = replace(facts, pure=_is_vouched_for(component, facts), reason=facts.reason or _NOBODY)
+    return facts.over(
+        Facts(concurrency=1, readonly=False, owned=False, elementwise=False, streams_equal=False, twins=False)
+    )
+
+
+_of_class: weakref.WeakKeyDictionary[type, tuple[tuple[int, int, int], Facts]] = weakref.WeakKeyDictionary()
+"""Facts of objects of which nothing was said by themselves, and how much was known of all classes then."""
+
+
+def _facts_of_class(component: Any) -> Facts:
+    cls, known = type(component), (_registered, len(METHODS), installations())
+    held = _of_class.get(cls)
+    if held is None or held[0] != known:
+        held = _of_class[cls] = (known, _completed(component, said_of_class(cls)))
+    return held[1]
+
+
+_NOBODY = "nobody vouches for it"
+
+
+def _is_vouched_for(component: Any, said: Facts) -> bool:
+    """Something was declared. That of a tool must say that it changes nothing."""
+    is_tool = any(method.family == TOOL and has_leaf(component, method.name) for method in list(METHODS.values()))
+    return bool(said.readonly) or (said != _UNKNOWN and not is_tool)
+
+
+# --- endpoints ------------------------------------------------------------------------------------------------------
+
+_ENDPOINT_FIELDS = ("base_url", "api_base", "endpoint", "endpoint_url", "azure_endpoint", "server_url", "url", "host")
+"""Where clients often keep an address. That of an unlisted class may be another one: this is a hint for people."""
+
+
+def endpoint_of(component: Any) -> str | None:
+    """The address that a component seems to talk to."""
+    known = addresses_of(component)
+    if known is not None:
+        return next(iter(known), None)
+    values = (getattr(component, name, None) for name in _ENDPOINT_FIELDS)
+    return next((str(value) for value in values if value and not callable(value)), None)  # also address objects
+
+
+def has_private_endpoint(component: Any) -> bool:
+    """Whether all addresses of a listed component are loopback or private. Names that would need a look-up count as
+    public, and so does what nobody knows."""
+    return all(map(_is_private, known)) if (known := addresses_of(component)) else False
+
+
+def _is_private(address: str) -> bool:
+    try:
+        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False

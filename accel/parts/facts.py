@@ -1,0 +1,48 @@
+"""What Accel may do with a component, and what the built-in table says of a class beyond that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What Accel may do with a component. `None` means that nobody said."""
+
+    pure: bool | None = None
+    """Answers don't depend on earlier calls and a call changes nothing (a sample counts as an answer)."""
+    concurrency: int | None = None
+    """How many threads or tasks may be inside one instance."""
+    local: bool | None = None
+    """Input stays on this machine or network."""
+    readonly: bool | None = None
+    """A read: nobody changes what it reads during a run, so an early read may stand for the program's own."""
+    owned: bool | None = None
+    """All writes to it pass through Accel's own classes."""
+    elementwise: bool | None = None
+    """A batch gives what its elements give alone."""
+    streams_equal: bool | None = None
+    """Merged chunks equal the unstreamed message."""
+    twins: bool | None = None
+    """Sync and async methods of one family give the same: one may answer for the other."""
+    reason: str = ""
+
+    def over(self, other: Facts) -> Facts:
+        """These facts, completed by `other`."""
+        known = {field.name: getattr(self, field.name) for field in fields(Facts)}
+        merged = {name: getattr(other, name) if value is None else value for name, value in known.items()}
+        better = self.pure is None and other.pure is not None
+        return Facts(**{**merged, "reason": other.reason if better else self.reason or other.reason})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry(Facts):
+    """What the built-in table says of a class."""
+
+    kind: str
+    """What it is for people: a chat model, a vector store."""
+    families: tuple[str, ...]
+    """The method families that the facts hold for; see `accel.parts.methods.Method`."""
+    addresses: tuple[str, ...] | None
+    """Where an instance keeps the addresses that its data goes to: attributes and keys, joined by dots. Empty for what
+    stays in this process or always goes to one public service; None where nobody knows."""

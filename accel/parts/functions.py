@@ -1,0 +1,60 @@
+"""Functions that a user declares pure: components like any other.
+
+A declared function may run early when its arguments are predicted, and equal calls inside a run share one result, as
+copies. Its callers see an ordinary function.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..errors import ConfigurationError
+from ..text.values import Tree, snapshot, thaw
+from . import patches
+from .components import register
+from .methods import METHODS, Method
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    return {"args": snapshot(args, exact=True), "kwargs": snapshot(kwargs, exact=True)}
+
+
+def build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(thaw(tree["args"])), thaw(tree["kwargs"])
+
+
+CALL = Method(
+    "__call__", "function", "tool", "sync", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
+)  # fmt: skip
+COROUTINE = Method(
+    "__call__", "coroutine", "tool", "async", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
+)  # fmt: skip
+METHODS.update({(method.family, method.name): method for method in (CALL, COROUTINE)})
+
+
+def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
+    """Declare that `function` only computes its result from its arguments: it may run early, or once for equal calls.
+
+    `concurrency`: how many early calls may run at a time, on threads of Accel. `local=False`: it sends its arguments
+    to a remote service. Raises ConfigurationError for generators and for what isn't a function.
+    """
+    if not callable(function) or isinstance(function, type):
+        raise ConfigurationError(f"accel.pure takes a function, not {function!r}.", "Declare the function itself.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(f"{function!r} yields; a pure function returns.", "Return a list instead.")
+    import wrapt  # see `patches.install`
+
+    method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
+    register(function, pure=True, concurrency=concurrency, local=local)
+
+    def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if instance is not None:  # a bound method: its object isn't among the arguments
+            return wrapped(*args, **kwargs)
+        return patches.route(method, wrapped, wrapped, args, kwargs)
+
+    return wrapt.FunctionWrapper(function, call)  # type: ignore[return-value]

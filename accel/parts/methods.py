@@ -1,0 +1,79 @@
+"""How the leaf methods of component classes are seen: what adapters declare, and the core calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..graph.ir import First, leads
+from ..text.values import Tree
+
+Kind = Literal["sync", "async", "stream", "astream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What a leaf does before all else: a call of another component with one of its own arguments, as it is."""
+
+    op: str
+    family: str
+    """Of that component's methods; it takes the argument alone, by position (`accel.parts.functions.read_call`)."""
+    paths: tuple[tuple[str | int, ...], ...]
+    """Where the argument may stand in the input of the leaf."""
+    component: Callable[[Any], Any]
+    """The live inner component of an outer one; None where that one may do otherwise."""
+
+    def first(self, component: Any, input: Tree) -> First | None:
+        """What a call of `component` with this input begins with."""
+        path = next((path for path in self.paths if leads(input, path)), None)
+        return First(self.op, self.family, path) if path is not None and self.component(component) is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How one leaf method of a component family is seen. Adapters write these; the core calls them."""
+
+    name: str
+    family: str
+    """Methods of one family answer the same question: a call of one may be answered by another."""
+    op: str
+    kind: Kind
+    read: Callable[[Any, tuple[Any, ...], dict[str, Any]], Tree]
+    """The full input of a call as a tree, without what the framework passes for itself."""
+    build: Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]
+    """Live arguments for an early call with this input."""
+    view: Callable[[Any], Tree]
+    """The output as a tree; of chunks merged for streams."""
+    merge: Callable[[list[Any]], Any] | None = None
+    """One result out of a stream's chunks."""
+    delta: Callable[[Any], str] | None = None
+    """The text a chunk adds to the output's ``content``."""
+    copy: Callable[[Any], Any] | None = None
+    """How a result is handed out again; None where a result may retire only once."""
+    streamed: str = ""
+    """The streaming method of the same family and colour."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """What the streaming method gets in place of arguments that the framework passes for itself."""
+    opens: bool = False
+    """A coroutine that gives the async iterator, not the iterator itself."""
+    sync_name: str = ""
+    """For coroutines: the same method without a loop."""
+    tokens: Callable[[Any], tuple[int, int]] | None = None
+    """Prompt and output tokens of a result."""
+    prefill: str = ""
+    """The component's method that warms its cache with a prompt whose last text is only a prefix, if it has one."""
+    aprefill: str = ""
+    """The same as a coroutine."""
+    by_object: bool = False
+    """Components of this family are themselves only (stores, retrievers, tools)."""
+    inner: Inner | None = None
+    """The call of another component that it begins with."""
+
+    @property
+    def is_async(self) -> bool:
+        return self.kind in ("async", "astream")
+
+
+METHODS: dict[tuple[str, str], Method] = {}
+"""All methods that adapters have declared, by family and name."""

@@ -1,0 +1,192 @@
+"""Leaf methods of component classes, patched once on the concrete class that defines them.
+
+A patched method gives its calls to `route`; `uninstall` restores every class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, ClassVar, Protocol
+
+from ..process import forks
+from .methods import METHODS, Method
+
+enabled = True
+"""False after `uninstall`, until something is accelerated again."""
+
+
+def _straight_on(method: Method, instance: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return wrapped(*args, **kwargs)
+
+
+route: Callable[[Method, Any, Callable[..., Any], Any, Any], Any] = _straight_on
+"""Where calls of patched methods go: method, component, the leaf as bound to it, arguments. Set by `accel.run.route`,
+without which there are no runs."""
+
+
+class Place(Protocol):
+    """Where a decorator of the framework keeps the function it decorates."""
+
+    def get(self) -> Any: ...
+
+    def put(self, function: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    leaf: Any
+    """The function below Accel's wrapper."""
+    restore: Callable[[], None]
+
+
+_installed: dict[tuple[type, str], _Patch] = {}
+_wrapped: dict[tuple[Any, str], Any] = {}
+_installations = 0
+_lock = forks.lock()
+
+
+def _wrapper(method: Method) -> Callable[..., Any]:
+    def intercept(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return route(method, instance, wrapped, args, kwargs)
+
+    return intercept
+
+
+def install(cls: type, method: Method, find: Callable[[Any], Place | None] = lambda function: None) -> None:
+    """Patch `cls.name` if the class itself defines it. Idempotent.
+
+    `find`: where the framework's decorators keep the leaf of a decorated function. It is patched there, so that their
+    events and spans stay around the demand, and early calls have none.
+    """
+    global _installations
+    key = (cls, method.name)
+    METHODS.setdefault((method.family, method.name), method)
+    defined = cls.__dict__.get(method.name)
+    if not enabled or defined is None or key in _installed or not callable(defined):
+        return
+    with _lock:
+        if key not in _installed:
+            place = find(defined)
+            _installations += 1
+            _installed[key] = _in_class(cls, method, defined) if place is None else _in_place(place, method)
+
+
+def _in_class(cls: type, method: Method, defined: Any) -> _Patch:
+    import wrapt  # takes longer to import than all of Accel's core
+
+    setattr(cls, method.name, wrapt.FunctionWrapper(defined, _wrapper(method)))
+    return _Patch(defined, lambda: setattr(cls, method.name, defined))
+
+
+def _in_place(place: Place, method: Method) -> _Patch:
+    leaf = place.get()
+    wrapper = _wrapper(method)
+
+    def patched(instance: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrapper(leaf.__get__(instance), instance, args, kwargs)
+
+    patched.__signature__ = signature(leaf, follow_wrapped=False)  # type: ignore[attr-defined]
+    patched.__name__, patched.__qualname__ = leaf.__name__, leaf.__qualname__
+    place.put(patched)
+    return _Patch(leaf, lambda: place.put(leaf))
+
+
+def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
+    """Put a wrapper (by wrapt's signature) around a method of a framework's class, until `uninstall`. Idempotent."""
+    if not enabled or (cls, name) in _wrapped:
+        return
+    import wrapt  # as above
+
+    with _lock:
+        if (cls, name) not in _wrapped:
+            _wrapped[cls, name] = cls.__dict__[name]
+            setattr(cls, name, wrapt.FunctionWrapper(cls.__dict__[name], wrapper))
+
+
+class Classes:
+    """The classes of components that an adapter has looked at, until `uninstall`: then all count as new."""
+
+    _all: ClassVar[list[Classes]] = []
+
+    def __init__(self) -> None:
+        self._seen: set[type] = set()
+        self._all.append(self)
+
+    def new(self, base: type) -> list[type]:
+        """The subclasses of a base that nobody has noted. Every run asks: no generators in each other."""
+        coming: list[type] = base.__subclasses__()
+        found = []
+        while coming:
+            cls = coming.pop()
+            coming += cls.__subclasses__()
+            if cls not in self._seen:
+                found.append(cls)
+        return found
+
+    def note(self, cls: type) -> None:
+        self._seen.add(cls)
+
+    @classmethod
+    def forget(cls) -> None:
+        for classes in cls._all:
+            classes._seen.clear()
+
+
+def is_wrapped(cls: type, name: str) -> bool:
+    """Whether `wrap` has put a wrapper there."""
+    return (cls, name) in _wrapped
+
+
+def put(owner: Any, name: str, value: Any) -> None:
+    """Put a value in the place of an attribute of a framework's module or class, until `uninstall`. Idempotent."""
+    with _lock:
+        if enabled and (owner, name) not in _wrapped:
+            _wrapped[owner, name] = owner.__dict__[name]
+            setattr(owner, name, value)
+
+
+def enable() -> None:
+    """Something is accelerated: classes may be patched (again)."""
+    global enabled
+    enabled = True
+
+
+def installations() -> int:
+    """How often a leaf method was patched, or all were restored."""
+    return _installations
+
+
+def is_installed(cls: type, name: str) -> bool:
+    return (cls, name) in _installed
+
+
+def has_leaf(component: Any, name: str) -> bool:
+    """Whether a concrete class of the component defines this leaf (a framework's default does not count)."""
+    return any((base, name) in _installed for base in type(component).__mro__)
+
+
+def original(component: Any, name: str) -> Any:
+    """The component's bound method below Accel's wrapper."""
+    for base in type(component).__mro__:
+        if name in base.__dict__:
+            patch = _installed.get((base, name))
+            leaf = patch.leaf if patch is not None else base.__dict__[name]
+            return leaf.__get__(component, type(component))
+    raise AttributeError(name)
+
+
+def uninstall() -> None:
+    """Restore every patched class."""
+    global enabled, _installations
+    with _lock:
+        enabled = False
+        for patch in _installed.values():
+            patch.restore()
+        _installed.clear()
+        _installations += 1
+        for (cls, name), function in _wrapped.items():
+            setattr(cls, name, function)
+        _wrapped.clear()
+        Classes.forget()

@@ -1,0 +1,400 @@
+"""The program's own texts: constants of its code, its prompt templates, what its components say, and the texts that its
+variables, attributes and dicts held when it was accelerated, and still hold.
+
+A text in a learnt template that is none of them is somebody's data, whatever the runs have in common (invariant 10).
+So is what has come into a variable since: any code may have put it there, also some that is not found from here.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import re
+import sys
+import sysconfig
+import types
+import typing
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import Any
+
+from ..frameworks import frameworks
+from ..text.values import leaves, snapshot
+from ..trace.ambient import CREDENTIAL
+from ..trace.record import is_ours
+
+MAX_OBJECTS = 4_000
+MAX_DEPTH = 12
+MAX_HELD = 2_000
+"""Of one container."""
+MAX_ENTRIES = 20_000
+"""Of all dicts and lists that code names."""
+MAX_STANDING = 5_000
+FEWEST_WORDS = 2
+"""A part of a program's text must have so many to be recognised by itself."""
+_FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
+"""Where texts are formatted."""
+_TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
+_WORD = re.compile(r"[^\W_]+")
+_PROTOCOL = frozenset(
+    "string object integer number boolean array null function auto any none required text user assistant system human "
+    "ai tool json json_object json_schema image_url ephemeral true false default".split()
+)
+"""What models are told in any case."""
+
+Kinds = Callable[[Any], bool]
+
+
+class Texts:
+    """What a program says by itself, in pieces."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        pieces = {_normal(piece) for text in texts for piece in (text, *_FIELDS.split(text))}
+        self._pieces: dict[str, list[str]] = {}
+        """By first word."""
+        for piece in sorted(pieces | _PROTOCOL, key=len, reverse=True):
+            words = list(_WORD.finditer(piece))
+            if words:
+                trimmed = piece[words[0].start() : words[-1].end()]
+                self._pieces.setdefault(words[0].group(), []).append(trimmed)
+        self._all = "\0".join(pieces)
+
+    def cover(self, text: str) -> bool:
+        """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
+        pieces. What is not a word may stand between them, and single letters and digits."""
+        text = _normal(text)
+        words = list(_WORD.finditer(text))
+        ends = {word.end(): number for number, word in enumerate(words, 1)}
+        reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
+        for number, word in enumerate(words):
+            if number not in reached:
+                continue
+            if word.end() - word.start() == 1:
+                reached.add(number + 1)
+            for piece in self._pieces.get(word.group(), ()):
+                end = word.start() + len(piece)
+                if end in ends and text.startswith(piece, word.start()):
+                    reached.add(ends[end])
+            if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
+                return True
+        return len(words) in reached
+
+    def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
+        """How many words from this one on are part of one piece."""
+        if not words:
+            return 0
+        start = words[first].start()
+        return bisect_left(words, True, key=lambda last: not self._holds(text[start : last.end()]))
+
+    def _holds(self, part: str) -> bool:
+        at = self._all.find(part)
+        while at >= 0:
+            before, after = self._all[max(0, at - 1) : at], self._all[at + len(part) : at + len(part) + 1]
+            if not before.isalnum() and not after.isalnum():
+                return True
+            at = self._all.find(part, at + 1)
+        return False
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+# --- collecting -----------------------------------------------------------------------------------------------------
+
+
+Says = Callable[[Any, bool], Any]
+"""What of an object of a framework's is the program's text, or None. Told whether a list or dict holds the object: then
+a message may be anybody's. What a text or list says (a message's content) must have stood there like a variable's."""
+Standing = Collection[int]
+"""Hashes of the texts that a program's variables, attributes and dicts held when it was accelerated."""
+
+
+def texts_of_program(
+    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = ()
+) -> set[str]:
+    """The texts of a program that are reached from `roots` without a call. `is_opened`: objects of a framework that
+    are looked into."""
+    look = _look_through(roots, is_component, is_opened, says)
+    stored = {stored for code in look.codes for stored in _stored(code)}
+    return look.texts | {text for text in look.held(stored) if hash(text) in standing}
+
+
+def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> Standing:
+    """Asked for when the program is accelerated, on its path."""
+    held = _look_through(roots, is_component, is_opened, says).held(set())
+    return frozenset(map(hash, islice(held, MAX_STANDING)))
+
+
+def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
+    look = _Look(is_component, is_opened, says)
+    seen: dict[int, Any] = {}
+    coming = deque((root, 0, False) for root in roots)
+    while coming and len(seen) < MAX_OBJECTS:
+        value, depth, held = coming.popleft()
+        if id(value) in seen or depth > MAX_DEPTH:
+            continue
+        seen[id(value)] = value
+        try:
+            found = [inner for inner in look.into(value, held) if type(inner) not in _DATA]
+            inside = (held and not isinstance(value, _CODE)) or isinstance(value, _CONTAINERS)
+        except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
+            continue
+        coming.extend((inner, depth + 1, inside) for inner in found)
+    return look
+
+
+_DATA = frozenset((str, bytes, int, float, bool, type(None)))
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+_CODE = (types.FunctionType, types.MethodType, functools.partial, type)
+
+_GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
+Stored = str | tuple[str, str]
+"""The name of a variable or an attribute; or a dict's, and a key."""
+
+
+class _Look:
+    def __init__(self, is_component: Kinds, is_opened: Kinds, says: Says) -> None:
+        self.is_component, self.is_opened, self.says = is_component, is_opened, says
+        self.texts: set[str] = set()
+        """What code, prompts and components say."""
+        self.found: dict[tuple[Stored, str], None] = {}
+        """What variables, attributes and dicts hold, nearest first."""
+        self.names: set[str] = set()
+        """What code names."""
+        self.codes: list[types.CodeType] = []
+        self._entries = MAX_ENTRIES
+
+    def held(self, stored: Collection[Stored]) -> Iterator[str]:
+        """The texts of variables and attributes that code names, but for what it assigns to itself while it runs: that
+        may hold anybody's."""
+        for place, text in self.found:
+            if place not in stored and (isinstance(place, tuple) or not place or place in self.names):
+                yield text
+
+    def into(self, value: Any, held: bool) -> Iterator[Any]:
+        """Note the texts of an object; what to look into next. `held`: by a list or dict, which may be of data."""
+        if type(value) in _DATA or isinstance(value, types.ModuleType):
+            return
+        said = self.says(value, held)
+        if said is not None:
+            yield from self._all_in(said, 0, self._hold if isinstance(said, str | list) else self._keep)
+        if isinstance(value, functools.partial):
+            self._hold((*value.args, *value.keywords.values()))
+            yield from (value.func, *value.args, *value.keywords.values())
+        elif isinstance(value, types.MethodType):
+            yield from (value.__self__, value.__func__)
+        elif isinstance(value, types.FunctionType):
+            yield from self._of_function(value)
+        elif isinstance(value, type):
+            yield from self._of_class(value)
+        elif isinstance(value, _CONTAINERS):
+            yield from list(value.values() if isinstance(value, dict) else value)[:MAX_HELD]
+        elif self.is_component(value) or self.is_opened(value) or _is_users(type(value)):
+            fields = _fields(value)
+            if self.is_component(value):
+                self._keep(text for name, text in fields.items() if not CREDENTIAL.search(name))
+            if not held:
+                self._name(fields)
+            yield from fields.values()
+            yield type(value)
+
+    def _keep(self, values: Iterable[Any]) -> None:
+        self.texts.update(_said(values))
+
+    def _hold(self, values: Iterable[Any]) -> None:
+        """Code uses them in any case."""
+        self.found.update({("", text): None for text in _said(values)})
+
+    def _name(self, held: Mapping[str, Any]) -> None:
+        for name, value in list(held.items()):
+            if type(value) in _DATA or isinstance(value, tuple | frozenset):
+                self.found.update({(name, text): None for text in _said((value,))})
+
+    def _all_in(self, value: Any, depth: int, keep: Callable[[Iterable[Any]], None]) -> Iterator[Any]:
+        """All texts in it; what else there is to look into."""
+        keep((value,))
+        if depth > MAX_DEPTH or self.is_component(value):
+            return
+        if isinstance(value, dict | list | tuple | set | frozenset):
+            for inner in (*value, *value.values()) if isinstance(value, dict) else list(value):
+                yield from self._all_in(inner, depth + 1, keep)
+        elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
+            yield value
+        else:
+            for inner in _fields(value).values():
+                yield from self._all_in(inner, depth + 1, keep)
+
+    def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
+        users = _is_users(function)
+        if not users and not self.is_opened(function):
+            yield from _cells(function).values()  # what a framework was given to make a node of
+            return
+        names: set[str] = set()
+        constants: set[Any] = {function.__name__}
+        for code in _codes(function.__code__):
+            names.update(code.co_names)
+            constants.update(code.co_consts, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+            if users:
+                self.codes.append(code)
+        self._keep(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
+        named = _named(function)
+        for module in [value for value in named.values() if isinstance(value, types.ModuleType)]:
+            named |= {name: vars(module)[name] for name in names if name in vars(module)}
+        self.names |= names | named.keys()
+        self._name(named)
+        if users:
+            self._hold((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+            self._keep(choice for kind in function.__annotations__.values() for choice in _choices(kind))
+            for name, value in named.items():
+                self._by_key(name, value, constants, 0)
+            yield from (vars(function).get("__wrapped__"), *named.values(), *(function.__defaults__ or ()))
+            yield from (function.__kwdefaults__ or {}).values()
+
+    def _by_key(self, name: str, value: Any, constants: set[Any], depth: int) -> None:
+        """Of the texts in a dict those that code names by a constant key, and what is there to be formatted: others,
+        which it chooses by a value or a position, may be anybody's."""
+        if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple) or self._entries <= 0:
+            return
+        # Copied at once: another thread may change it.
+        entries = list(value.items()) if isinstance(value, dict) else [(None, inner) for inner in list(value)]
+        self._entries -= min(len(entries), MAX_HELD)
+        for key, inner in entries[:MAX_HELD]:
+            if type(inner) is str:
+                if (type(key) is str and key in constants) or _TEMPLATE.search(inner):
+                    self.found[(name, str(key)), inner] = None
+            else:
+                self._by_key(name, inner, constants, depth + 1)
+
+    def _of_class(self, cls: type) -> Iterator[Any]:
+        """Its methods, and what a schema made of it says: names, descriptions and choices of its fields."""
+        for base in cls.__mro__:
+            users, members = _is_users(base), dict(vars(base))
+            if not users and not self.is_opened(base):
+                continue
+            self._name(members)
+            for member in members.values():
+                function = _function_of(member)
+                if type(function) is types.FunctionType:
+                    yield function
+            if users:
+                self._keep((base.__name__, base.__doc__))
+                self._keep(member.value for member in members.values() if isinstance(member, enum.Enum))
+                for name, kind in list(members.get("__annotations__", {}).items()):
+                    self._keep((name, *_choices(kind)))
+                for field in (members.get("__pydantic_fields__") or {}).values():
+                    self._keep((field.description, field.default))
+                    yield from (field.annotation, *typing.get_args(field.annotation))
+                for made in _factories(members):
+                    held = [entry for default in _named(made).values() for entry in leaves(snapshot(default))]
+                    self._hold(text for at, leaf in held[:MAX_HELD] for text in (*at, leaf) if isinstance(text, str))
+
+
+def _said(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if type(value) in (str, int, float):
+            yield str(value)
+        elif isinstance(value, tuple | frozenset):
+            yield from _said(value)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    own = _plainly(value, "__dict__")
+    private = _plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
+    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+
+
+def _plainly(value: Any, name: str) -> Any:
+    """Without asking a `__getattr__` of the user's."""
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
+
+
+def _function_of(member: Any) -> Any:
+    """What a member of a class runs; without asking the member, which may be anything."""
+    kind = type(member)
+    if issubclass(kind, property):
+        return property.__dict__["fget"].__get__(member)
+    if issubclass(kind, staticmethod | classmethod):
+        return _plainly(member, "__func__")
+    return vars(member)["func"] if kind is functools.cached_property else member
+
+
+_INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_OTHERS = frozenset("openai anthropic pydantic pydantic_core httpx numpy wrapt".split())
+
+
+def _is_users(part: Any) -> bool:
+    """Whether a class or function was written for the program: not in a library that it uses."""
+    module = getattr(part, "__module__", None)
+    return isinstance(module, str) and _is_users_module(module)
+
+
+@lru_cache(4_096)
+def _is_users_module(module: str) -> bool:
+    top = module.partition(".")[0]
+    if module == "__main__":
+        return True
+    installed = (getattr(sys.modules.get(module), "__file__", None) or "").startswith(_INSTALLED)
+    library = is_ours(module) or top in _OTHERS or top in sys.stdlib_module_names
+    families = sum((framework.families for framework in frameworks()), ())
+    return not library and not (installed and top.startswith(families))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _stored(code: types.CodeType) -> Iterator[Stored]:
+    """What code assigns to beyond its own variables, other than an object's first values."""
+    if code.co_name in ("__init__", "__post_init__"):
+        return
+    instructions = list(dis.get_instructions(code))
+    for instruction in instructions:
+        name = instruction.opname
+        if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and instruction.argval in code.co_freevars):
+            yield instruction.argval
+    for (at, key), (_, store) in pairwise(pairwise(instructions)):
+        if store.opname == "STORE_SUBSCR" and isinstance(at.argval, str) and isinstance(key.argval, str):
+            yield at.argval, key.argval
+
+
+def _cells(function: types.FunctionType) -> dict[str, Any]:
+    """What it closes over."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not bound yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _named(function: types.FunctionType) -> dict[str, Any]:
+    """The variables of others that a function names."""
+    names = (name for code in _codes(function.__code__) for name in code.co_names)
+    return {name: function.__globals__[name] for name in names if name in function.__globals__} | _cells(function)
+
+
+def _factories(members: Mapping[str, Any]) -> list[types.FunctionType]:
+    """The functions that give a class's fields what one variable holds, as it is, where nothing else is given."""
+    fields = {**(members.get("__dataclass_fields__") or {}), **(members.get("__pydantic_fields__") or {})}
+    made = [field.default_factory for field in fields.values() if type(field.default_factory) is types.FunctionType]
+    return [function for function in made if {i.opname for i in dis.get_instructions(function)} <= _GIVES]
+
+
+def _choices(annotation: Any) -> Iterator[Any]:
+    """What may be chosen by an annotation: the words of a `Literal`."""
+    if isinstance(annotation, str):
+        yield from re.findall(r"""["']([^"']+)["']""", annotation)
+    for argument in typing.get_args(annotation):
+        yield argument
+        yield from _choices(argument)

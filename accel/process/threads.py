@@ -1,0 +1,196 @@
+"""Accel's own threads: daemons, so that an early call that hangs delays neither a return nor interpreter exit."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from time import thread_time
+
+from . import forks
+from .spare import Spare
+
+log = logging.getLogger("accel")
+
+before_call: Callable[[], None] | None = None
+"""Runs on the thread just before each early call: tests shuffle completions here."""
+
+_IDLE_S = 30.0
+_idle: list[queue.SimpleQueue[Callable[[], None]]] = []
+_lock = forks.lock()
+ended = False
+"""The interpreter is about to end: nothing is posted any more, and no thread is started."""
+
+
+def spawn(work: Callable[[], None]) -> None:
+    """Run `work` at once on a thread of ours; never waits for a free one."""
+    if ended:
+        return
+    if issuer.inline:
+        work()
+        return
+    with _lock:
+        inbox = _idle.pop() if _idle else None
+    if inbox is not None:
+        inbox.put(work)
+        return
+    inbox = queue.SimpleQueue()
+    inbox.put(work)
+    threading.Thread(target=_serve, args=(inbox,), name="accel-early", daemon=True).start()
+
+
+def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        try:
+            work = inbox.get(timeout=_IDLE_S)
+        except queue.Empty:
+            with _lock:
+                if inbox not in _idle:
+                    continue  # taken in this moment: its work is about to arrive
+                _idle.remove(inbox)
+            return
+        work()
+        del work
+        with _lock:
+            _idle.append(inbox)
+
+
+def idle() -> int:
+    """Threads that wait for early calls; each ends when none came for `_IDLE_S`."""
+    return len(_idle)
+
+
+class Worker:
+    """One daemon thread that does posted work in order: off the program's path, never concurrent with itself. With
+    `spare` time alone, unless somebody waits for it."""
+
+    def __init__(self, name: str, spare: bool = False) -> None:
+        self._name = name
+        self._spare = Spare() if spare else None
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._start = forks.lock()
+        self._thread: threading.Thread | None = None
+        self.number = 0
+        """How many forks it has come through."""
+        self.faults = 0
+        """Defects of Accel's own: counted, logged, and never the program's problem (invariant 9)."""
+        self.inline = False
+        self._posted: deque[Callable[[], None]] = deque()
+        self._draining = False
+
+    def renew(self) -> None:
+        """In a forked child: no thread yet, and nothing of the parent's to do."""
+        self.number += 1
+        self._inbox, self._thread = queue.SimpleQueue(), None
+        self._spare = Spare() if self._spare is not None else None
+
+    def post(self, work: Callable[[], None]) -> None:
+        if ended:
+            return
+        if self.inline:
+            self._posted.append(work)
+            self._drain()
+            return
+        if self._thread is None or not self._thread.is_alive():
+            with self._start:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                    self._thread.start()
+        self._inbox.put(work)
+
+    def _serve(self) -> None:
+        spare = self._spare
+        if spare is not None:
+            spare.begin()
+        while True:
+            work = self._inbox.get()
+            if spare is None:
+                self.do(work)
+            else:
+                spare.wait()
+                began_s = thread_time()
+                self.do(work)
+                spare.spent(began_s)
+            del work
+
+    def _drain(self) -> None:
+        """In order and one at a time, as on the thread: what work posts comes after it."""
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._posted:
+                self.do(self._posted.popleft())
+        finally:
+            self._draining = False
+
+    def do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:  # noqa: BLE001 - see `faults`
+            self.faults += 1
+            log.exception("%s: a defect in Accel; the program is not affected", self._name)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""
+        if ended:
+            return False
+        done, spare = threading.Event(), self._spare
+        if spare is not None:
+            spare.hurry()
+        try:
+            self.post(done.set)
+            return done.wait(timeout_s)
+        finally:
+            if spare is not None:
+                spare.no_hurry()
+
+
+_here = threading.local()
+
+
+def _note_collection(phase: str, info: dict[str, int], here: threading.local = _here) -> None:
+    here.collecting = phase == "start"
+
+
+gc.callbacks.append(_note_collection)
+
+
+def collecting() -> bool:
+    """Whether the garbage collector called us, in the middle of anything, locks of ours held included."""
+    return getattr(_here, "collecting", False)
+
+
+issuer = Worker("accel-issuer")
+"""Follows what runs publish and issues what has become ready."""
+learner = Worker("accel-learner", spare=True)
+"""Learns from traces, off the hot path."""
+
+
+@forks.in_child
+def _renew() -> None:
+    _idle.clear()
+    issuer.renew()
+    learner.renew()
+
+
+def end() -> None:
+    """The interpreter is about to end. Threads stand still soon, with whatever locks they hold."""
+    global ended
+    ended = True
+    with suppress(ValueError):
+        gc.callbacks.remove(_note_collection)
+
+
+@contextmanager
+def inline() -> Generator[None, None, None]:
+    """Do all of it at once on whatever thread asks for it: a simulation on one thread repeats exactly."""
+    issuer.inline = learner.inline = True
+    try:
+        yield
+    finally:
+        issuer.inline = learner.inline = False

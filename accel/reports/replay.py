@@ -1,0 +1,343 @@
+"""The last run worked out anew: with the rules that held its calls back, or without some of them.
+
+Calls take as long as they took, and start when their input was complete and no rule held them. Nothing else gets in
+their way, and no engine is slower for having more to do: what comes out is a bound.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..graph.ir import Graph, Node
+from ..graph.rules import CONCURRENCY, INPUTS, LOCAL, PURE, READONLY, Lift
+from ..graph.topology import Control
+from ..learn.check import followed, ties
+from ..learn.view import Fit
+from ..parts.components import TOOL, Facts, endpoint_of, facts_of, kind_of, said_of, tells_within
+from ..parts.methods import METHODS
+from ..parts.patches import has_leaf
+from ..run.egress import endpoint_key
+from ..run.settings import Settings
+from ..text.evaluate import Index, pasted
+from ..text.values import Opaque, Tree, leaves
+from ..trace.flow import WHOLE, Event, events_of
+from ..trace.record import CallRecord, Trace
+
+if TYPE_CHECKING:
+    from ..run.plan import Plan
+
+MANY = 8
+"""What is tried for components that nobody said anything of."""
+
+Missing = tuple[Lift | None, type | None]
+"""What would let calls go, and the class that it is about (None: all of them)."""
+EGRESS: Missing = (INPUTS, None)
+NOTHING: Missing = (None, None)
+"""No declaration lifts what holds them."""
+
+# --- what holds a call
+
+
+@dataclass(slots=True)
+class _Sent:
+    """Values that a call takes to a remote endpoint, and the calls that the endpoint had each of them from."""
+
+    rule: Missing
+    """What would let them go: `local` of this class, or `egress`."""
+    had: list[list[tuple[int, bool]]]
+    """By value: events, and whether it was in their output."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A call that is predicted, and what holds it."""
+
+    needs: dict[int, float] = field(default_factory=dict)
+    """Events that its input is made of or that make sure of it, and what share of their output has to be there."""
+    never: list[Missing] = field(default_factory=list)
+    """It is not made early at all before these are lifted."""
+    feeds: Missing | None = None
+    """Made early, it only feeds predictions before this is lifted."""
+    narrow: Missing | None = None
+    """Its component takes one call at a time before this is lifted."""
+    sent: list[_Sent] = field(default_factory=list)
+
+    def rules(self) -> set[Missing]:
+        """All that might be lifted."""
+        found = {*self.never, *(sent.rule for sent in self.sent), *([EGRESS] if self.sent else [])}
+        return (found | {rule for rule in (self.feeds, self.narrow) if rule is not None}) - {NOTHING}
+
+
+def _is_predicted(plan: Plan, node: Node, certain: bool) -> bool:
+    sure = node.evidence.always or bool(node.when) or not certain
+    held = plan.reasons.get(node.name)
+    lasting = held is not None and held.rule.lasting
+    return node.op.issuable and node.evidence.confidence == "verified" and sure and not lasting
+
+
+def _is_free(plan: Plan, component: Any, method: str) -> bool:
+    """Whether declarations are all that may be missing for calls of this component."""
+    facts, said = facts_of(component), said_of(component)
+    stays_impure = not facts.pure and said.pure is not None
+    return not (stays_impure or kind_of(component) in plan.disqualified or tells_within(component, method))
+
+
+def _own_name(component: Any) -> bool:
+    """Whether its address is a name that only a private network knows."""
+    address = endpoint_of(component)
+    try:
+        host = urlsplit(address if "//" in address else f"//{address}").hostname if address else None
+    except ValueError:
+        return False
+    if not host:
+        return False
+    try:
+        ipaddress.ip_address(host)
+        return False  # public, or it would count as local
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan", ".intranet", ".home.arpa"))
+
+
+def _held(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRecord], written: bool) -> Held:
+    """What holds this call, but for where its values go. `inner`: the calls it makes of other components; `written`:
+    the program itself changes what such components read."""
+    cls, held = type(call.component), Held()
+    undeclared = call.family == TOOL and not facts.pure
+    if undeclared and said.readonly is None:
+        held.never.append((READONLY, cls))
+    elif not facts.pure:
+        held.never.append((PURE, cls))
+    held.never += [(PURE, type(each.component)) for each in inner if not facts_of(each.component).pure]
+    if call.op == "searching" and not facts.readonly and not facts.owned:
+        held.feeds = (READONLY, cls) if said.readonly is None and not written else NOTHING
+    if said.concurrency is None and not isinstance(call.component, FunctionType):
+        held.narrow = (CONCURRENCY, cls)
+        method = METHODS.get((call.family, call.method))
+        if method is not None and method.sync_name and not has_leaf(call.component, method.sync_name):
+            held.never.append(held.narrow)  # a coroutine of the run's own loop, which others may block
+    return held
+
+
+# --- the run
+
+
+@dataclass(slots=True)
+class Ran:
+    """How a run would have gone. All in seconds from its start."""
+
+    end_s: float
+    waits_s: list[float]
+    """For every event how long the program waited for it."""
+
+
+class Replay:
+    """See the module."""
+
+    def __init__(self, plan: Plan, trace: Trace, settings: Settings) -> None:
+        learnt = plan.learnt
+        self.events: list[Event] = events_of(trace, None, ties(learnt, trace).deciding)
+        self.calls: dict[int, Held] = {}
+        """By event: calls that may be made early, or might if something was declared."""
+        self._facts = {id(call.component): facts_of(call.component) for call in trace.calls}
+        certain = settings.speculate == "certain"
+        self._seen: dict[Hashable, list[tuple[int, list[str], list[str]]]] = {}
+        """By remote endpoint, the texts that each event took there and brought back."""
+        for number, event in enumerate(self.events):
+            if event.call is not None and not self._facts[id(event.call.component)].local:
+                texts = number, list(_texts(event.call.input)), list(_texts(event.call.output))
+                self._seen.setdefault(endpoint_key(event.call.component), []).append(texts)
+        view, fits = followed(learnt, trace)
+        sources = _Sources(learnt, self.events, trace, {node.name: fit for node, fit in fits})
+        written = {type(call.component) for call in trace.calls if call.op == "ingestion"}
+        inner: dict[CallRecord, list[CallRecord]] = {}
+        for call in trace.calls:
+            if call.parent is not None:
+                inner.setdefault(call.parent, []).append(call)
+        sure = _Sure(plan, self.events, sources.steps)
+        for node, fit in fits:
+            for position, (call, place) in enumerate(zip(fit.calls, fit.places, strict=True)):
+                at, parts = sources.numbers.get(call), inner.get(call, [])
+                since = sure.since(at, certain and not node.when) if at is not None else None
+                if at is None or since is None or not _is_predicted(plan, node, certain):
+                    continue
+                if not all(_is_free(plan, each.component, each.method) for each in (call, *parts)):
+                    continue
+                facts = self._facts[id(call.component)]
+                held = self.calls[at] = _held(
+                    call, facts, said_of(call.component), parts, type(call.component) in written
+                )
+                held.needs = sources.of(node, place, at) | ({since: WHOLE} if since >= 0 else {})
+                if settings.egress == "known":
+                    values = pasted(node.input, place, position, view.values)
+                    held.sent = list(self._sent(at, call, values, parts))
+
+    def rules(self) -> frozenset[Missing]:
+        """Everything that a declaration might lift."""
+        return frozenset(rule for held in self.calls.values() for rule in held.rules())
+
+    def held_by(self, rule: Missing) -> Iterator[tuple[int, CallRecord]]:
+        """The calls that this rule holds, by event."""
+        for number, held in sorted(self.calls.items()):
+            call = self.events[number].call
+            if call is not None and rule in held.rules():
+                yield number, call
+
+    def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[_Sent]:
+        for each, texts in [(call, values), *((part, list(_texts(part.input))) for part in inner)]:
+            if self._facts[id(each.component)].local:
+                continue
+            rule = EGRESS
+            if said_of(each.component).local is None and _own_name(each.component):
+                rule = (LOCAL, type(each.component))
+            yield _Sent(rule, [self._had(number, each, text) for text in texts if text.strip()])
+
+    def _had(self, number: int, call: CallRecord, text: str) -> list[tuple[int, bool]]:
+        """Where the endpoint of a call had this text from before."""
+        found = []
+        for earlier, took, brought in self._seen.get(endpoint_key(call.component), ()):
+            other = self.events[earlier].call
+            if earlier >= number or other is None:
+                break
+            if any(text in each for each in took):
+                found.append((earlier, False))
+            elif other.end is not None and other.end < call.start and any(text in each for each in brought):
+                found.append((earlier, True))
+        return found
+
+    def run(self, lifted: frozenset[Missing]) -> Ran:
+        """The run with these rules lifted."""
+        asked: list[float] = []
+        start: list[float] = []
+        over: list[float] = []
+        seen: list[float] = []
+        inside: dict[int, list[tuple[float, float, bool]]] = {}
+
+        def known_s(number: int, share: float) -> float:
+            call = self.events[number].call
+            if share >= WHOLE or call is None or not self._streams(call):
+                return over[number]
+            return start[number] + share * (over[number] - start[number])
+
+        for number, event in enumerate(self.events):
+            at = max((seen[before] for before in event.after), default=0.0) + event.think_s
+            asked.append(at)
+            held, call = self.calls.get(number), event.call
+            ready = at
+            if held is not None and lifted.issuperset(held.never):
+                times = [known_s(source, share) for source, share in held.needs.items()]
+                times += [
+                    min((over[n] if out else asked[n] for n, out in had), default=at)
+                    for sent in held.sent
+                    if EGRESS not in lifted and sent.rule not in lifted
+                    for had in sent.had
+                ]
+                ready = min(at, max(times, default=0.0))
+            took = took_s(call) if call is not None else 0.0
+            if call is not None:
+                spans = inside.setdefault(id(call.component), [])
+                limit = self._facts[id(call.component)].concurrency or 1
+                if held is not None and held.narrow in lifted:
+                    limit = MANY
+                ready = _entered_s(spans, ready, at, limit)
+                spans.append((ready, ready + took, ready < at))
+            start.append(ready)
+            over.append(ready + took)
+            again = held is not None and held.feeds is not None and held.feeds not in lifted
+            seen.append(at + took if again else max(at, over[-1]))
+        return Ran(seen[-1], [saw - at for saw, at in zip(seen, asked, strict=True)])
+
+    def _streams(self, call: CallRecord) -> bool:
+        method = METHODS.get((call.family, call.method))
+        streams = method is not None and method.kind in ("stream", "astream")
+        return streams or bool(self._facts[id(call.component)].streams_equal)
+
+
+class _Sources:
+    """What the learnt inputs of a run's calls are made of, as events."""
+
+    def __init__(self, graph: Graph, events: list[Event], trace: Trace, fits: dict[str, Fit]) -> None:
+        self._graph, self._events = graph, events
+        self.numbers = {event.call: number for number, event in enumerate(events) if event.call is not None}
+        self._made = {name: dict(zip(fit.places, fit.calls, strict=True)) for name, fit in fits.items()}
+        steps = [(visit.start, visit.node, "in") for visit in trace.visits]
+        steps += [(v.end, v.node, "out") for v in trace.visits if v.end is not None and v.ended_s is not None]
+        moments = [number for number, event in enumerate(events[:-1]) if event.call is None]
+        self.steps = {n: (node, suffix) for n, (_, node, suffix) in zip(moments, sorted(steps), strict=True)}
+        """Framework nodes that start or end, by event."""
+
+    def of(self, node: Node, place: Index, number: int) -> dict[int, float]:
+        """What this call needs; from what share on where a text tells."""
+        texts = self._events[number].needs or {}
+        found = {source: texts.get(source, WHOLE) for name in self._graph.producers[node.name]
+                 for source in self._numbers(name, place, number)}  # fmt: skip
+        return texts | found
+
+    def _numbers(self, name: str, place: Index, before: int) -> Iterator[int]:
+        made, source = self._made.get(name), self._graph.by_name[name]
+        if made is not None:  # those of the same element, where it is one of a list
+            same = [call for index, call in made.items() if index[: len(place)] == place[: len(index)]]
+            yield from (n for call in same if (n := self.numbers.get(call, before)) < before)
+        elif source.site:
+            yield from (n for call, n in self.numbers.items() if call.site == source.site and n < before)
+        else:
+            yield from [n for n, (node, way) in self.steps.items() if name == f"{node}.{way}" and n < before][-1:]
+
+
+class _Sure:
+    """Since when nothing in the program's control stood in the way of a call. The rules are those of runs, which are
+    asked again after every step of the last one."""
+
+    def __init__(self, plan: Plan, events: list[Event], steps: dict[int, tuple[str, str]]) -> None:
+        self._calls: dict[tuple[int, bool], int] = {}
+        withins = {event.call.within for event in events if event.call is not None}
+        control = Control(plan.topology, plan.barriers, (), ()) if plan.topology is not None else None
+        since = dict.fromkeys(((within, certain) for within in withins for certain in (True, False)), -1)
+        for number in range(-1, len(events)):
+            call = events[number].call if number >= 0 else None
+            if call is not None:
+                self._calls |= {(number, c): since[call.within, c] for c in (True, False) if (call.within, c) in since}
+            elif control is not None:
+                if number in steps:
+                    node, way = steps[number]
+                    (control.enter if way == "in" else control.leave)(node)
+                for within, certain in itertools.product(withins, (True, False)):
+                    if control.refuses(within, certain):
+                        since.pop((within, certain), None)
+                    else:
+                        since.setdefault((within, certain), number)
+
+    def since(self, number: int, certain: bool) -> int | None:
+        """The event since which it did not; -1: from the start; None: it does until the program makes the call.
+        `certain`: nothing but the graph's shape makes sure of it."""
+        return self._calls.get((number, certain))
+
+
+def _entered_s(spans: list[tuple[float, float, bool]], ready: float, at: float, limit: int) -> float:
+    """When a call gets into its component that is ready then and demanded `at` some time (`accel.run.gates`)."""
+    now = ready
+    while now < at:
+        ends = [end for begin, end, _ in spans if begin <= now < end]
+        if len(ends) < limit:
+            return now
+        now = min(ends)
+    while True:
+        others = [(end, early) for begin, end, early in spans if begin <= now < end]
+        if len(others) < limit or not any(early for _, early in others):
+            return now
+        now = min(end for end, early in others if early)
+
+
+def took_s(call: CallRecord) -> float:
+    if call.retired and call.issued_s is not None and call.answered_s is not None:
+        return call.answered_s - call.issued_s
+    return call.ended_s - call.started_s if call.ended_s is not None else 0.0
+
+
+def _texts(tree: Tree) -> Iterator[str]:
+    return (str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool))

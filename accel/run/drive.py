@@ -1,0 +1,167 @@
+"""What a forecast says is known, and the rules allow, is issued: calls, and the beginnings of prompts.
+
+Demands always win over predictions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..graph.ir import Node
+from ..graph.rules import AT_ONCE, BEYOND, BUSY, CHANGED, IN_ORDER, LATE, REPLACED, UNWRITTEN, Reason
+from ..process import threads
+from ..text.evaluate import has_gap, pasted
+from . import early
+from . import route as route  # from the first run on, calls of patched leaves come into runs
+from .ahead import behind_gaps
+from .bindings import Moment
+from .forecast import Forecast
+from .gone import leave
+from .outlook import Element, Line, Outlook, known_prefix
+from .permits import bounds, refuses, stake
+from .plan import Plan
+from .prefill import prefill
+from .run import Run
+from .settings import Bound, Host, Settings
+
+CHARS_PER_TOKEN = 4
+"""Of English text; the known part of a prompt is judged before it is encoded."""
+
+
+def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
+    """A run of the plan's program on this input; `Run.finish` ends it."""
+    run = Run(plan, settings, host, value, Drive)
+    if threads.ended:
+        leave(run)
+    return run
+
+
+class Drive(Forecast):
+    """A forecast that issues what is ready."""
+
+    def issue_ready(self) -> None:
+        """Elements with a place first, whatever their node."""
+        moment: Moment = {}
+        for state in self._by_urgency:
+            if state.ready and not state.frozen:
+                self._issue_node(state, moment)
+            if state.growing and not state.frozen:
+                self._prefill_node(state, state.growing)
+        while self._behind:
+            self._issue_ahead(*self._behind.popitem()[1], moment)
+
+    def _issue_node(self, state: Outlook, moment: Moment) -> None:
+        """Issue the node's elements, the first ones first, until one is held by what would hold the others, too."""
+        node, asked, held = state.node, False, None
+        for element in state.ready.turn():
+            if not state.awaits(element) or (element.key is None and has_gap(element.input)):
+                continue
+            if element.key is not None and node.schedule.stage_of and self.run.calls.has(element.key):
+                state.ready.refuse(element)  # the program, or another call, has begun with it already
+                continue
+            bound = self.run.bindings.now(node, moment)
+            if not asked:
+                asked, held = True, BUSY() if bound is not None and not early.has_room(bound) else self.held(node)
+            reason = held or bounds(self.run)
+            if reason is not None or element.key is None:
+                self._said(node, reason)
+                state.ready.add(element)
+                return
+            refused = self.refused(node, element.pasted) if element.pasted else None
+            reason = self._said(node, refused or self._issue(state, element, bound))
+            if reason is None:
+                asked = not stake(self.run, node, state.decided)  # what may be in vain has its bounds
+                continue
+            if reason.rule in (BUSY, BEYOND):
+                state.ready.add(element)
+                return
+            state.ready.refuse(element)
+
+    def _said(self, node: Node, reason: Reason | None) -> Reason | None:
+        """Keep the reason for reports; that it was too late says less than what held the node until then."""
+        if reason is None or reason.rule is not LATE or self.reasons.get(node.name) is None:
+            self.reasons[node.name] = reason
+        return reason
+
+    def held(self, node: Node) -> Reason | None:
+        """Why no element of the node may be issued now."""
+        if node.evidence.at_once:
+            return AT_ONCE()
+        for name in node.schedule.after:
+            if self.states[name].open:
+                return UNWRITTEN(node=name)
+        return self.refused(node, [])
+
+    def _issue(self, state: Outlook, element: Element, bound: Bound | None) -> Reason | None:
+        """Issue an element, or say why not."""
+        node, position = state.node, element.position
+        reason = _beyond_seen(node, position) or self._out_of_order(state, position)
+        if reason:
+            return reason
+        call = early.issue(self.run, node, bound, element.input, element.key)
+        if isinstance(call, Reason):
+            if call.rule is CHANGED:
+                self.run.inbox.post(lambda: self._predict_again(node))
+            return call
+        element.call = call
+        call.bound = (node.name, position)
+        return None
+
+    def _predict_again(self, node: Node) -> None:
+        """Its component has changed, and so have the keys of its elements."""
+        if not self.run.closed:
+            self._update(node, {})
+
+    def refused(self, node: Node, values: list[str]) -> Reason | None:
+        """The same of an element that holds these values."""
+        if not self._replaced.isdisjoint(node.evidence.unreplaced):
+            return REPLACED()
+        return refuses(self.run, node, values, self.states[node.name].decided)
+
+    def _out_of_order(self, state: Outlook, position: int) -> Reason | None:
+        before = state.elements[position - 1] if state.node.schedule.in_order and position else None
+        return IN_ORDER() if before is not None and has_gap(before.value) else None
+
+    def _prefill_node(self, state: Outlook, growing: Line) -> None:
+        for element in growing.turn():
+            if state.awaits(element) and element.key is None and has_gap(element.input):
+                if not self._prefill(state.node, element):
+                    growing.refuse(element)
+
+    def _prefill(self, node: Node, element: Element) -> bool:
+        """False if it is to be tried again; what its call comes after does not matter: a prefix reads nothing."""
+        if element.measured is not element.input:
+            element.measured, element.known = element.input, known_prefix(element.input)
+        if element.known < element.prefilled + node.schedule.prefill_tokens * CHARS_PER_TOKEN:
+            return True
+        if self.refused(node, element.pasted) or not prefill(self.run, node, element.input):
+            return False
+        element.prefilled = element.known
+        return True
+
+    def _issue_ahead(self, state: Outlook, bound: Bound, moment: Moment) -> None:
+        """Issue what is known of the node's elements behind a gap, and may be issued; of a node that `may_go_ahead`."""
+        node, run = state.node, self.run
+        level = node.level
+        if level is None or level.domain is None or level.seen is None or self.held(node):
+            return
+        judged = bound.judges(run.settings.egress)
+        state.ahead = [call for call in state.ahead if call.bound is None]
+        for binding in behind_gaps(self.value(level.domain.node), level.domain.path):
+            if state.count + len(state.ahead) >= level.seen:
+                return
+            tree = self.compiled.make[node.name](binding, 0, self) if binding[0] >= level.first else None
+            if tree is None or has_gap(tree) or run.calls.has(key := bound.key(tree)):
+                continue
+            if not judged or not self.refused(node, pasted(node.input, binding, 0, self)):
+                call = early.issue(run, node, run.bindings.now(node, moment), tree, key)
+                if isinstance(call, Reason):
+                    return
+                state.ahead.append(call)
+                if stake(run, node, state.decided) and self.held(node):
+                    return
+
+
+def _beyond_seen(node: Node, position: int) -> Reason | None:
+    seen = node.level.seen if node.level is not None else None
+    return BEYOND() if seen is not None and position >= seen else None

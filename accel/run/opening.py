@@ -1,0 +1,100 @@
+"""The program makes a call: it is recorded, and what answers it is found."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Hashable
+from typing import Any
+
+from ..parts.epochs import bump, epoch, resource_of
+from ..parts.methods import Method
+from ..process.clock import now_s
+from ..text.values import freeze
+from ..trace.ambient import INCOMPARABLE, Ambient, user_vars
+from ..trace.record import CallRecord
+from . import priorities
+from .call import Call
+from .egress import endpoint_key
+from .run import Run
+from .scope import Scope
+from .waiting import loop_here
+
+
+def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str) -> Call:
+    """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
+    the user's frames."""
+    now = now_s()
+    tree = method.read(component, args, kwargs)
+    identity = run.identities.of(component, method.by_object)
+    key = (method.family, identity, freeze(tree))
+    site = f"{here.within}|{method.family}|{type(component).__qualname__}|{called}"
+    parent = here.call.record if here.call is not None else None
+    if parent is not None and (method.op != "embedding" or component is parent.component):
+        parent.composite = True
+        run.plan.note_composite(parent.site)
+    record = CallRecord(
+        site, here.within, method.name, method.family, method.op, component, identity, tree, key,
+        run.trace.tick(), now, parent, here.visit,
+    )  # fmt: skip
+    facts = run.bindings.facts(component)
+    writes = method.op == "ingestion"
+    with run.lock:
+        run.trace.calls.append(record)
+        run.counts.demanded += 1
+        run.bindings.note(site, component, method, identity)
+        ambient = _ambient(run, key, method)
+        call = None if writes else run.calls.claim(key, site, method, component, ambient, facts)
+        if call is None:
+            call = Call(method, component, identity, tree, key, ambient, standing="own")
+            call.outer = here.call
+            call.priority = priorities.of_demand(run, site, here.call)
+            if not writes:
+                run.calls.add(call)
+            call.record = record
+        elif call.record is None:
+            call.record = record
+            if not call.joined:
+                call.outer = here.call
+        else:
+            call = call.again(record)
+        count = run.site_counts[site] = run.site_counts.get(site, 0) + 1
+    call.priority.raise_to_demand()
+    if not facts.local:
+        run.ledger.add(endpoint_key(component), tree)
+    if writes:
+        call.resource = resource_of(component)
+        bump(call.resource)
+    elif method.op == "searching":
+        call.resource = resource_of(component)
+        call.epoch = epoch(call.resource) if call.epoch < 0 else call.epoch
+    opened = call
+    run.tell(lambda forecast: forecast.demanded(opened))
+    if not method.is_async and run.host.loop is not None and loop_here() is run.host.loop:
+        run.inbox.elsewhere()
+    if not run.quiet and not writes and count in (2, 4, 8, 16) and not call.joined:
+        if call.bound is None or _is_unproven(run, site):
+            run.plan.learn_within(run, site)
+    return call
+
+
+def _is_unproven(run: Run, site: str) -> bool:
+    """Whether calls of a site are predicted as one earlier run made them, and this run may show that it does, too."""
+    nodes = run.graph.by_site.get(site, ())
+    return not run.learnt_here and any(node.evidence.confidence != "verified" and node.predictable for node in nodes)
+
+
+def _ambient(run: Run, key: Hashable, method: Method) -> Ambient:
+    """What the demand sees, where that matters: to what may answer it, or be answered by it."""
+    if run.ambient is INCOMPARABLE or not (method.copy is not None or run.calls.has(key)):
+        return run.ambient
+    return user_vars(contextvars.copy_context()), run.host.config()
+
+
+def instead(run: Run, gone: Call, method: Method, component: Any, outer: Call | None) -> Call:
+    """The joined call was dropped before it gave a result: the program runs its own, inside `outer`."""
+    with run.lock:
+        call = Call(method, component, gone.identity, gone.input, gone.key, gone.ambient, standing="own")
+        call.outer, call.record, call.priority = outer, gone.record, gone.priority
+        run.calls.add(call)
+    run.tell(lambda forecast: forecast.demanded(call))
+    return call

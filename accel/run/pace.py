@@ -1,0 +1,249 @@
+"""Which runs are worth following, and whether the process has time for it.
+
+A program that gains nothing *rests*: one run in ever more is followed, and all others pass as without Accel. While the
+process has no time to spare, fewer runs of every program are followed, so that following doesn't delay the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from time import clock_gettime, perf_counter
+
+from ..process import forks, spare, threads
+from ..trace.record import Trace
+
+try:
+    from time import pthread_getcpuclockid
+except ImportError:  # not everywhere
+    pthread_getcpuclockid = None  # type: ignore[assignment]
+
+FIRST_GAIN, RECENT, AT_REST = 0.5, 0.1, 0.5
+"""What a program is thought to gain before it has run, and the weight of the last run: sixteen without gain, and it
+rests; one with gain wakes it."""
+DOUBLED_AFTER = 4
+"""So many more, followed ones, and it rests twice as long;"""
+SELDOM = 100
+"""but at least one run in so many is followed."""
+LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
+"""What a run must gain for each call that was early, and a program of the time that these take: less is what it
+costs."""
+
+TICK_S = 0.02
+LATE_S = 0.001
+"""A thread that is woken later than this found the interpreter, or all processors, taken; a loop that comes later than
+this to what it was told has other things to do."""
+WEIGHT = 0.15
+"""Of one tick, among those before it."""
+BUSY, SPARE = 0.7, 0.5
+"""Of all ticks, how many are late in a process without time to spare, and in one with some: nine in ten where it works
+all the time, six where it works four fifths of it, one where it waits."""
+FULL, ROOM = 0.9, 0.75
+"""Of its loop's thread, how much of the time it works in a process without time to spare, and in one with some."""
+ADJUSTED_AFTER = 5
+"""Ticks."""
+FEWER, MORE = 0.5, 1.2
+FIRST, FEWEST, MOST = 8, 1, 1024
+"""Runs that may be followed at once: before anything is known, at least, and at most."""
+
+
+class Asked:
+    """How long an event loop takes to come to what it was told. A loop that works all the time is late although the
+    interpreter often is free: tokenizers, hashes and random numbers let go of it for a moment."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._since_s: float | None = None
+        """When it was told; None if it has come to that."""
+        self._late_s = 0.0
+        self._clock = pthread_getcpuclockid(threading.get_ident()) if pthread_getcpuclockid is not None else None
+        """Of the thread it runs on, which makes this; None where threads have no clocks."""
+        self._at = self._times()
+
+    def tell(self) -> bool:
+        """Tell it, unless it has something left to come to; False if it doesn't run any more."""
+        if not self.loop.is_running():
+            return False
+        if self._since_s is None:
+            self._late_s, self._since_s = 0.0, perf_counter()
+            with suppress(RuntimeError):  # closed in this moment
+                self.loop.call_soon_threadsafe(self._come)
+        return True
+
+    def _come(self) -> None:
+        since_s = self._since_s
+        if since_s is not None:
+            self._late_s, self._since_s = perf_counter() - since_s, None
+
+    def _times(self) -> tuple[float, float]:
+        with suppress(OSError):  # the thread is no more
+            return perf_counter(), clock_gettime(self._clock) if self._clock is not None else 0.0
+        return perf_counter(), 0.0
+
+    def works(self) -> float:
+        """Of the time since it was asked last, how much its thread has worked."""
+        (before_s, worked_s), self._at = self._at, self._times()
+        return max(0.0, self._at[1] - worked_s) / max(TICK_S, self._at[0] - before_s)
+
+    def late_s(self) -> float:
+        """How long it took, or takes so far."""
+        since_s = self._since_s
+        return self._late_s if since_s is None else perf_counter() - since_s
+
+
+class Load:
+    """How many runs at once the process has time to follow: fewer when a thread that does nothing is woken late, or the
+    event loop that runs programs comes late to what it is told or works all the time; more when none of this is so.
+    Whether the process itself takes all the time or others on its machine, is the same."""
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.runs = 0
+        """How many are going on in this process."""
+        self.window: float = FIRST
+        self.lag_s = 0.0
+        """How late threads are woken, and the loop comes, of late: so long anybody waits for his turn."""
+        self._late = self._works = 0.0
+        self._full = False
+        self._asked: Asked | None = None
+        """The loop on which a program began last."""
+        self._needed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = forks.lock()
+
+    def count(self, change: int) -> None:
+        """A run has begun (+1) or ended (-1)."""
+        with self._lock:
+            self.runs += change
+
+    def forget_runs(self) -> None:
+        """None is going on any more, whatever their ends were or will be."""
+        self.runs = 0
+
+    def admits(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
+        """Whether the process has time to follow a further run. `loop`: the one that it goes on in; a plain call holds
+        up the loop that it may be on, and does not count."""
+        if not self.enabled or threads.issuer.inline:
+            return True
+        asked = self._asked
+        if loop is not None and (asked is None or asked.loop is not loop):
+            self._asked = Asked(loop)
+        if not self._needed.is_set():
+            self._begin()
+        if self.runs < self.window:
+            return True
+        self._full = True
+        return False
+
+    def _begin(self) -> None:
+        with self._lock:
+            if (self._thread is None or not self._thread.is_alive()) and not threads.ended:
+                self._thread = threading.Thread(target=self._watch, name="accel-load", daemon=True)
+                with suppress(RuntimeError):  # no more threads: nobody measures, and the window stays
+                    self._thread.start()
+            self._needed.set()
+
+    def renew(self) -> None:
+        """In a forked child."""
+        self.window, self._late, self._thread, self._needed = FIRST, 0.0, None, threading.Event()
+        self._asked, self.lag_s, self._works = None, 0.0, 0.0
+
+    def _watch(self) -> None:
+        never = threading.Event()
+        while True:
+            self._needed.wait()
+            for _ in range(ADJUSTED_AFTER):
+                asked = self.ask()
+                before = perf_counter()
+                never.wait(TICK_S)
+                late_s = perf_counter() - before - TICK_S
+                if asked is None:
+                    self.tick(late_s)
+                else:
+                    self.tick(max(late_s, asked.late_s()), asked.works())
+            self.adjust()
+            if not self.runs and not self._full and not self.busy:
+                self._asked = None
+                self._needed.clear()
+
+    def ask(self) -> Asked | None:
+        """Tell the loop something, and have its answer later; None if there is no loop."""
+        asked = self._asked
+        if asked is not None and not asked.tell():
+            asked = self._asked = None
+        return asked
+
+    def tick(self, late_s: float, works: float = 0.0) -> None:
+        """A thread was woken so late, or the loop came so late, whose thread has worked for so much of the time."""
+        self._works += WEIGHT * (works - self._works)
+        self._late += WEIGHT * ((late_s > LATE_S) - self._late)
+        self.lag_s += WEIGHT * (late_s - self.lag_s)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a program more would be one too many."""
+        return self._late > SPARE or self._works > ROOM
+
+    def adjust(self) -> None:
+        """A run that is alone delays itself only, and its early calls pay for that."""
+        if (self._late > BUSY or self._works > FULL) and self.runs > 1:
+            self.window = max(FEWEST, min(self.window, self.runs) * FEWER)
+        elif self._full and not self.busy:
+            self.window = min(MOST, self.window * MORE + 1)
+        self._full = False
+
+
+load = Load()
+spare.busy = lambda: load.busy
+forks.in_child(load.renew)
+
+
+class Pace:
+    """How many runs of one program are followed."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        """Runs that were not."""
+        self._every = 1
+        self._in_vain = 0
+        self._gain = FIRST_GAIN
+        """Of the time of early calls, what recent runs did not have to wait for."""
+        self._turn = 0.0
+        self._lock = forks.lock()
+
+    def follows(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
+        """Whether the run that begins is one to be followed. `loop`: see `Load.admits`."""
+        with self._lock:
+            self._turn += 1 / self._every
+            if self._turn < 1.0 or not load.admits(loop):
+                self._turn = min(self._turn, 1.0)
+                self.passed += 1
+                return False
+            self._turn -= 1.0
+            return True
+
+    def ended(self, trace: Trace) -> None:
+        """A run that was followed is over. That a call began before the program's turn had come is no gain: everybody
+        waits for his turn as long."""
+        lag_s = load.lag_s
+        early = [
+            (call.answered_s - call.issued_s, max(0.0, call.started_s - call.issued_s - lag_s))
+            for call in trace.calls
+            if call.retired and call.issued_s is not None and call.answered_s is not None
+        ]
+        gain_s, took_s = sum(map(min, early)), sum(took_s for took_s, _ in early)
+        gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
+        with self._lock:
+            self._gain += (RECENT if self._every == 1 else AT_REST) * (gain - self._gain)
+            if self._gain >= LEAST_PART:
+                self._every, self._in_vain = 1, 0
+                return
+            if self._in_vain % DOUBLED_AFTER == 0:
+                self._every = min(SELDOM, self._every * 2)
+            self._in_vain += 1
+
+    def news(self) -> None:
+        """Something was learnt that may gain."""
+        with self._lock:
+            self._every, self._in_vain, self._gain = 1, 0, max(self._gain, FIRST_GAIN)

@@ -1,0 +1,290 @@
+"""What Accel knows about one program: the last traces, the graph learnt from them, live components by site.
+
+A plan lives with an accelerated object (or a `plan_scope`). Saved plans hold the graph alone: templates and literals
+that are equal across runs with different inputs; no component, no secret, no one's data (invariant 10).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, deque
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Protocol
+
+from ..engine.profile import Profile
+from ..graph.ir import Graph, Node
+from ..graph.passes import PASSES, Pass, rewrite
+from ..graph.rules import Reason
+from ..graph.topology import Topology
+from ..learn.carried import carried
+from ..learn.check import judge
+from ..learn.contexts import Contexts
+from ..learn.foreign import Program
+from ..learn.learner import extend, lesson
+from ..learn.memory import Memory
+from ..parts.credentials import Keys
+from ..process import forks
+from ..process.threads import learner
+from ..trace.record import Trace
+from .chances import Chances, Standing
+from .compiled import Compiled
+from .pace import Pace
+from .settings import Counts, Host
+from .used import Used
+from .worth import Cost, Worth
+
+MAX_HISTORY = 256
+MAX_WAITING = 32
+MAX_CALLS = 2_000
+"""A run with more calls is not learnt from: the learner stays bounded."""
+PATIENCE = 2
+"""Lessons in a row that may explain no more than those before; then they get rarer."""
+CALLS_A_RUN = 100
+"""How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
+HOPELESS_AFTER = 2
+"""Attempts to learn a site inside runs that taught nothing."""
+LEAST_GAIN = 0.01
+"""How much more of all calls a lesson must explain to count as one that taught something."""
+
+
+class Lived(Protocol):
+    """A run, as far as it is learnt from."""
+
+    trace: Trace
+    counts: Counts
+    staked: Cost
+    host: Host
+    reasons: dict[str, Reason | None]
+    learnt: Graph
+    closed: bool
+
+    def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
+
+
+class Plan:
+    """Thread-safe; concurrent runs share it."""
+
+    def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
+        self.passes = passes
+        self._rewritten_for: dict[str, Profile] = {}
+        self.graph = Graph()
+        """The e-graph runs follow."""
+        self.learnt = Graph()
+        """The p-graph it was rewritten from."""
+        self.used = Used()
+        """The components that it has used."""
+        self.chances = Chances()
+        self.worth = Worth()
+        """What calls are worth that may not be demanded."""
+        self.contexts = Contexts()
+        """In which contexts nodes and bindings were seen."""
+        self.keys = Keys()
+        """The credentials that its components had before it ran."""
+        self.program = Program()
+        """Its own texts."""
+        self.saved = Graph()
+        """What was learnt before this process began."""
+        self.barriers: set[str] = set()
+        """Framework nodes that ever raised or interrupted."""
+        self.topology: Topology | None = None
+        """Where control may go in the program, set by the adapter."""
+        self.disqualified: dict[Hashable, str] = {}
+        self.delaying: set[Hashable] = set()
+        """Kinds of components whose early calls were in the way of the program's own."""
+        self.pace = Pace()
+        self.runs = 0
+        """That were followed."""
+        self.total = Counts()
+        self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
+        """Counts of the last runs."""
+        self.last: Trace | None = None
+        self.reasons: dict[str, Reason | None] = {}
+        self._compiled: Compiled | None = None
+        self._memory = Memory()
+        self._waiting: deque[Lived] = deque(maxlen=MAX_WAITING)
+        """Runs to be learnt from: of too many, the last ones;"""
+        self._learner = learner.number
+        """and by which learner."""
+        self._coming: dict[str, weakref.ref[Lived]] = {}
+        """By call site, a run that it is to be learnt in."""
+        self._composites: set[str] = set()
+        self._revisited: set[str] = set()
+        self._hopeless: Counter[str] = Counter()
+        """By call site: attempts to learn it inside a run that taught nothing."""
+        self._lock = forks.lock()
+        self._unexplained = 0
+        """Runs since the last relearn that the graph didn't fully explain."""
+        self._in_vain = 0
+        """Lessons in a row that explained no more than one before."""
+        self._explained = 0.0
+        """The largest share of calls that a lesson explained."""
+
+    def follow(self, learnt: Graph) -> None:
+        """Predict with a p-graph from elsewhere (a saved plan)."""
+        self.learnt, self.graph = learnt, self._rewritten(learnt)
+
+    # --- what runs ask and tell
+
+    def repeats(self, framework_node: str) -> bool:
+        """Whether a framework node was ever run more than once in a run."""
+        return framework_node in self._revisited
+
+    def is_composite(self, site: str) -> bool:
+        return site in self._composites
+
+    def note_composite(self, site: str) -> None:
+        self._composites.add(site)
+
+    def note_barrier(self, framework_node: str) -> None:
+        self.barriers.add(framework_node)
+
+    def note_delay(self, kind: Hashable) -> None:
+        """An early call was in the way of the program's own."""
+        self.delaying.add(kind)
+
+    def standing(self, node: Node) -> Standing:
+        """Since when a node is known, and how often it was demanded."""
+        return self.chances.standing(self.learnt.by_name.get(node.learnt_as, node))
+
+    def compiled(self, graph: Graph) -> Compiled:
+        """For runs to follow: once for all of them, as long as they follow the same graph."""
+        compiled = self._compiled
+        if compiled is None or compiled.graph is not graph:
+            compiled = self._compiled = Compiled(graph)
+        return compiled
+
+    def learn_from(self, run: Lived) -> None:
+        """A run is over: count it and, off the program's path, learn what it showed."""
+        with self._lock:
+            self.runs += 1
+            self.total += run.counts
+            self.history.append(run.counts)
+            if self._learner != learner.number:  # in a forked child: nobody will come for them
+                self._learner = learner.number
+                self._waiting.clear()
+                self._coming.clear()
+            missed = len(self._waiting) == MAX_WAITING
+            self._waiting.append(run)
+        self.worth.settle(run.trace, run.counts, run.staked)
+        self.pace.ended(run.trace)
+        if not missed:
+            learner.post(self._learn_from_next)
+
+    def learn_within(self, run: Lived, site: str) -> None:
+        """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
+        with self._lock:
+            coming = self._coming.get(site)
+            if self._hopeless[site] >= HOPELESS_AFTER or (coming is not None and coming() is not None):
+                return
+            self._coming[site] = weakref.ref(run)
+        learner.post(lambda: self._learn_within(site))
+
+    # --- on the learner thread
+
+    def _learn_from_next(self) -> None:
+        with self._lock:
+            run = self._waiting.popleft() if self._waiting else None
+        if run is not None:
+            self._learn_from(run)
+
+    def _learn_from(self, run: Lived) -> None:
+        trace = run.trace
+        self._note_facts(run)
+        self.program.ran(run.host.references)
+        self.last = trace
+        self.reasons |= run.reasons
+        if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
+            return
+        self.worth.note(trace)
+        judged = judge(self.learnt, trace)
+        self.chances.note(self.learnt, judged.made)
+        made_here = (name for name, made in judged.made.items() if made)
+        self.contexts.note(self.learnt, made_here, trace.ambient, self.program.lacks)
+        if self.learnt.nodes and judged.complete:
+            self._memory.explained()
+            if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
+                self._adopt(self.learnt)
+            else:
+                self._look_at_profiles()
+            return
+        self._unexplained += 1
+        self._memory.add(trace)
+        if self._unexplained < self._runs_between_lessons():
+            return
+        if self.used.saved and len(self._memory.traces) < 2:
+            return  # one run proves less than what was saved
+        learnt = lesson(self._memory.traces, self.program.own)
+        changed = self._memory.changed(learnt)
+        if changed:
+            learnt = lesson(self._memory.traces, self.program.own)
+        ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
+        learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
+        self.chances.learnt(learnt, self.runs)
+        self.program.changed()
+        self.used.whose = learnt.whose
+        self.contexts.learnt(learnt.graph)
+        for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
+            self.contexts.note(learnt.graph, shape, seen.ambient, self.program.lacks)
+        self._adopt(learnt.graph)
+        self._unexplained = 0
+        better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
+        self._in_vain = 0 if better else self._in_vain + 1
+        if better:
+            self.pace.news()
+        self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
+
+    def _runs_between_lessons(self) -> int:
+        """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever
+        more."""
+        if not self._in_vain:
+            return 1
+        rarely: int = 2 ** min(max(0, self._in_vain - PATIENCE), 6)
+        return max(self._memory.calls // CALLS_A_RUN, rarely)
+
+    def _note_facts(self, run: Lived) -> None:
+        trace, seen = run.trace, self.contexts.bindings
+        counts = Counter(visit.node for visit in trace.visits)
+        self._revisited |= {node for node, count in counts.items() if count > 1}
+        self.used.note(trace, run.host, seen.forget)
+        seen.note({call.site for call in trace.calls}, trace.ambient)
+
+    def _learn_within(self, site: str) -> None:
+        """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""
+        with self._lock:
+            coming = self._coming.pop(site, None)
+        run = coming() if coming is not None else None
+        if run is None or run.closed or len(run.trace.calls) > MAX_CALLS:
+            return
+        self._note_facts(run)
+        learnt = extend(run.learnt, _so_far(run.trace), site)
+        if learnt is run.learnt:
+            self._hopeless[site] += 1
+            return
+        run.learnt = learnt
+        run.adopt(self._rewritten(learnt), learnt_here=True)
+
+    def _rewritten(self, learnt: Graph) -> Graph:
+        self._rewritten_for = self.used.profiles()
+        return rewrite(learnt, self.passes, self._rewritten_for)
+
+    def _look_at_profiles(self) -> None:
+        """Engines may have been measured since; a loaded plan knows of none before its first run."""
+        if self.used.profiles() != self._rewritten_for:
+            self.graph = self._rewritten(self.learnt)
+
+    def _adopt(self, learnt: Graph) -> None:
+        """Follow a new graph."""
+        old = self.learnt.by_name
+        learnt = self.chances.hushed(learnt, self.learnt, self.runs).map(self.chances.widened)
+        with self._lock:
+            kept = {node.name for node in learnt.nodes if node.name in old and old[node.name].input == node.input}
+            self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
+            graph = self._rewritten(learnt)
+            self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
+
+
+def _so_far(trace: Trace) -> Trace:
+    """A copy of a running trace that won't grow under the learner's hands."""
+    copy = Trace(trace.input, list(trace.calls), list(trace.visits), trace.started_s)
+    return copy

@@ -1,0 +1,95 @@
+"""Parts of prompts that are known before the rest: the cache of an engine of ours is warmed with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from .. import engine
+from ..graph.ir import Node
+from ..process import threads
+from ..text.values import Tree
+from . import priorities
+from .run import Run
+from .settings import Bound
+
+
+def prefill(run: Run, node: Node, tree: Tree) -> bool:
+    """Warm the cache of an engine of ours with the known beginning of a prompt (Ayo, pass 3), one at a time; False if
+    it can't be now."""
+    bound = run.bindings.now(node, {})
+    with run.lock:
+        if bound is None or run.prefilling:
+            return False
+        run.prefilling += 1
+    started = _start(run, node, bound, tree)
+    run.counts.prefills += started
+    if not started:
+        run.prefilling = 0
+    return started
+
+
+def _over(run: Run) -> None:
+    with run.lock:
+        run.prefilling -= 1
+    run.stopped()
+
+
+def _start(run: Run, node: Node, bound: Bound, tree: Tree) -> bool:
+    loop = run.host.loop
+    name = bound.method.prefill if loop is None else bound.method.aprefill
+    warm = getattr(bound.component, name, None) if name else None
+    if warm is None:
+        return False
+    args, kwargs = bound.method.build(bound.component, tree)
+    kwargs.pop("run_manager", None)
+    work = partial(warm, *args, **kwargs)
+    urgency = priorities.of_early(run, node)
+    if loop is None:
+        threads.spawn(lambda: _prefill_on_thread(run, urgency, work))
+    else:
+        try:
+            loop.call_soon_threadsafe(_prefill_on_loop, run, urgency, loop, work)
+        except RuntimeError:  # the loop is closed: the run was abandoned
+            return False
+    return True
+
+
+def _prefill_on_thread(run: Run, urgency: engine.Priority, work: Callable[[], Any]) -> None:
+    def body() -> None:
+        engine.cancel_token.set(run.token)
+        engine.priority.set(urgency)
+        work()
+
+    try:
+        run.entry.copy().run(body)
+    except Exception:  # noqa: BLE001 - a prefill is only a hint; the demand meets the engine's error itself
+        run.counts.failed_prefills += 1
+    finally:
+        _over(run)
+
+
+def _prefill_on_loop(
+    run: Run, urgency: engine.Priority, loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, int]]
+) -> None:
+    async def body() -> None:
+        engine.priority.set(urgency)
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - as above
+            run.counts.failed_prefills += 1
+        finally:
+            forget()
+            _over(run)
+
+    task = loop.create_task(body(), context=run.entry.copy())
+    run.keep(task)
+    forget = run.token.on_cancel(partial(_cancel_task, loop, task))
+
+
+def _cancel_task(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    with suppress(RuntimeError):  # a closed loop runs nothing any more
+        loop.call_soon_threadsafe(task.cancel)

@@ -1,0 +1,162 @@
+"""What an early call is worth that the program may not make: what it would save, against what it would waste.
+
+Such a call goes if its chance times the seconds it saves exceed the chance that it is in vain times the seconds it
+takes. Chances are counted: of the times that a run came to a framework node, how often it went on to calls at the site,
+with one hit and one miss added to what was seen (Laplace). All waste together, with what this call would add to it in
+vain, and what those under way may be expected to add, stays below a share of what the program itself takes, in seconds
+inside components and in tokens, over the last runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass
+
+from ..graph.rules import UNLIKELY, WASTE, Reason
+from ..process import forks
+from ..trace.record import CallRecord, Trace, Visit
+from .settings import Counts
+
+MAX_COUNTED = 20_000
+"""Pairs of a visit and a site; a run with more is not counted."""
+WINDOW = 100
+"""Runs over which waste is compared with what the program takes."""
+BEGIN = ""
+"""Stands for the framework node that a run begins with: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    seconds: float = 0.0
+    tokens: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.seconds + other.seconds, self.tokens + other.tokens)
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.seconds - other.seconds, self.tokens - other.tokens)
+
+    def __mul__(self, times: float) -> Cost:
+        return Cost(self.seconds * times, self.tokens * times)
+
+    def within(self, other: Cost) -> bool:
+        """Where tokens are not counted, seconds alone tell."""
+        return self.seconds <= other.seconds and self.tokens <= other.tokens
+
+
+@dataclass(slots=True)
+class _Mean:
+    times: int = 0
+    total: Cost = Cost()
+
+    def add(self, cost: Cost) -> None:
+        self.times += 1
+        self.total += cost
+
+    @property
+    def cost(self) -> Cost:
+        return self.total * (1 / max(1, self.times))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A call that may not be made."""
+
+    site: str
+    came: str
+    """The framework node that the run came to last,"""
+    since_s: float
+    """and how long ago."""
+
+
+class Worth:
+    """Of one program. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._visits: Counter[str] = Counter()
+        """How often runs came to a framework node,"""
+        self._later: defaultdict[tuple[str, str], _Mean] = defaultdict(_Mean)
+        """how often they went on from there to a call site, and after how many seconds;"""
+        self._calls: defaultdict[str, _Mean] = defaultdict(_Mean)
+        """and what a call there took."""
+        self._window: deque[tuple[float, float, float, float]] = deque(maxlen=WINDOW)
+        """Of the last runs: seconds and tokens that their calls took, and those of early calls in vain;"""
+        self._took, self._wasted = Cost(), Cost()
+        """all together,"""
+        self._at_stake = Cost()
+        """and what calls that are under way may yet waste."""
+        self._process = os.getpid()
+        self._lock = forks.lock()
+
+    # --- what runs ask
+
+    def chance(self, doubt: Doubt) -> float:
+        """That the run goes on to this call site."""
+        return (self._mean(doubt).times + 1) / (self._visits[doubt.came] + 2)
+
+    def refuses(self, doubt: Doubt, share: float) -> Reason | None:
+        """Why a call in doubt may not go; `share`: the bound of all waste."""
+        with self._lock:
+            chance, cost, later = self.chance(doubt), self._calls[doubt.site].cost, self._mean(doubt).cost
+            saves_s = min(cost.seconds, later.seconds - doubt.since_s) if later.seconds else cost.seconds
+            if chance * saves_s <= (1 - chance) * cost.seconds:
+                return UNLIKELY(chance=chance)
+            wasted = self._wasted + self._staked() + cost  # as if it were in vain
+            return None if wasted.within(self._took * share) else WASTE(share=share)
+
+    def stake(self, doubt: Doubt) -> Cost:
+        """Such a call is issued: what of it may be expected to be in vain. Given back to `settle`."""
+        with self._lock:
+            staked = self._calls[doubt.site].cost * (1 - self.chance(doubt))
+            self._at_stake = self._staked() + staked
+            return staked
+
+    def _staked(self) -> Cost:
+        """What is under way in a process that was forked is its parent's."""
+        if self._process != os.getpid():
+            self._process, self._at_stake = os.getpid(), Cost()
+        return self._at_stake
+
+    def _mean(self, doubt: Doubt) -> _Mean:
+        return self._later.get((doubt.came, doubt.site)) or _Mean()
+
+    # --- what runs tell
+
+    def settle(self, trace: Trace, counts: Counts, staked: Cost) -> None:
+        """A run has ended."""
+        took = sum((_cost(call) for call in trace.calls if call.ok), Cost())
+        with self._lock:
+            self._window.append((took.seconds, took.tokens, counts.wasted_s, counts.wasted_tokens))
+            took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
+            self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
+            self._at_stake = self._staked() - staked
+
+    def note(self, trace: Trace) -> None:
+        """A run went this way."""
+        events: list[CallRecord | Visit] = [*trace.calls, *trace.visits]
+        events.sort(key=lambda event: -event.start)
+        coming: dict[str, float] = {}
+        many = (len(trace.visits) + 1) * len({call.site for call in trace.calls}) > MAX_COUNTED
+        with self._lock:
+            for event in events:
+                if isinstance(event, CallRecord):
+                    coming[event.site] = event.started_s
+                    if event.ok:
+                        self._calls[event.site].add(_cost(event))
+                elif not many:
+                    self._came(event.node, event.started_s, coming)
+            if not many:
+                self._came(BEGIN, trace.started_s, coming)
+
+    def _came(self, node: str, at_s: float, coming: dict[str, float]) -> None:
+        self._visits[node] += 1
+        for site, started_s in coming.items():
+            self._later[node, site].add(Cost(started_s - at_s))
+
+
+def _cost(call: CallRecord) -> Cost:
+    """Of one that has ended."""
+    begun = call.issued_s if call.issued_s is not None else call.started_s
+    ended = call.answered_s if call.answered_s is not None else call.ended_s
+    return Cost(max(0.0, (ended if ended is not None else begun) - begun), sum(call.tokens))

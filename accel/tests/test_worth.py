@@ -1,0 +1,125 @@
+"""What calls are worth that may not be demanded: chances by counts, seconds saved against seconds wasted, a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from accel.graph import rules
+from accel.run.settings import Counts
+from accel.run.worth import BEGIN, WINDOW, Cost, Doubt, Worth
+from accel.trace.record import CallRecord, Trace, Visit
+
+NO_BOUND = 100.0
+
+
+def call(site: str, start: int, at_s: float, took_s: float = 1.0, tokens: int = 0) -> CallRecord:
+    made = CallRecord(site, "", "ask", "ask", "decode", None, None, None, None, start, at_s)
+    made.end, made.ended_s, made.tokens = start, at_s + took_s, (tokens, 0)
+    return made
+
+
+def trace(*events: CallRecord | Visit) -> Trace:
+    calls = [event for event in events if isinstance(event, CallRecord)]
+    return Trace(calls=calls, visits=[event for event in events if isinstance(event, Visit)], started_s=0.0)
+
+
+def went(branch: str) -> Trace:
+    """A router for two seconds, then a branch with a call."""
+    return trace(
+        Visit("route", 1, None, 0.0), call("route", 2, 0.0, 2.0, 10), Visit(branch, 3, None, 2.0),
+        call(branch, 4, 2.0, 1.0, 10),
+    )  # fmt: skip
+
+
+def seen(*branches: str) -> Worth:
+    worth = Worth()
+    for branch in branches:
+        worth.note(went(branch))
+        worth.settle(went(branch), Counts(), Cost())
+    return worth
+
+
+def doubt(site: str, came: str = "route", since_s: float = 0.0) -> Doubt:
+    return Doubt(site, came, since_s)
+
+
+def test_chances_are_counted_from_where_the_run_has_come() -> None:
+    worth = seen("hot", "hot", "hot", "cold")
+    assert worth.chance(doubt("hot")) == worth.chance(doubt("hot", BEGIN)) == 4 / 6
+    assert worth.chance(doubt("hot", "hot")) == 4 / 5
+    assert worth.chance(doubt("hot", "cold")) == 1 / 3
+    assert worth.chance(doubt("hot", "elsewhere")) == 1 / 2, "nobody has been there"
+
+
+def test_each_time_in_a_loop_counts() -> None:
+    """Three rounds, of which each but the last went on."""
+    events: list[CallRecord | Visit] = []
+    for number in range(3):
+        events += [Visit("round", 2 * number, None, number), call("again", 2 * number + 1, number)]
+    worth = Worth()
+    worth.note(trace(*events, Visit("round", 9, None, 9.0)))
+    assert worth.chance(doubt("again", "round")) == 4 / 6
+
+
+@pytest.mark.parametrize(("branches", "may"), [
+    (["hot"] * 3, True),
+    (["hot", "hot", "cold", "cold"], False),
+    (["cold", "cold", "cold"], False),
+])  # fmt: skip
+def test_what_is_likelier_in_vain_than_of_use_waits(branches: Sequence[str], may: bool) -> None:
+    refused = seen(*branches).refuses(doubt("hot"), NO_BOUND)
+    assert (refused is None) is may
+    assert may or (refused is not None and refused.rule is rules.UNLIKELY)
+
+
+def test_what_saves_little_must_be_likelier() -> None:
+    """A call of a second, two seconds after the router began: once it is all but there, little can be saved."""
+    worth = seen(*["hot"] * 3)
+    assert worth.refuses(doubt("hot", since_s=0.5), NO_BOUND) is None
+    assert worth.refuses(doubt("hot", since_s=1.9), NO_BOUND) is not None
+    assert seen(*["hot"] * 20).refuses(doubt("hot", since_s=1.9), NO_BOUND) is None
+
+
+def test_waste_stays_below_a_share_of_what_the_program_takes() -> None:
+    worth = seen(*["hot"] * 10)
+    refused = worth.refuses(doubt("hot"), 0.02)
+    assert refused is not None and refused.rule is rules.WASTE, "a second, or ten tokens, of 30 s and 200 tokens"
+    assert worth.refuses(doubt("hot"), 0.05) is None
+    worth.settle(trace(), Counts(wasted_s=1.0, wasted_tokens=0), Cost())
+    assert worth.refuses(doubt("hot"), 0.05) is not None and worth.refuses(doubt("hot"), 0.07) is None
+
+
+def test_tokens_are_bounded_by_themselves() -> None:
+    worth = seen(*["hot"] * 10)
+    worth.settle(trace(), Counts(wasted_s=0.0, wasted_tokens=1), Cost())
+    refused = worth.refuses(doubt("hot"), 0.05)
+    assert refused is not None and refused.rule is rules.WASTE
+
+
+def test_what_is_under_way_counts_until_its_run_ends() -> None:
+    worth = seen(*["hot"] * 10)
+    staked = Cost()
+    for _ in range(100):
+        if worth.refuses(doubt("hot"), 0.06):
+            break
+        staked += worth.stake(doubt("hot"))
+    assert round(staked.tokens * 1.2) == 3, "each is expected to waste 10/12 of a token: of 12, the last may waste 10"
+    worth.settle(trace(), Counts(), staked)
+    assert worth.refuses(doubt("hot"), 0.06) is None
+
+
+def test_waste_of_long_ago_is_forgotten() -> None:
+    worth = seen("hot", "hot", "hot")
+    worth.settle(trace(), Counts(wasted_s=50.0), Cost())
+    for _ in range(WINDOW):
+        worth.note(went("hot"))
+        worth.settle(went("hot"), Counts(), Cost())
+    assert worth.refuses(doubt("hot"), 0.02) is None
+
+
+def test_nothing_goes_before_a_run_has_ended() -> None:
+    worth = Worth()
+    worth.note(went("hot"))
+    assert worth.refuses(doubt("hot", "hot"), 0.02) is not None

@@ -1,0 +1,310 @@
+"""Values as JSON trees: what is recorded, compared and referred to.
+
+A *tree* is ``str | int | float | bool | None | dict[str, tree] | list[tree] | Vector | Opaque``. Adapters add views
+for their framework's classes (messages, documents); everything else is seen through pydantic fields,
+dataclass fields or, failing that, by identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import types
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Tree = Any
+"""A JSON tree whose leaves may also be `Vector` or `Opaque`."""
+
+MAX_LEAVES = 20_000
+"""A value with more leaves than this is seen as opaque: looking into it would cost more than it gains."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """A leaf that can't be looked into: compared by identity, kept alive so that the identity stays unique."""
+
+    obj: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and other.obj is self.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+    def __repr__(self) -> str:
+        return f"<{type(self.obj).__name__}>"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Vector:
+    """A list of floats as one leaf, equal bit by bit: an embedding is referred to as a whole or not at all."""
+
+    bits: bytes
+
+    @staticmethod
+    def of(numbers: list[float]) -> Vector:
+        return Vector(array("d", numbers).tobytes())
+
+    def numbers(self) -> list[float]:
+        return array("d", self.bits).tolist()
+
+    def __repr__(self) -> str:
+        return f"<{len(self.bits) // 8} floats>"
+
+    def __str__(self) -> str:
+        return self.bits.hex()  # what an endpoint has seen is compared as text
+
+
+SHORTEST_VECTOR = 8
+"""Shorter lists of floats are lists."""
+
+
+class _TooLarge(Exception):
+    pass
+
+
+View = Callable[[Any], Tree]
+_views: dict[type, View] = {}
+_builders: dict[str, Callable[[Tree], Any]] = {}
+_PLAIN, _TUPLE = "$plain", "$tuple"
+_TAGS = {_PLAIN, _TUPLE}
+"""Keys by which `thaw` tells what a dict stands for; a dict of the program that has one is wrapped in `_PLAIN`."""
+
+
+_handed_on: set[str] = set()
+
+
+def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any], handed_on: Iterable[str] = ()) -> None:
+    """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn.
+
+    The dict has the key `tag`, by which `thaw` knows what to `build` again. `handed_on`: fields that go on with the
+    object as they stand (what a message says of its making); nobody pastes parts of them into texts.
+    """
+    _views[cls] = view
+    _builders[tag] = build
+    _TAGS.add(tag)
+    _handed_on.update(handed_on)
+
+
+def is_handed_on(key: object) -> bool:
+    """Whether this is the name of a field that `add_view` was told of."""
+    return key in _handed_on
+
+
+_lookalikes: dict[type, Callable[[Any], Tree]] = {}
+
+
+def add_lookalike(cls: type, plain: Callable[[Any], Tree]) -> None:
+    """See instances of exactly this class as the plain value `plain(instance)`: components can't tell them apart."""
+    _lookalikes[cls] = plain
+
+
+def is_view(tree: Mapping[str, Tree]) -> bool:
+    """Whether a dict is the view of an object, by an adapter."""
+    return not _TAGS.isdisjoint(tree)
+
+
+_classes: dict[str, type] = {}
+
+
+def class_name(value: Any) -> str:
+    """What the class of `value` is called in trees."""
+    cls = type(value)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    _classes[name] = cls
+    return name
+
+
+def is_class_name(key: str, value: Tree) -> bool:
+    """Whether this is what `class_name` put under the tag of a view: no text of the run's."""
+    return key in _TAGS and isinstance(value, str) and value in _classes
+
+
+def class_named(name: str, base: type[T]) -> type[T]:
+    """The class of this name, which may have been seen in another process. Raises LookupError if it is not loaded
+    here, or is no `base`: names may come from a file."""
+    module, _, own = name.rpartition(".")
+    cls = _classes.get(name) or getattr(sys.modules.get(module), own, None)
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        raise LookupError(f"no {base.__name__} {name} is loaded")
+    return cls
+
+
+def snapshot(value: Any, exact: bool = False) -> Tree:
+    """A tree of `value` that later in-place mutation of `value` can't change.
+
+    `exact`: only what `thaw` can build again is looked into; other objects stay opaque. Tuples are told from lists,
+    except `value` itself, which gives a list.
+    """
+    try:
+        return _view(list(value) if type(value) is tuple else value, [MAX_LEAVES], 0, exact)
+    except (_TooLarge, RecursionError):
+        return Opaque(value)
+
+
+def thaw(tree: Tree) -> Any:
+    """The value of which `tree` is an exact snapshot."""
+    if isinstance(tree, Opaque):
+        return tree.obj
+    if isinstance(tree, Vector):
+        return tree.numbers()
+    if isinstance(tree, dict):
+        if _PLAIN in tree:
+            return {key: thaw(value) for key, value in tree[_PLAIN].items()}
+        if _TUPLE in tree:
+            return tuple(map(thaw, tree[_TUPLE]))
+        values = {key: thaw(value) for key, value in tree.items()}
+        tag = next((key for key in tree if key in _builders), None)
+        return _builders[tag](values) if tag is not None else values
+    return [thaw(item) for item in tree] if isinstance(tree, list) else tree
+
+
+_LEAVES = frozenset((str, int, float, bool, type(None), Vector, Opaque))
+
+
+def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
+    if kind in _lookalikes:
+        return _lookalikes[kind](value)
+    if isinstance(value, float) and not exact:
+        return float(value)  # numpy's
+    budget[0] -= 1
+    if budget[0] < 0 or depth > 40:
+        raise _TooLarge
+    if kind is list and len(value) >= SHORTEST_VECTOR and all(type(item) is float for item in value):
+        return Vector.of(value)
+    if kind is list or kind is tuple:
+        budget[0] -= len(value)
+        items = [item if type(item) in _LEAVES else _view(item, budget, depth + 1, exact) for item in value]
+        return {_TUPLE: items} if exact and kind is tuple else items
+    if kind is dict:
+        budget[0] -= len(value)
+        if all(type(key) is str for key in value):
+            plain = _fields(value, budget, depth, exact)
+            return {_PLAIN: plain} if exact and not _TAGS.isdisjoint(value) else plain
+        return Opaque(value)
+    for cls in kind.__mro__:
+        view = _views.get(cls)
+        if view is not None:
+            return _fields(view(value), budget, depth + 1, exact)
+    if exact or isinstance(value, type) or callable(value):
+        return Opaque(value)
+    if isinstance(value, Mapping):
+        return _view(dict(value), budget, depth + 1, exact)
+    fields = getattr(kind, "model_fields", None)
+    if isinstance(fields, dict):
+        return {name: _view(getattr(value, name, None), budget, depth + 1, exact) for name in fields}
+    if dataclasses.is_dataclass(value):
+        return {
+            f.name: _view(getattr(value, f.name, None), budget, depth + 1, exact) for f in dataclasses.fields(value)
+        }
+    return Opaque(value)
+
+
+def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool) -> Tree:
+    return {key: _view(item, budget, depth + 1, exact) for key, item in value.items()}
+
+
+def freeze(tree: Tree) -> Hashable:
+    """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``)."""
+    kind = type(tree)
+    if kind is str or tree is None:
+        return tree  # type: ignore[no-any-return]
+    if kind is dict:
+        return ("{", *[(key, freeze(tree[key])) for key in sorted(tree)])
+    if kind is list:
+        return ("[", *map(freeze, tree))
+    if kind is float:
+        return ("float", "nan" if math.isnan(tree) else tree.hex())
+    if isinstance(tree, Opaque | Vector):
+        return tree
+    return (kind.__name__, tree)
+
+
+def same(left: Tree, right: Tree) -> bool:
+    """Tree equality with leaf types."""
+    return left is right or freeze(left) == freeze(right)
+
+
+def is_comparable(tree: Tree) -> bool:
+    """Whether equal trees mean equal values: opaque leaves must be functions or classes, which don't change. Other
+    objects are equal by identity and may have changed meanwhile."""
+    if isinstance(tree, dict):
+        return all(map(is_comparable, tree.values()))
+    if isinstance(tree, list):
+        return all(map(is_comparable, tree))
+    return not isinstance(tree, Opaque) or isinstance(tree.obj, type | types.FunctionType | types.BuiltinFunctionType)
+
+
+def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Tree]]:
+    """All leaves with their paths (dict keys and list positions), in order; empty containers count as leaves."""
+    found: list[tuple[tuple[Any, ...], Tree]] = []
+    stack: list[tuple[tuple[Any, ...], Tree]] = [(path, tree)]
+    while stack:
+        here, value = stack.pop()
+        if isinstance(value, dict) and value:
+            stack.extend(((*here, key), value[key]) for key in reversed(value))
+        elif isinstance(value, list) and value:
+            stack.extend(((*here, i), value[i]) for i in range(len(value) - 1, -1, -1))
+        else:
+            found.append((here, value))
+    return found
+
+
+def containers(tree: Tree, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tree]]:
+    """All lists and dicts that hold anything, with their paths."""
+    if isinstance(tree, dict | list) and tree:
+        yield path, tree
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from containers(value, (*path, key))
+
+
+def holds_number(tree: Tree) -> bool:
+    """Whether a number is anywhere in it."""
+    if isinstance(tree, dict | list):
+        return any(map(holds_number, tree.values() if isinstance(tree, dict) else tree))
+    return isinstance(tree, int | float) and not isinstance(tree, bool)
+
+
+def texts_of(tree: Tree) -> Iterator[str]:
+    """All texts of a tree, in order."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, dict | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from texts_of(value)
+
+
+def wholes_of(tree: Tree) -> Iterator[Tree]:
+    """What may come from somewhere as it stands: lists of at least two texts and nothing else, dicts with numbers."""
+    if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):
+        yield tree
+    elif isinstance(tree, dict | list):
+        if isinstance(tree, dict) and holds_number(tree):
+            yield tree
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from wholes_of(item)
+
+
+def rebuild(tree: Tree, leaf: Callable[[tuple[Any, ...], Tree], Tree], path: tuple[Any, ...] = ()) -> Tree:
+    """The same shape with every leaf replaced by ``leaf(path, value)``."""
+    if isinstance(tree, dict) and tree:
+        return {key: rebuild(value, leaf, (*path, key)) for key, value in tree.items()}
+    if isinstance(tree, list) and tree:
+        return [rebuild(value, leaf, (*path, i)) for i, value in enumerate(tree)]
+    return leaf(path, tree)
+
+
+def shape(tree: Tree) -> Hashable:
+    """The skeleton of a tree: containers, keys and leaf types, without leaf values."""
+    if isinstance(tree, dict):
+        return ("{", *((key, shape(tree[key])) for key in sorted(tree)))
+    if isinstance(tree, list):
+        return ("[", *map(shape, tree))
+    return "opaque" if isinstance(tree, Opaque) else type(tree).__name__

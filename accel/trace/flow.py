@@ -1,0 +1,312 @@
+"""A recorded run as events with their true edges: what every call had to wait for, whoever schedules it.
+
+Data edges come from the values alone, not from what was learnt: an input needs the earliest output that an embedding or
+a text in it was taken from (a whole answer, a line of it, a field of its JSON, a found passage), and of a streamed
+answer only the part up to there. What leaves no text behind (a yes, a count) makes no data edge, so that a schedule is
+judged too strictly rather than too kindly. Control and hazard edges are added; all else is the program's own order and
+its time to think.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..graph.ops import OPS
+from ..graph.topology import START, Topology
+from ..text.extract import extract
+from ..text.values import Tree, Vector, leaves, texts_of
+from .record import CallRecord, Trace, Visit
+
+WHOLE = 1.0
+SHORTEST = 4
+"""Characters of a text that can be told from chance;"""
+WORDLIKE = 12
+"""shorter ones than this count only as whole words."""
+
+
+@dataclass(eq=False)
+class Event:
+    """A demand of the program, or (without a call) a moment in it: a framework node starts or ends, the run ends.
+
+    Events are numbered in program order; edges name earlier events.
+    """
+
+    call: CallRecord | None
+    after: tuple[int, ...] = ()
+    """The calls that had ended before the program got here; it got here `think_s` seconds after the last of them."""
+    think_s: float = 0.0
+    needs: dict[int, float] | None = None
+    """Which events its input is made of, and from what share of their output (0 to 1) on the input is complete.
+    None: the program alone may make this call."""
+    prefix: dict[int, float] = field(default_factory=dict)
+    """For every event it needs: the share of its prompt, from the beginning, that is known without that event."""
+
+
+def events_of(
+    trace: Trace,
+    topology: Topology | None = None,
+    deciding: Mapping[CallRecord, Sequence[CallRecord]] | None = None,
+    using: Mapping[CallRecord, Mapping[int, float]] | None = None,
+) -> list[Event]:
+    """All events of a completed run. `topology`: where control may go; calls inside a framework node wait until it is
+    sure to run (None: all are). `deciding`: for calls that are not made in every run, the calls that decide it; they
+    wait for these instead. `using`: what an input is made of, also where no text tells, as positions in the trace
+    with shares. Both as a learnt graph knows them (`accel.learn.check.ties`).
+    """
+    ordered: list[tuple[int, float, CallRecord | tuple[str, str]]] = [
+        (call.start, call.started_s, call)
+        for call in trace.calls
+        if call.ok and not call.composite and (call.parent is None or call.parent.composite)
+    ]
+    ordered += [(visit.start, visit.started_s, ("in", visit.node)) for visit in trace.visits]
+    ordered += [
+        (visit.end, visit.ended_s, ("out", visit.node))
+        for visit in trace.visits
+        if visit.end is not None and visit.ended_s is not None
+    ]
+    left = {visit.end: visit for visit in trace.visits}
+    ordered.sort(key=lambda entry: entry[0])
+    events: list[Event] = []
+    control = _ControlEdges(topology)
+    data = _DataEdges(trace)
+    numbers: dict[CallRecord, int] = {}
+    begun = _Begun(trace)
+    placed: dict[int, int] = {}
+    """Events by position."""
+    for at, time_s, what in ordered:
+        visit = what.visit if isinstance(what, CallRecord) else left.get(at)
+        event = _placed(events, trace, begun, at, time_s, visit)
+        if isinstance(what, CallRecord):
+            event.call = what
+            if OPS[what.op].issuable:
+                event.needs = {}
+                data.add(event)
+                _add_hazards(event, events)
+                moment = control.edge(what.within)
+                if deciding is not None and what in deciding:
+                    event.needs |= {numbers[by]: WHOLE for by in deciding[what] if by in numbers}
+                elif moment is not None:
+                    event.needs[moment] = WHOLE
+                for position, share in using.get(what, {}).items() if using is not None else ():
+                    if position in placed:
+                        event.needs.setdefault(placed[position], share)
+            data.known(len(events), what)
+            numbers[what] = len(events)
+        else:
+            control.passed(*what, len(events))
+        placed[at] = len(events)
+        events.append(event)
+    ended = [event.call.ended_s for event in events if event.call is not None and event.call.ended_s is not None]
+    events.append(
+        _placed(events, trace, begun, None, trace.ended_s if trace.ended_s is not None else max(ended, default=0.0))
+    )
+    return events
+
+
+class _Begun:
+    """When calls were made."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._last: dict[tuple[float, Visit | None], int] = {}
+        for call in trace.calls:
+            self._last[call.started_s, call.visit] = max(call.start, self._last.get((call.started_s, call.visit), -1))
+
+    def followed(self, call: CallRecord) -> bool:
+        """Whether another one was made at the moment this one ended. In virtual time programs take none to think: that
+        one waited for this one, and what comes later for that one. So coroutines side by side are told apart."""
+        at = (call.ended_s if call.ended_s is not None else call.started_s, call.visit)
+        return call.end is not None and self._last.get(at, -1) > call.end
+
+
+def _placed(
+    events: Sequence[Event], trace: Trace, begun: _Begun, at: int | None, time_s: float, visit: Visit | None = None
+) -> Event:
+    """An event at this position and time, after the calls that had ended by then: in this visit of a framework node, or
+    before it began. What others did beside it held nothing up."""
+    ended = [
+        (number, event.call)
+        for number, event in enumerate(events)
+        if event.call is not None
+        and event.call.end is not None
+        and (at is None or event.call.end < at)
+        and (visit is None or event.call.visit is visit or event.call.end < visit.start)
+    ]
+    at_once = [(n, call) for n, call in ended if call.ended_s == time_s]
+    if at_once:
+        ended = [(n, call) for n, call in ended if not begun.followed(call)]
+    latest_start = max((call.start for _, call in ended), default=-1)
+    # What ended before another of them started is implied by that one.
+    direct = at_once + [(n, c) for n, c in ended if c.ended_s != time_s and c.end is not None and c.end > latest_start]
+    known_s = max((call.ended_s for _, call in direct if call.ended_s is not None), default=trace.started_s)
+    return Event(None, tuple(n for n, _ in direct), max(0.0, time_s - known_s))
+
+
+def _add_hazards(event: Event, events: Sequence[Event]) -> None:
+    """A read comes after every earlier write."""
+    assert event.call is not None and event.needs is not None
+    if OPS[event.call.op].effect == "reads":
+        for number, other in enumerate(events):
+            if other.call is not None and OPS[other.call.op].effect == "writes":
+                event.needs[number] = WHOLE
+
+
+class _ControlEdges:
+    """From which moment on it is sure that the framework node a call is made in will run (once more)."""
+
+    def __init__(self, topology: Topology | None) -> None:
+        self._topology = topology
+        self._sure: dict[str, int | None] = {}
+        """By framework node, the moment since when its next, or present, visit is sure; None: from the start."""
+        if topology is not None:
+            self._sure = dict.fromkeys(topology.inevitable(START))
+
+    def passed(self, suffix: str, node: str, number: int) -> None:
+        """The program enters or leaves a framework node."""
+        if self._topology is None:
+            return
+        if suffix == "out":
+            self._sure.pop(node, None)
+            return
+        for coming in (node, *self._topology.inevitable(node)):
+            self._sure.setdefault(coming, number)
+
+    def edge(self, within: str) -> int | None:
+        """The moment that calls inside this node wait for, if any."""
+        return self._sure.get(within)
+
+
+# --- data
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A text that an output brought, and what share of the output had to be there for it."""
+
+    text: str
+    share: float
+
+    def find(self, text: str) -> int:
+        """Where it stands in another text; -1 if it doesn't."""
+        if len(self.text) >= WORDLIKE:
+            return text.find(self.text)
+        found = re.search(rf"(?<!\w){re.escape(self.text)}(?!\w)", text)
+        return found.start() if found is not None else -1
+
+
+@dataclass(slots=True)
+class _Output:
+    """What one call brought."""
+
+    number: int
+    call: CallRecord
+    alternatives: list[list[_Piece]]
+
+
+class _DataEdges:
+    """Which earlier outputs the texts of an input were taken from."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._given = sorted((text for text in texts_of(trace.input) if len(text) >= WORDLIKE), key=len, reverse=True)
+        self._asked = ["\0".join(texts_of(trace.input))]
+        """What the run began with and what it has sent so far: an answer that repeats it did not bring it."""
+        self._outputs: list[_Output] = []
+        self._vectors: dict[Vector, list[tuple[int, CallRecord]]] = {}
+        """By vector, which events brought it."""
+
+    def known(self, number: int, call: CallRecord) -> None:
+        """The event with this number brought an output."""
+        self._asked.append("\0".join(texts_of(call.input)))
+        for vector in vectors_of(call.output):
+            self._vectors.setdefault(vector, []).append((number, call))
+        brought = [[piece for piece in pieces if self._is_news(call, piece.text)] for pieces in _alternatives(call)]
+        self._outputs.append(_Output(number, call, brought))
+
+    def _is_news(self, call: CallRecord, text: str) -> bool:
+        """Choosing among known texts is news, too: what a search or a reranking found counts, were it in the input."""
+        if not OPS[call.op].streams and len(text) >= WORDLIKE:
+            return True
+        return not any(text in asked for asked in self._asked)
+
+    def add(self, event: Event) -> None:
+        """Fill in `needs` and `prefix`. Where several outputs had a text, it counts for the one that explains most of
+        the input, the earliest of those; a reranking goes before what it ranked."""
+        call = event.call
+        assert call is not None and event.needs is not None
+        for vector in vectors_of(call.input):
+            for number, source in self._vectors.get(vector, ()):
+                if source.end is not None and source.end < call.start:
+                    event.needs[number] = WHOLE
+                    break
+        text = "\0".join(texts_of(call.input))
+        for given in self._given:
+            text = text.replace(given, "\0" * len(given))  # there as a whole: nobody had to find it
+        open_to = [output for output in self._outputs if output.call.end is not None and output.call.end < call.start]
+        taken: set[str] = set()
+        while True:
+            best: tuple[tuple[int, bool, int], _Output, list[tuple[_Piece, int]]] | None = None
+            for output in open_to:
+                found = _found(output, text, taken)
+                worth = (
+                    sum(len(piece.text) for piece, _ in found),
+                    output.call.op == "reranking",
+                    -output.number,
+                )
+                if found and (best is None or worth > best[0]):
+                    best = (worth, output, found)
+            if best is None:
+                return
+            _, output, found = best
+            open_to.remove(output)
+            event.needs[output.number] = max(piece.share for piece, _ in found)
+            event.prefix[output.number] = min(at for _, at in found) / max(1, len(text))
+            taken |= {piece.text for piece, _ in found}
+
+
+def _found(output: _Output, text: str, taken: set[str]) -> list[tuple[_Piece, int]]:
+    """Pieces of an output that stand in a text and are not accounted for yet, and where."""
+    for pieces in output.alternatives:
+        found = [
+            (piece, at)
+            for piece in pieces
+            if not any(piece.text in other for other in taken) and (at := piece.find(text)) >= 0
+        ]
+        if found:
+            return found
+    return []
+
+
+def _alternatives(call: CallRecord) -> Iterator[list[_Piece]]:
+    """The texts of an output, wholes before their parts."""
+    texts = [text.strip() for text in texts_of(call.output) if len(text.strip()) >= SHORTEST]
+    yield [_Piece(text, WHOLE) for text in texts]
+    content = call.output.get("content") if isinstance(call.output, dict) else None
+    if not isinstance(content, str) or not content:
+        return
+    lines = []
+    end = 0
+    for line in content.splitlines(keepends=True):
+        end += len(line)
+        bare = line.strip().lstrip("-*•0123456789.) ").strip()
+        if len(bare) >= SHORTEST:
+            lines.append(_Piece(bare, end / len(content)))
+    yield lines
+    values = [text for text in texts_of(_json(content)) if len(text) >= SHORTEST]
+    yield [_Piece(text, _share_of(text, content)) for text in values]
+
+
+def _json(text: str) -> Tree:
+    value = extract("json", text, True)
+    return value if isinstance(value, dict | list) else None
+
+
+def _share_of(piece: str, text: str) -> float:
+    """Up to the character after the piece, which closes it."""
+    at = text.find(piece)
+    return min(WHOLE, (at + len(piece) + 1) / len(text)) if at >= 0 else WHOLE
+
+
+def vectors_of(tree: Tree) -> Iterator[Vector]:
+    """All vectors of a tree."""
+    yield from (leaf for _, leaf in leaves(tree) if isinstance(leaf, Vector))

@@ -1,0 +1,108 @@
+"""A run that is over leaves nothing to the garbage collector, whose turns an event loop feels."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any, ClassVar, TypedDict
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.graph import END, START, StateGraph
+
+import accel
+from accel.process import threads
+from accel.run import pace
+from accel.run.plan import MAX_WAITING
+from accel.run.run import Run
+from accel.run.scope import scope
+
+
+class Chat(BaseChatModel):
+    """Answers a little later, and knows in which runs."""
+
+    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64}
+    runs: ClassVar[list[weakref.ref[Run]]] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "chat"
+
+    def _answer(self, messages: Any) -> ChatResult:
+        here = scope.get()
+        if here is not None and not here.early:
+            self.runs.append(weakref.ref(here.run))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"about {messages[-1].content} and more"))])
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        time.sleep(0.002)
+        return self._answer(messages)
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        await asyncio.sleep(0.002)
+        return self._answer(messages)
+
+
+class State(TypedDict, total=False):
+    question: str
+    notes: list[str]
+
+
+PARTS = ("its history", "its people", "its food", "its weather")
+
+
+def program(asynchronous: bool) -> Any:
+    llm = Chat()
+
+    def notes(state: State) -> dict[str, list[str]]:
+        return {"notes": [llm.invoke(f"Write on {part} of {state['question']}").text for part in PARTS]}
+
+    async def anotes(state: State) -> dict[str, list[str]]:
+        return {"notes": [(await llm.ainvoke(f"Write on {part} of {state['question']}")).text for part in PARTS]}
+
+    builder = StateGraph(State)
+    builder.add_node("notes", anotes if asynchronous else notes)
+    builder.add_edge(START, "notes")
+    builder.add_edge("notes", END)
+    return accel.accelerate(builder.compile())
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["threads", "coroutines"])
+def test_a_run_is_gone_when_it_is_over(asynchronous: bool, no_collection: None) -> None:
+    fast = program(asynchronous)
+    for place in ("Lisbon", "Oslo", "Turin"):
+        given = {"question": place}
+        asyncio.run(fast.ainvoke(given)) if asynchronous else fast.invoke(given)
+        accel.settle()
+    assert fast.report().retired
+    found, Chat.runs[:] = {run for ref in Chat.runs if (run := ref()) is not None}, []
+    assert not found
+
+
+def test_runs_that_wait_for_a_lesson_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those in which a loop was to be learnt, while the learner has no time."""
+    posted: list[Any] = []
+    monkeypatch.setattr(threads.learner, "post", posted.append)
+    monkeypatch.setattr(pace.load, "enabled", False)
+    Chat.runs[:] = []
+    fast = program(asynchronous=False)
+    for number in range(3 * MAX_WAITING):
+        fast.plan.pace.news()
+        fast.invoke({"question": f"Lisbon {number}"})
+    gc.collect()
+    alive = {run for ref in Chat.runs if (run := ref()) is not None}
+    assert 0 < len(alive) <= MAX_WAITING + 1
+    assert len(posted) <= 2 * (MAX_WAITING + 1)

@@ -1,0 +1,62 @@
+"""Runs that go on after a pause are learnt like any other: by the state they find, and what they are resumed with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import Chat, State, World
+
+TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Peru")
+
+
+def program(world: World, asks: bool) -> Any:
+    """A plan that a human looks at: the graph pauses before the next node, or a node of its own asks."""
+    model = Chat(world)
+
+    def plan(state: State) -> State:
+        return {"a": model.invoke(f"Plan {state['q']}").content}
+
+    def approve(state: State) -> State:
+        return {"b": interrupt(state["a"])} if asks else {"b": "yes"}
+
+    def write(state: State) -> State:
+        world.node("write")
+        return {"c": model.invoke(f"Write {state['a']}, as {state['b']}").content}
+
+    def judge(state: State) -> State:
+        world.node("judge")
+        return {"d": model.invoke(f"Judge {state['a']} of {state['q']}").content}
+
+    builder = StateGraph(State)
+    builder.add_sequence([plan, approve, write, judge])
+    builder.add_edge(START, "plan")
+    builder.add_edge("judge", END)
+    return builder.compile(InMemorySaver(), interrupt_before=[] if asks else ["approve"])
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["the graph pauses", "a node asks"])
+def test_what_follows_an_answered_pause_is_called_early(asks: bool) -> None:
+    world = World()
+    graph = program(world, asks)
+    fast = accelerate(program(world, asks))
+    for number, topic in enumerate(TOPICS):
+        thread: Any = {"configurable": {"thread_id": str(number)}}
+        answer = Command(resume=f"reader {topic[:4]} says") if asks else None
+        if topic == TOPICS[-1]:
+            world.hooks["write"] = lambda: world.wait_early("Judge", over=False)
+        world.forget()
+        fast.invoke({"q": topic}, thread)
+        assert accel.settle()
+        assert world.texts("Judge") == world.texts("Write") == [], "nobody has answered yet"
+        done = fast.invoke(answer, thread)
+        assert accel.settle()
+        graph.invoke({"q": topic}, thread)
+        assert done == graph.invoke(answer, thread)
+    assert fast.report().retired > 0

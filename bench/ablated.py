@@ -1,0 +1,12 @@
+"""A plugin for pytest: the learner without one of its readings, which the environment names (`bench.ablation`)."""
+
+from __future__ import annotations
+
+import os
+
+from accel.learn import learner
+from accel.learn.readings import without
+
+
+def pytest_configure() -> None:
+    vars(learner)["ALL"] = without(os.environ["ACCEL_WITHOUT"])

@@ -1,0 +1,361 @@
+"""One public program in a process of its own: unmodified and accelerated in turns, then with what the report advises.
+
+Prints nothing of the program; the record is JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import io
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass, field, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import accel
+from accel.graph.ops import OPS
+from accel.graph.rules import Reason
+from accel.learn.check import ties
+from accel.process import clock
+from accel.reports.limit import best_of, latencies
+from accel.reports.report import MAX_LIMIT_CALLS
+from accel.reports.workload import Workload
+from accel.run.plan import Plan
+from accel.text.values import freeze
+from accel.trace.flow import WHOLE, Event, events_of
+from accel.trace.record import CallRecord, Trace, where
+from bench.measure import ACCELERATED, UNMODIFIED
+from bench.strangers.programs import SUBJECTS, Loader, Stranger
+from bench.strangers.services import WAITS_S, Services
+from bench.strangers.transports import install
+
+WARM = 3
+STEADY = 4
+REQUESTS = WARM + STEADY
+PATIENCE_S = 390
+"""Then it says where all threads are, and ends."""
+SOONER_S = 0.01
+"""A call is predictable if its input is complete so much before the program makes it."""
+DEFAULT, ADVISED = "default", "advised"
+CLIENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("langchain_openai", "ChatOpenAI", {"model": "gpt-4o"}),
+    ("langchain_anthropic", "ChatAnthropic", {"model": "claude"}),
+)
+_VOLATILE = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?|\b\d\d:\d\d:\d\d(\.\d+)?\b|0x[0-9a-f]{6,}"
+    r"|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b"
+)
+"""What no two runs share: times, addresses of objects, made-up ids."""
+
+
+class RemoteWork(Workload):
+    """What a run asks of services that answer everyone at once: every call takes what it took, and answers whole."""
+
+    @staticmethod
+    def _decodes(event: Event) -> bool:
+        return False
+
+    def _known_s(self, number: int, share: float, start: Sequence[float], over: Sequence[float]) -> float:
+        """When that share of an answer is known if somebody reads it as it comes: only `unbounded_s` asks."""
+        call = self.events[number].call
+        if call is None or share >= WHOLE or OPS[call.op].engine != "llm":
+            return over[number]
+        took_s = over[number] - start[number]
+        first_s = min(took_s, WAITS_S["first token"] + call.tokens[0] * WAITS_S["prompt token"])
+        return start[number] + first_s + share * (took_s - first_s)
+
+
+@dataclass
+class Request:
+    number: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    processor_s: dict[str, float] = field(default_factory=dict)
+    equal: bool = True
+    different: str = ""
+    varies: bool = False
+    """The unmodified program answers differently, too, if it is asked again."""
+    asked_all: bool = True
+    """Whether the services were asked all that the unmodified program asked them."""
+    calls: int = 0
+    tokens: int = 0
+    limit_s: float = 0.0
+    streamed_s: float = 0.0
+    """The limit if every answer were read as it comes."""
+    predictable: int = 0
+    early: int = 0
+    """Of the predictable calls, those that an early one answered."""
+    counts: dict[str, int] = field(default_factory=dict)
+    held: list[dict[str, Any]] = field(default_factory=list)
+    """The other predictable calls: rule, sentence, where, operation, and by how many seconds they could be sooner."""
+
+
+class Arms:
+    """The program's object, as it is and accelerated."""
+
+    def __init__(self, stranger: Stranger, app: Any, services: Services, runner: asyncio.Runner) -> None:
+        self.stranger, self.app, self.services, self.runner = stranger, app, services, runner
+        self._fewest: Mapping[str, int] | None = None
+        self._asked = 0
+
+    def phase(self, options: Mapping[str, Any], log: list[str]) -> tuple[list[Request], Any]:
+        fast = accel.accelerate(self.app, **options)
+        recorder = accel.accelerate(self.app, speculate="off")
+        self._fewest = None
+        found = []
+        for number in range(REQUESTS):
+            request = Request(number)
+            value_of = self.stranger.value
+            told: dict[str, Any] = {}
+            sent: dict[str, Counter[str]] = {}
+            for arm, app in ((UNMODIFIED, self.app), (ACCELERATED, fast))[:: 1 if number % 2 else -1]:
+                self.services.taken()
+                request.seconds[arm], request.processor_s[arm], told[arm] = self.ask(
+                    app, value_of(SUBJECTS[number % len(SUBJECTS)])
+                )
+                sent[arm] = self.services.taken()
+            request.equal = told[UNMODIFIED] == told[ACCELERATED]
+            if not request.equal:
+                request.different = difference(told[UNMODIFIED], told[ACCELERATED])
+                *_, again = self.ask(self.app, value_of(SUBJECTS[number % len(SUBJECTS)]))
+                request.varies = again != told[UNMODIFIED]
+            missing = sorted(set(sent[UNMODIFIED]) - set(sent[ACCELERATED]))
+            request.asked_all = not missing
+            if missing:
+                log.append(f"request {number + 1}: not asked for when accelerated: {', '.join(missing)[:200]}")
+            if fast.plan.history:
+                request.counts = asdict(fast.plan.history[-1])
+            if fast.plan.last is not None:
+                request.tokens = sum(sum(call.tokens) for call in fast.plan.last.calls)
+            if number >= WARM:
+                self.ask(recorder, value_of(SUBJECTS[number % len(SUBJECTS)]))
+                if recorder.plan.last is not None:
+                    self.judge(request, recorder.plan.last, fast.plan)
+            found.append(request)
+            raised = told[UNMODIFIED][0] == "raised" and told[UNMODIFIED] or None
+            if raised:
+                log.append(f"request {number + 1}: the unmodified program raised: {raised}")
+        return found, fast
+
+    def ask(self, app: Any, value: Any) -> tuple[float, float, Any]:
+        """Seconds, seconds of the processor without what the services took, and what came of it."""
+        self._asked += 1
+        config = {"recursion_limit": 60, **self.stranger.config}
+        if getattr(app, "checkpointer", None):
+            config["configurable"] = {"thread_id": f"thread {self._asked}", **config.get("configurable", {})}
+        ask = self.stranger.ask or (_query if self.stranger.framework == "LlamaIndex" else _invoke)
+        served_s = self.services.worked_s
+        began, worked = clock.now_s(), time.process_time()
+        try:
+            if self.stranger.awaited:
+                output = self.runner.run(_awaited(ask, app, value, config))
+            else:
+                output = ask(app, value, config)
+            told = ["answered", plain(output)]
+        except Exception as error:  # noqa: BLE001 - whatever a public program raises
+            told = ["raised", type(error).__name__, _VOLATILE.sub("", str(error))[:500]]
+        seconds, worked_s = clock.now_s() - began, time.process_time() - worked
+        accel.settle()
+        return seconds, worked_s - (self.services.worked_s - served_s), told
+
+    def judge(self, request: Request, recorded: Trace, plan: Plan) -> None:
+        """What could have been early, what was, and the limit."""
+        request.calls = len(recorded.calls)
+        if plan.last is None or not recorded.completed or not 0 < len(recorded.calls) <= MAX_LIMIT_CALLS:
+            return
+        counts = Counter(call.site for call in recorded.calls)
+        before = self._fewest if self._fewest is not None else counts
+        self._fewest = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
+        known = ties(plan.learnt, recorded, self._fewest)
+        events = events_of(recorded, plan.topology, known.deciding, known.using)
+        work = RemoteWork(events, {}, {}, latencies([recorded]))
+        found = best_of(work)
+        request.limit_s, request.streamed_s = found.makespan_s, work.unbounded_s()
+        sooner = [placed for placed in found.schedule if placed.sooner_s > SOONER_S and not placed.call.composite]
+        early = Counter(_key(call) for call in plan.last.calls if call.retired)
+        request.predictable = len(sooner)
+        for placed in sooner:
+            key = _key(placed.call)
+            if early[key]:
+                early[key] -= 1
+                request.early += 1
+            else:
+                request.held.append(_held(plan, placed.call, placed.sooner_s))
+
+
+def _key(call: CallRecord) -> Any:
+    return call.site, freeze(call.input)
+
+
+def _held(plan: Plan, call: CallRecord, sooner_s: float) -> dict[str, Any]:
+    """What the plan says of a call that was not early though it could have been."""
+    rule, said = "not seen before", "not seen before"
+    for node in plan.graph.by_site.get(call.site, ()):
+        reason = plan.reasons.get(node.name) or node.evidence.reason
+        if isinstance(reason, Reason):
+            rule, said = reason.rule.name, str(reason)
+        elif reason:
+            rule = said = str(reason)
+        elif plan.standing(node).since == plan.runs:
+            rule = said = "learnt from this very run"
+        else:
+            rule = said = "issued, but not what was asked for"
+    return {
+        "rule": rule, "said": said[:400], "where": f"{call.site.split('|', 1)[0] or 'no node'} ({where(call.site)})",
+        "op": call.op, "component": type(call.component).__name__, "sooner_s": sooner_s,
+    }  # fmt: skip
+
+
+# --- asking
+
+
+def _invoke(app: Any, value: Any, config: Mapping[str, Any]) -> Any:
+    return app.invoke(value, config)
+
+
+def _query(app: Any, value: Any, config: Mapping[str, Any]) -> Any:
+    return app.query(value)
+
+
+async def _awaited(ask: Any, app: Any, value: Any, config: Mapping[str, Any]) -> Any:
+    if ask is _invoke:
+        return await app.ainvoke(value, config)
+    if ask is _query:
+        return await app.aquery(value)
+    return await ask(app, value, config)
+
+
+# --- what came of it
+
+
+def plain(value: Any) -> Any:
+    """As JSON, without what no two runs share."""
+    from langchain_core.messages import BaseMessage
+
+    if isinstance(value, BaseMessage):
+        calls = getattr(value, "tool_calls", None) or []
+        return [value.type, plain(value.content), [[call["name"], plain(call["args"])] for call in calls]]
+    if hasattr(value, "source_nodes") and hasattr(value, "metadata"):
+        return [_VOLATILE.sub("", str(value)), [[node.node.text, node.score] for node in value.source_nodes]]
+    if hasattr(value, "node") and hasattr(value, "score"):
+        return [value.node.get_content(), value.score]
+    if hasattr(value, "model_dump"):
+        return {key: plain(getattr(value, key)) for key in type(value).model_fields if key not in ("id", "id_")}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {key: plain(item) for key, item in vars(value).items()}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [plain(item) for item in value]
+        return sorted(items, key=str) if isinstance(value, set | frozenset) else items
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    return _VOLATILE.sub("", str(value))
+
+
+def difference(one: Any, other: Any, path: str = "") -> str:
+    """Where two plain values differ first."""
+    if type(one) is type(other) and isinstance(one, dict):
+        for key in {**one, **other}:
+            if one.get(key) != other.get(key):
+                return difference(one.get(key), other.get(key), f"{path}.{key}")
+    if type(one) is type(other) and isinstance(one, list) and len(one) == len(other):
+        for number, (a, b) in enumerate(zip(one, other, strict=True)):
+            if a != b:
+                return difference(a, b, f"{path}[{number}]")
+    return f"{path}: {str(one)[:200]!r} / {str(other)[:200]!r}"
+
+
+# --- what the report advises
+
+
+def advised(fast: Any, log: list[str]) -> dict[str, Any]:
+    """Declares what the report names; the options of `accelerate` that it names."""
+    report = fast.report()
+    trace = fast.plan.last
+    classes = {type(call.component).__name__: type(call.component) for call in (trace.calls if trace else ())}
+    options: dict[str, Any] = {}
+    for line in dict.fromkeys(
+        [*(each.line for each in report.declarations), *(each.line for each in report.undeclared)]
+    ):
+        log.append(line)
+        if "egress" in line:
+            options["egress"] = "inputs"
+            continue
+        try:
+            exec(line, {"accel": accel, **classes})  # noqa: S102 - the report's own line
+        except Exception as error:  # noqa: BLE001 - told
+            log.append(f"that line raised {type(error).__name__}: {error}")
+    return options
+
+
+def measured(stranger: Stranger, checkout: Path) -> dict[str, Any]:
+    """The record of one program."""
+    services = Services(stranger.manner)
+    install(services)
+    record: dict[str, Any] = {"name": stranger.name}
+    with asyncio.Runner() as runner:
+        loader = Loader(stranger, checkout, runner)
+        record["left_out"] = loader.failed
+        services.waits = False
+        try:
+            app = loader.program()
+        except Exception as error:  # noqa: BLE001 - whatever a public program raises
+            return {**record, "failed": f"not loaded: {type(error).__name__}: {error}"}
+        services.waits = True
+        _warm(services)
+        arms = Arms(stranger, app, services, runner)
+        log: list[str] = []
+        record[DEFAULT], fast = _phase(arms, {}, log)
+        record["report"], record["graph"] = str(fast.report()), str(fast.plan.graph)
+        advice: list[str] = []
+        options = advised(fast, advice)
+        record["advice"] = advice
+        if advice:
+            record[ADVISED], fast = _phase(arms, options, log)
+            record["advised_report"] = str(fast.report())
+        record["log"] = log
+    return record
+
+
+def _warm(services: Services) -> None:
+    """What clients import on their first use. The program's own clients are as new as its user's."""
+    services.waits = False
+    for module, name, options in CLIENTS:
+        try:
+            getattr(import_module(module), name)(**options).invoke("warming up")
+        except ImportError:
+            continue
+    services.waits = True
+
+
+def _phase(arms: Arms, options: Mapping[str, Any], log: list[str]) -> tuple[list[dict[str, Any]], Any]:
+    requests, fast = arms.phase(options, log)
+    return [asdict(request) for request in requests], fast
+
+
+def main(arguments: Sequence[str]) -> int:
+    """NAME CHECKOUT RECORD: measures the program and writes the record."""
+    from bench.strangers import stranger
+
+    faulthandler.dump_traceback_later(PATIENCE_S, exit=True, file=2)
+    name, checkout, target = arguments
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        record = measured(stranger(name), Path(checkout))
+    Path(target).write_text(json.dumps(record, default=str), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.stdout.flush()
+    status = main(sys.argv[1:])
+    import os
+
+    os._exit(status)  # threads that a program left behind hold nothing up

@@ -1,0 +1,1 @@
+"""Ten public applications, rebuilt from their descriptions."""

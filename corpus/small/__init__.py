@@ -1,0 +1,1 @@
+"""Forty small programs in the styles of public LangGraph code."""
