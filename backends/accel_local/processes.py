@@ -1,12 +1,19 @@
 """Keeps track of the processes that engines start behind our back, so that none outlives us.
 
 Each engine that starts or uses such processes keeps a record file in the cache. Closing the engine ends what is left of
-them and removes the record; `sweep` does the same for records whose owner was killed before it could.
+them and removes the record; `sweep` does the same for records whose owner was killed before it could. A `Guard` sweeps
+as soon as its program is gone:
+
+    python -m accel_local.processes
+
+waits for the end of its standard input, and sweeps.
 """
 
 import json
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,6 +37,33 @@ class Record:
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
+
+
+class Guard:
+    """Ends processes at once when this one is gone, however it ended."""
+
+    def __init__(self) -> None:
+        self._record = Record()
+        # In a session of its own: what ends this one's leaves it alone.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "accel_local.processes"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        self._alive = self._process.stdin
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._alive.close)  # a child that outlives us holds nothing up
+
+    def watch(self, processes: Iterable[psutil.Process]) -> None:
+        self._record.write(processes)
+
+    def close(self) -> None:
+        """They have been told to end."""
+        self._record.remove()
+        self._alive.close()
+        self._process.wait()
 
 
 class ChildProcesses:
@@ -112,6 +146,11 @@ def _find(pid: int, created: float) -> psutil.Process | None:
 
 def _name(process: psutil.Process) -> str:
     try:
-        return " ".join(process.cmdline()) or process.name()
+        return " ".join(process.cmdline()).strip() or process.name()
     except psutil.NoSuchProcess:
         return ""
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    sweep()

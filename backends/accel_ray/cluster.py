@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from accel.backend import BackendError
 from accel.errors import ConfigurationError, EngineClosed
-from accel_local.processes import sweep
+from accel_local.processes import Guard, sweep
 from accel_ray.actor import EngineActor
 from accel_ray.config import LocalRay
 from accel_ray.keeper import Kept
@@ -51,8 +52,13 @@ class Cluster:
         self._local = local
         self._connected = False
         self._gcs = ""
-        self.owned = False
+        self._guard: Guard | None = None
+        """Of a Ray of our own."""
+
+    @property
+    def owned(self) -> bool:
         """Whether the Ray is our own and ends with us."""
+        return self._guard is not None
 
     # Connecting
 
@@ -62,8 +68,7 @@ class Cluster:
             self._check_same_cluster()
         else:
             if self._address is None:
-                start_own(self._local)
-                self.owned = True
+                self._guard = start_own(self._local)
             else:
                 _attach(self._address, ours=self._ours)
             self._connected = True
@@ -87,9 +92,10 @@ class Cluster:
     def disconnect(self) -> None:
         """Only if it was us who connected."""
         if self._connected:
-            owned, self._connected, self.owned = self.owned, False, False
+            guard, self._connected, self._guard = self._guard, False, None
             ray.shutdown()
-            if owned:
+            if guard is not None:
+                guard.close()
                 sweep()
 
     def _check_same_cluster(self) -> None:
@@ -245,9 +251,11 @@ _SWEEP: Any = ray.remote(num_cpus=0, max_retries=0)(sweep)
 # --- connecting
 
 
-def start_own(local: LocalRay, folder: str | None = None) -> None:
+def start_own(local: LocalRay, folder: str | None = None) -> Guard:
     """A Ray on this machine that ends with this process. folder: for its files, else Ray's usual place."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    guard = Guard()
+    before = set(psutil.Process().children())
     with _sigterm_kept():
         ray.init(
             address="local",
@@ -259,6 +267,11 @@ def start_own(local: LocalRay, folder: str | None = None) -> None:
             configure_logging=False,
             _temp_dir=folder,
         )
+    # When its raylet is killed, an agent reports that for a minute to a server that is gone as well. All else of Ray
+    # ends by itself.
+    raylets = [child for child in set(psutil.Process().children()) - before if child.name() == "raylet"]
+    guard.watch([agent for raylet in raylets for agent in raylet.children()])
+    return guard
 
 
 def _attach(address: str, *, ours: bool) -> None:

@@ -130,7 +130,7 @@ def main() -> int:
 
     # Not in the cache: paths of sockets are short.
     folder = tempfile.mkdtemp(prefix="accel-ray-")
-    start_own(local, folder)
+    guard = start_own(local, folder)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put handlers of its own there
         signal.signal(number, lambda *_: ended.set())
@@ -142,6 +142,7 @@ def main() -> int:
     sys.stdout.flush()
     ended.wait()
     ray.shutdown()
+    guard.close()
     return 0
 
 

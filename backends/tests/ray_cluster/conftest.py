@@ -27,9 +27,10 @@ def ray_up() -> Iterator[None]:
     from accel_ray.cluster import start_own
     from accel_ray.config import LocalRay
 
-    start_own(LocalRay(num_cpus=4, num_gpus=2, object_store_mib=80))
+    guard = start_own(LocalRay(num_cpus=4, num_gpus=2, object_store_mib=80))
     yield
     ray.shutdown()
+    guard.close()
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-GONE_S = 60.0
+GONE_S = 45.0
 """How long what has been told to end may take: a worker of Ray that is only just starting when its raylet is killed
 looks for it for about 25 seconds before it gives up."""
 
@@ -25,9 +26,9 @@ class Program:
         for process in psutil.process_iter():
             try:
                 ended = process.status() == psutil.STATUS_ZOMBIE
-                if process.pid != self.process.pid and not ended and self.mark in process.environ().values():
+                if process.pid != self.process.pid and not ended and self.mark.encode() in _environment(process):
                     found.append(process)
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
+            except (psutil.Error, OSError):
                 continue
         return found
 
@@ -36,6 +37,11 @@ class Program:
         _, alive = psutil.wait_procs(self.left(), timeout=GONE_S)
         left = [" ".join(process.cmdline()) for process in alive if process.is_running()]
         assert not left, f"left after {GONE_S:.0f} s: {left}"
+
+
+def _environment(process: psutil.Process) -> bytes:
+    """A process that has given itself a title has put part of it over its environment: psutil reads it up to there."""
+    return Path(f"/proc/{process.pid}/environ").read_bytes()
 
 
 @contextmanager
