@@ -9,18 +9,19 @@ from __future__ import annotations
 import ipaddress
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import AccelError
+from ..errors import AccelError, ConfigurationError
 from ..process import forks
 from .listed import Facts as Facts
 from .listed import addresses_of, listed
 from .methods import METHODS
-from .patches import has_leaf, installations
+from .patches import has_leaf, installations, is_installed
+from .sdks import declare
 
 FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
 _UNKNOWN = Facts()
@@ -37,13 +38,16 @@ _registered = 0
 _lock = forks.lock()
 
 
-def register(component: Any, **facts: Any) -> Any:
+def register(component: Any, *, methods: Iterable[str] = (), **facts: Any) -> Any:
     """Vouch for a component class or one instance, and give it back.
 
     It may be called early from now on, unless you say ``pure=False``; a tool only if you say ``pure=True`` or
     ``readonly=True``. Facts: ``pure``, ``concurrency`` (calls at a time, at least 1), ``local``, ``readonly``,
     ``elementwise``, ``streams_equal``, ``twins``; see `Facts`. Facts of an instance go before those of its class. Those
     of a class hold for its subclasses, unless they override a leaf method.
+
+    ``methods``: what the program calls of an object that is no component by itself (the client of an SDK), if you say
+    that it is ``pure`` or ``readonly``. Raises ConfigurationError for what is no method, or yields.
     """
     unknown = [name for name in facts if name not in FACT_NAMES]
     if unknown:
@@ -52,6 +56,13 @@ def register(component: Any, **facts: Any) -> Any:
     if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
         raise AccelError(f"concurrency={n!r}: give the number of calls that may be inside the component, at least 1")
     given = Facts(**facts, reason="declared with accel.register")
+    if names := (methods,) if isinstance(methods, str) else tuple(methods):
+        if not (given.pure or given.readonly):
+            raise ConfigurationError(
+                f"Nobody said what {names[0]!r} does.",
+                "Say readonly=True if it only reads what nobody changes during a run, pure=True if it changes nothing.",
+            )
+        declare(component, names)
     global _registered
     with _lock:
         if isinstance(component, type):
@@ -150,8 +161,14 @@ _leaf_names: frozenset[str] = frozenset()
 def _overrides_leaf(cls: type) -> bool:
     global _leaf_names
     if len(_leaf_names) < len(METHODS):
-        _leaf_names = frozenset(method.name for method in list(METHODS.values()))
-    return not _leaf_names.isdisjoint(cls.__dict__)
+        _leaf_names = frozenset(method.name for method in list(METHODS.values()) if not method.direct)
+    return not _leaf_names.isdisjoint(cls.__dict__) or _overrides_direct(cls)
+
+
+def _overrides_direct(cls: type) -> bool:
+    """A method with such a name is a leaf only where one of these classes has it as one."""
+    names = {method.name for method in list(METHODS.values()) if method.direct} & cls.__dict__.keys()
+    return any(is_installed(base, name) for name in names for base in cls.__mro__)
 
 
 def _brings_address(cls: type) -> bool:

@@ -12,20 +12,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import ConfigurationError
-from ..text.values import Tree, snapshot, thaw
+from ..text.values import snapshot
 from . import patches
 from .components import register
-from .methods import METHODS, Method
+from .methods import METHODS, Method, build_call, read_call
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    return {"args": snapshot(args, exact=True), "kwargs": snapshot(kwargs, exact=True)}
-
-
-def build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return tuple(thaw(tree["args"])), thaw(tree["kwargs"])
 
 
 CALL = Method(

@@ -59,6 +59,8 @@ class Identities:
         """See `identity_of`."""
         if by_object:
             return Opaque(component)
+        if is_client(type(component)):
+            return made_of(component, _field, _derived_of)
         seen = self._seen.get(id(component))
         if seen is None:
             seen = self._seen[id(component)] = _Seen(component)

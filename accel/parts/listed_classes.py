@@ -44,6 +44,18 @@ _LLM: Kind = ("language model", ("llama_chat", "llama_completion"))
 _EMBEDDING: Kind = ("embeddings", ("query_embedding", "text_embedding", "text_embeddings"))
 _QUERY: Kind = ("vector store", ("store_query",))
 _RETRIEVE: Kind = ("retriever", ("retrieve",))
+_CREATE: Kind = ("SDK client", ("sdk create", "sdk parse"))
+_ACREATE: Kind = ("SDK client", ("sdk create (async)", "sdk parse (async)"))
+_EMBED: Kind = ("SDK client", ("sdk embedding",))
+_AEMBED: Kind = ("SDK client", ("sdk embedding (async)",))
+_MESSAGES: Kind = ("SDK client", ("sdk create",))
+_AMESSAGES: Kind = ("SDK client", ("sdk create (async)",))
+_LOCAL: Kind = ("SDK client", ("sdk chat", "sdk generate", "sdk embed"))
+_ALOCAL: Kind = ("SDK client", ("sdk chat (async)", "sdk generate (async)", "sdk embed (async)"))
+_CONTENT: Kind = ("SDK client", ("sdk generate_content",))
+_ACONTENT: Kind = ("SDK client", ("sdk generate_content (async)",))
+_FIND: Kind = ("tool", ("sdk search",))
+_AFIND: Kind = ("tool", ("sdk search (async)",))
 
 # --- where clients keep their addresses
 _RESOURCES = ("client._client.base_url", "async_client._client.base_url")
@@ -56,6 +68,8 @@ _OLLAMA = ("base_url", "_client._client.base_url", "_async_client._client.base_u
 _COHERE = ("base_url", "client._client_wrapper._base_url", "async_client._client_wrapper._base_url")
 _BOTO = ("endpoint_url", "client._endpoint.host")
 _GENAI = "client._api_client._http_options.base_url"
+_SDK = "_client.base_url"
+"""Where the parts of a client have it from."""
 
 
 def _http(kind: Kind, *addresses: str, twins: bool | None = True, checked: str = "") -> Entry:
@@ -121,6 +135,35 @@ _ONE_ASYNC = "only its sync methods turn unreadable answers into a message that 
 _RENEWED = "the key that it keeps is renewed"
 
 LISTED: dict[str, dict[str, Entry]] = {
+    # --- SDKs, as programs call them
+    "openai.resources.chat.completions": {
+        "Completions": _http(_CREATE, _SDK, twins=None),
+        "AsyncCompletions": _http(_ACREATE, _SDK, twins=None),
+    },
+    "openai.resources.embeddings": {
+        "Embeddings": _http(_EMBED, _SDK, twins=None),
+        "AsyncEmbeddings": _http(_AEMBED, _SDK, twins=None),
+    },
+    "anthropic.resources.messages": {
+        "Messages": _http(_MESSAGES, _SDK, twins=None),
+        "AsyncMessages": _http(_AMESSAGES, _SDK, twins=None),
+    },
+    "groq.resources.chat.completions": {
+        "Completions": _http(_MESSAGES, _SDK, twins=None),
+        "AsyncCompletions": _http(_AMESSAGES, _SDK, twins=None),
+    },
+    "ollama": {
+        "Client": _http(_LOCAL, _SDK, twins=None),
+        "AsyncClient": _http(_ALOCAL, _SDK, twins=None),
+    },
+    "google.genai.models": {
+        "Models": _http(_CONTENT, "_api_client._http_options.base_url", twins=None),
+        "AsyncModels": _http(_ACONTENT, "_api_client._http_options.base_url", twins=None),
+    },
+    "tavily": {
+        "TavilyClient": _search(_FIND, "base_url", concurrency=1),
+        "AsyncTavilyClient": _search(_AFIND, "_api_base_url"),
+    },
     # --- LangChain: models
     "langchain_core": {
         "DeterministicFakeEmbedding": _inside(_EMBEDDINGS, 8, "function of the text"),

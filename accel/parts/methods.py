@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..graph.ir import First, leads
-from ..text.values import Tree
+from ..text.values import Tree, snapshot, thaw
 
 Kind = Literal["sync", "async", "stream", "astream"]
 
@@ -18,7 +18,7 @@ class Inner:
 
     op: str
     family: str
-    """Of that component's methods; it takes the argument alone, by position (`accel.parts.functions.read_call`)."""
+    """Of that component's methods; it takes the argument alone, by position (`read_call`)."""
     paths: tuple[tuple[str | int, ...], ...]
     """Where the argument may stand in the input of the leaf."""
     component: Callable[[Any], Any]
@@ -69,6 +69,8 @@ class Method:
     """Components of this family are themselves only (stores, retrievers, tools)."""
     inner: Inner | None = None
     """The call of another component that it begins with."""
+    direct: bool = False
+    """A leaf where the program itself calls it. What other components call of it is a part of theirs."""
 
     @property
     def is_async(self) -> bool:
@@ -77,3 +79,13 @@ class Method:
 
 METHODS: dict[tuple[str, str], Method] = {}
 """All methods that adapters have declared, by family and name."""
+
+
+def read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """The input of a call of which nothing is the framework's own."""
+    return {"args": snapshot(args, exact=True), "kwargs": snapshot(kwargs, exact=True)}
+
+
+def build_call(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Its arguments, from what `read_call` gave."""
+    return tuple(thaw(tree["args"])), thaw(tree["kwargs"])

@@ -12,6 +12,7 @@ from typing import Any
 from ..frameworks import frameworks
 from .components import is_declared
 from .identity import identity_of
+from .sdks import is_leaf
 from .texts import Says, standing_texts, texts_of_program
 
 MAX_OBJECTS = 4_000
@@ -152,7 +153,7 @@ def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> d
         if id(value) in seen or at.depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
-        component = is_component(value)
+        component = is_component(value) or is_leaf(value)
         if component or is_declared(value):
             found[id(value)] = Found(value)
             found[id(value)].reached(at)

@@ -42,6 +42,8 @@ def demand(
 ) -> Any:
     """A patched leaf was called inside a run."""
     outer = here.call
+    if method.direct and outer is not None:
+        return wrapped(*args, **kwargs)
     if here.early and run.closed and outer is not None and outer.component is not component:
         raise nested.hindered(outer, "its run is over")
     if run.closed or (outer is not None and outer.component is component and outer.method.family == method.family):

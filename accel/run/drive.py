@@ -9,6 +9,7 @@ from typing import Any
 
 from ..graph.ir import Node
 from ..graph.rules import AT_ONCE, BEYOND, BUSY, CHANGED, IN_ORDER, LATE, REPLACED, UNWRITTEN, Reason
+from ..parts import sdks
 from ..process import threads
 from ..text.evaluate import has_gap, pasted
 from . import early
@@ -30,6 +31,7 @@ CHARS_PER_TOKEN = 4
 
 def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     """A run of the plan's program on this input; `Run.finish` ends it."""
+    sdks.install_all()
     run = Run(plan, settings, host, value, Drive)
     if threads.ended:
         leave(run)

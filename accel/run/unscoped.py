@@ -24,7 +24,7 @@ _around: ContextVar[Party | None] = ContextVar("accel_around", default=None)
 def call(method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The call itself, with its component's gate around it where early calls may enter it."""
     limit = agreed(component)
-    if not limit:
+    if not limit or (method.direct and _around.get() is not None):
         return wrapped(*args, **kwargs)
     party, work = Party(component, _around.get()), partial(wrapped, *args, **kwargs)
     if method.kind == "sync":

@@ -14,8 +14,7 @@ from accel.graph.ir import Evidence, Node
 from accel.graph.ops import OPS
 from accel.graph.topology import END, START, Control, Topology
 from accel.parts.components import Facts, register
-from accel.parts.functions import build_call, read_call
-from accel.parts.methods import METHODS, Inner, Method
+from accel.parts.methods import METHODS, Inner, Method, build_call, read_call
 from accel.parts.patches import enable, install
 from accel.run.call import Call
 from accel.run.drive import begin

@@ -21,9 +21,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import TOOL, said_of_class
-from accel.parts.functions import build_call, read_call
 from accel.parts.listed import listed
-from accel.parts.methods import Inner, Method
+from accel.parts.methods import Inner, Method, build_call, read_call
 from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells

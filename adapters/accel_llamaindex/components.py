@@ -22,8 +22,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
-from accel.parts.functions import build_call, read_call
-from accel.parts.methods import Method
+from accel.parts.methods import Method, build_call, read_call
 from accel.parts.patches import Place, install
 from accel.text.values import Tree, snapshot, thaw
 

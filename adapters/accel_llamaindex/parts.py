@@ -23,8 +23,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, Node, TextNode
 from llama_index_instrumentation.dispatcher import Dispatcher
 
 from accel.parts import patches
-from accel.parts.functions import read_call
-from accel.parts.methods import METHODS
+from accel.parts.methods import METHODS, read_call
 from accel.parts.patches import has_leaf
 from accel.run.announced import announce
 from accel.run.nested import tells

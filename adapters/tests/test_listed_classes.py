@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from accel.parts import sdks
 from accel.parts.listed import LISTED, addresses_of, listed
 from accel_langgraph.components import FAMILIES as LANGCHAIN
 from accel_langgraph.components import PUBLIC_RETRIEVER
@@ -23,7 +24,8 @@ from accel_llamaindex.components import FAMILIES as LLAMAINDEX
 pytestmark = pytest.mark.filterwarnings("ignore")  # of packages about themselves
 
 ENTRIES = [(package, name) for package, classes in LISTED.items() for name in classes]
-METHODS = [method for _, methods in (*LANGCHAIN, *LLAMAINDEX) for method in methods] + list(PUBLIC_RETRIEVER)
+METHODS = [method for _, methods in (*LANGCHAIN, *LLAMAINDEX) for method in methods]
+METHODS += [*PUBLIC_RETRIEVER, *sdks.METHODS.values()]
 FRAMEWORKS = ("langchain_core.", "llama_index.core.", "pydantic.", "builtins", "abc")
 PLACES = (
     "",

@@ -1,0 +1,309 @@
+"""Clients of SDKs that nodes call themselves, as public programs do: real clients, against a server that answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, TypedDict
+
+import anthropic
+import ollama
+import openai
+import pytest
+from langchain_openai import ChatOpenAI
+from langgraph.graph import START, StateGraph
+from openai.types.chat import ChatCompletionMessage
+
+import accel
+from accel import accelerate
+from accel.errors import ConfigurationError
+from accel.parts import patches, sdks
+from accel.parts.components import facts_of
+from accel.parts.identity import identity_of
+from accel.text.values import snapshot, thaw
+from compat_tests.server.processes import Process
+
+TOPICS = ("bees", "iron smelting", "the far side of the moon", "bread")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    server = Process("model")
+    try:
+        yield f"{server.url}/v1"
+    finally:
+        server.kill()
+
+
+@pytest.fixture(autouse=True)
+def _environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-all")
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+
+
+class State(TypedDict, total=False):
+    topic: str
+    outline: str
+    keywords: str
+    both: str
+
+
+Ask = Callable[[str], Any]
+
+
+def program(ask: Ask, is_async: bool = False) -> Any:
+    def node(name: str, prompt: Callable[[State], str]) -> Any:
+        def plain(state: State) -> Any:
+            return {name: ask(prompt(state))}
+
+        async def coroutine(state: State) -> Any:
+            return {name: await ask(prompt(state))}
+
+        return coroutine if is_async else plain
+
+    nodes = {
+        "outline": lambda state: f"Write an outline about {state['topic']}.",
+        "keywords": lambda state: f"Give keywords for {state['topic']}.",
+        "both": lambda state: f"Combine {state['outline']} with {state['keywords']}.",
+    }
+    graph = StateGraph(State)
+    for name, prompt in nodes.items():
+        graph.add_node(f"{name}_node", node(name, prompt))
+    names = [START, *(f"{name}_node" for name in nodes)]
+    for before, after in zip(names, names[1:], strict=False):
+        graph.add_edge(before, after)
+    return graph.compile()
+
+
+def last_run(graph: Any, run: Callable[[Any, State], Any] = lambda graph, value: graph.invoke(value)) -> Any:
+    """How many calls the last of some runs demanded and how many of them were early; all results are the plain ones."""
+    fast = accelerate(graph)
+    before = fast.report()
+    for topic in TOPICS:
+        before = fast.report()
+        assert run(fast, {"topic": topic}) == run(graph, {"topic": topic})
+        assert accel.settle(10)
+    after = fast.report()
+    return after.demanded - before.demanded, after.retired - before.retired
+
+
+def messages(prompt: str) -> Any:
+    return [{"role": "system", "content": "You are brief."}, {"role": "user", "content": prompt}]
+
+
+def test_calls_of_a_client_are_made_early() -> None:
+    client = openai.OpenAI()
+
+    def ask(prompt: str) -> str:
+        answer = client.chat.completions.create(model="m", messages=messages(prompt), temperature=0)
+        return str(answer.choices[0].message.content)
+
+    demanded, retired = last_run(program(ask))
+    assert demanded == 3 and retired >= 1
+
+
+def test_calls_of_clients_made_per_call_are_made_early() -> None:
+    def ask(prompt: str) -> str:
+        answer = openai.OpenAI().chat.completions.create(model="m", messages=messages(prompt))
+        return str(answer.choices[0].message.content)
+
+    demanded, retired = last_run(program(ask))
+    assert demanded == 3 and retired >= 1
+
+
+def test_coroutines_of_a_client_are_started_early() -> None:
+    with asyncio.Runner() as runner:
+        client = openai.AsyncOpenAI()
+
+        async def ask(prompt: str) -> str:
+            answer = await client.chat.completions.create(model="m", messages=messages(prompt))
+            return str(answer.choices[0].message.content)
+
+        graph = program(ask, is_async=True)
+        demanded, retired = last_run(graph, lambda program, value: runner.run(program.ainvoke(value)))
+        assert demanded == 3 and retired >= 1
+
+
+def test_a_stream_is_the_program_s_own() -> None:
+    client = openai.OpenAI()
+
+    def ask(prompt: str) -> str:
+        chunks = client.chat.completions.create(model="m", messages=messages(prompt), stream=True)
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+    assert last_run(program(ask)) == (3, 0)
+
+
+def test_embeddings_of_a_client() -> None:
+    client = openai.OpenAI()
+
+    def ask(prompt: str) -> str:
+        return str(len(client.embeddings.create(model="e", input=[prompt]).data[0].embedding))
+
+    graph = program(ask)
+    demanded, retired = last_run(graph)
+    assert demanded == 3 and retired >= 2
+
+
+def test_what_a_model_of_langchain_s_calls_is_a_part_of_its_call() -> None:
+    model = ChatOpenAI(model="m", temperature=0)
+    demanded, retired = last_run(program(lambda prompt: model.invoke(prompt).content))
+    assert demanded == 3 and retired >= 1
+
+
+def test_answers_of_a_model_are_rebuilt_as_they_were() -> None:
+    """Agents put them into their next call's messages, with the calls of tools."""
+    sdks.install_all()
+    made = ChatCompletionMessage.model_validate(
+        {
+            "role": "assistant",
+            "content": None,
+            "more": 1,
+            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "find", "arguments": "{}"}}],
+        }
+    )
+    again = thaw(snapshot([made], exact=True))[0]
+    assert type(again) is type(made) and again == made
+    assert again.model_dump(exclude_unset=True) == made.model_dump(exclude_unset=True)
+
+
+def test_a_conversation_that_goes_on_with_the_model_s_own_messages() -> None:
+    client = openai.OpenAI()
+
+    def chat(state: State) -> State:
+        said: list[Any] = messages(f"Write an outline about {state['topic']}.")
+        for wish in ("Shorten it.", "Give keywords."):
+            answer = client.chat.completions.create(model="m", messages=said)
+            said += [answer.choices[0].message, {"role": "user", "content": wish}]
+        found = client.chat.completions.create(model="m", messages=messages(f"Title for {state['topic']}?"))
+        return {"both": str(said[-2].content), "keywords": str(found.choices[0].message.content)}
+
+    graph = StateGraph(State).add_node("chat", chat).add_edge(START, "chat").compile()
+    demanded, retired = last_run(graph)
+    assert demanded == 3 and retired >= 1
+
+
+# --- methods that are declared ---
+
+
+class Catalogue:
+    """A client of nobody's list."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def search(self, query: str, *, most: int = 3) -> list[dict[str, str]]:
+        time.sleep(0.03)  # what makes an early call worth while
+        self.asked.append(query)
+        return [{"title": f"{query} {number}"} for number in range(most)]
+
+    async def asearch(self, query: str) -> list[dict[str, str]]:
+        return self.search(query)
+
+    def stream(self, query: str) -> Iterator[str]:
+        yield query
+
+    def buy(self, title: str) -> str:
+        return f"bought {title}"
+
+
+def finds(catalogue: Catalogue) -> Ask:
+    return lambda prompt: ", ".join(hit["title"] for hit in catalogue.search(prompt, most=2))
+
+
+def test_a_declared_method_is_called_early() -> None:
+    catalogue = Catalogue()
+    accel.register(catalogue, methods=["search"], readonly=True, concurrency=4)
+    demanded, retired = last_run(program(finds(catalogue)))
+    assert demanded == 3 and retired >= 1
+    other = Catalogue()
+    assert last_run(program(finds(other))) == (3, 0), "it was said of the one object"
+
+
+def test_a_method_of_a_class_is_declared_for_its_subclasses_that_leave_it_alone() -> None:
+    class Shop(Catalogue):
+        pass
+
+    class Same(Shop):
+        colour = "red"
+
+    class Other(Shop):
+        def search(self, query: str, *, most: int = 3) -> list[dict[str, str]]:
+            return super().search(query.upper(), most=most)
+
+    accel.register(Shop, methods=("search",), readonly=True, concurrency=4)
+    assert facts_of(Shop()).concurrency == 4 and facts_of(Same()).pure
+    demanded, retired = last_run(program(finds(Same())))
+    assert demanded == 3 and retired >= 1
+    assert not facts_of(Other()).pure
+    assert last_run(program(finds(Other())))[1] == 0
+
+
+def test_what_can_not_be_declared_says_why() -> None:
+    with pytest.raises(ConfigurationError, match="Nobody said what 'search' does"):
+        accel.register(Catalogue, methods=["search"])
+    with pytest.raises(ConfigurationError, match="Catalogue has no method 'find'"):
+        accel.register(Catalogue, methods=["find"], readonly=True)
+    with pytest.raises(ConfigurationError, match="Catalogue.stream yields"):
+        accel.register(Catalogue, methods=["stream"], readonly=True)
+
+
+# --- patches ---
+
+
+def test_clients_made_alike_are_the_same() -> None:
+    for make in (
+        lambda: openai.OpenAI().chat.completions,
+        lambda: openai.AsyncOpenAI().embeddings,
+        lambda: anthropic.Anthropic(api_key="k").messages,
+    ):
+        assert identity_of(make(), by_object=False) == identity_of(make(), by_object=False)
+    one, other = openai.OpenAI(api_key="a"), openai.OpenAI(api_key="b")
+    assert identity_of(one.chat.completions, False) != identity_of(other.chat.completions, False)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: openai.OpenAI().chat.completions, "create"),
+        (lambda: openai.AsyncOpenAI().chat.completions, "parse"),
+        (lambda: openai.OpenAI().embeddings, "create"),
+        (lambda: anthropic.Anthropic(api_key="k").messages, "create"),
+        (lambda: anthropic.AsyncAnthropic(api_key="k").messages, "create"),
+        (lambda: ollama.Client(), "chat"),
+        (lambda: ollama.AsyncClient(), "embed"),
+    ],
+)
+def test_listed_methods_are_patched_and_restored(make: Callable[[], Any], name: str) -> None:
+    component = make()
+    cls = type(component)
+    accelerate(program(lambda prompt: prompt)).invoke({"topic": "bees"})
+    assert patches.is_installed(cls, name) and sdks.is_leaf(component)
+    assert facts_of(component).pure
+    accel.uninstall()
+    assert isinstance(cls.__dict__[name], types.FunctionType)
+
+
+def test_a_method_that_somebody_has_wrapped_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As instrumentation does, which has to hear of calls when the program makes them."""
+    from openai.resources.chat.completions import Completions
+
+    accel.uninstall()
+    told: list[str] = []
+    create = Completions.create
+
+    def traced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        told.append(kwargs["messages"][-1]["content"])
+        return create(self, *args, **kwargs)
+
+    monkeypatch.setattr(Completions, "create", traced)
+    client = openai.OpenAI()
+
+    def ask(prompt: str) -> str:
+        answer = client.chat.completions.create(model="m", messages=messages(prompt))
+        return str(answer.choices[0].message.content)
+
+    assert last_run(program(ask)) == (0, 0)
+    assert len(told) == 2 * 3 * len(TOPICS)
