@@ -25,7 +25,7 @@ from accel.parts.identity import identity_of
 from accel.text.values import snapshot, thaw
 from compat_tests.server.processes import Process
 
-TOPICS = ("bees", "iron smelting", "the far side of the moon")
+TOPICS = ("bees", "iron smelting", "the far side of the moon", "bread")
 
 
 @pytest.fixture(scope="module")
