@@ -182,9 +182,10 @@ def test_forked_children_that_differ_are_noticed() -> None:
 
 
 def test_a_child_that_hangs_is_told_from_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked, "FORKED_S", 0.1)
     lock = threading.Lock()
-    assert forked.in_child(lambda: str(threading.Event().wait()), lock) == forked.HANGS
+    with monkeypatch.context() as impatient:
+        impatient.setattr(forked, "FORKED_S", 0.1)
+        assert forked.in_child(lambda: str(threading.Event().wait()), lock) == forked.HANGS
     assert "ModelError" in forked.in_child(raise_error, lock)
     assert forked.in_child(lambda: "x" * 200_000, lock) == "x" * 200_000
 

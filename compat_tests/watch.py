@@ -12,7 +12,7 @@ from compat_tests.probe import Call, Probe
 TURN: ContextVar[Turn | None] = ContextVar("turn", default=None)
 """Set before each run. Early calls run in a copy of the run's context: so it tells whose they are, however late."""
 
-IDLE_S = 20.0
+IDLE_S = 60.0
 
 
 class Turn(NamedTuple):

@@ -145,13 +145,16 @@ def test_the_branch_that_every_run_took_is_called_before_it_is_decided(options: 
     """Nobody knows what decides: it never was otherwise. Which way the next run goes may be another one."""
     world = World(answer=said)
     seen: list[int] = []
+    awaited = 0
 
     def look() -> None:
         threading.Event().wait(LOOK_S)
+        world.wait(lambda: len(world.texts("Fire", early=True)) >= awaited)
         seen.append(len(world.texts("Fire", early=True)))
 
     world.hooks["look"] = look
     fast = trained(world, router(world, Chat(world)), tuple(f"{thing}, hot" for thing in "abcdefg"), **options)
+    awaited = early
     for topic in ("beaches, hot", "tundra, cold"):
         word = "Ice" if "cold" in topic else "Fire"
         assert fast.invoke({"q": topic})["c"] == f"answer to <{word} and {topic}>"

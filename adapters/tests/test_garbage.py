@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -28,6 +29,9 @@ class Chat(BaseChatModel):
 
     __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 64}
     runs: ClassVar[list[weakref.ref[Run]]] = []
+    gone: ClassVar[threading.Semaphore] = threading.Semaphore(0)
+    """Released for each of them whose run is no more."""
+    was_early: ClassVar[threading.Event] = threading.Event()
 
     @property
     def _llm_type(self) -> str:
@@ -35,8 +39,11 @@ class Chat(BaseChatModel):
 
     def _answer(self, messages: Any) -> ChatResult:
         here = scope.get()
-        if here is not None and not here.early:
-            self.runs.append(weakref.ref(here.run))
+        if here is not None:
+            gone = self.gone
+            self.runs.append(weakref.ref(here.run, lambda _: gone.release()))
+            if here.early:
+                self.was_early.set()
         return ChatResult(generations=[ChatGeneration(message=AIMessage(f"about {messages[-1].content} and more"))])
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
@@ -54,15 +61,22 @@ class State(TypedDict, total=False):
 
 
 PARTS = ("its history", "its people", "its food", "its weather")
+EARLY = "Turin"
+"""A run on this goes on when something was early."""
+WAIT_S = 30.0
 
 
 def program(asynchronous: bool) -> Any:
     llm = Chat()
 
     def notes(state: State) -> dict[str, list[str]]:
+        if state["question"] == EARLY:
+            assert llm.was_early.wait(WAIT_S)
         return {"notes": [llm.invoke(f"Write on {part} of {state['question']}").text for part in PARTS]}
 
     async def anotes(state: State) -> dict[str, list[str]]:
+        if state["question"] == EARLY:
+            assert await asyncio.to_thread(llm.was_early.wait, WAIT_S)
         return {"notes": [(await llm.ainvoke(f"Write on {part} of {state['question']}")).text for part in PARTS]}
 
     builder = StateGraph(State)
@@ -82,14 +96,17 @@ def no_collection() -> Iterator[None]:
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["threads", "coroutines"])
 def test_a_run_is_gone_when_it_is_over(asynchronous: bool, no_collection: None) -> None:
+    """As soon as the threads that were in it have let it go."""
+    Chat.runs[:], Chat.gone = [], threading.Semaphore(0)
+    Chat.was_early.clear()
     fast = program(asynchronous)
-    for place in ("Lisbon", "Oslo", "Turin"):
+    for place in ("Lisbon", "Oslo", EARLY):
         given = {"question": place}
         asyncio.run(fast.ainvoke(given)) if asynchronous else fast.invoke(given)
         accel.settle()
     assert fast.report().retired
-    found, Chat.runs[:] = {run for ref in Chat.runs if (run := ref()) is not None}, []
-    assert not found
+    for _ in Chat.runs:
+        assert Chat.gone.acquire(timeout=WAIT_S), "a run stays"
 
 
 def test_runs_that_wait_for_a_lesson_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
