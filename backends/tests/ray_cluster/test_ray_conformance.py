@@ -24,7 +24,7 @@ from accel.engine.conformance import (
     name,
 )
 from accel.errors import CallCancelled, InvalidRequest
-from backends.tests.ray_cluster.conftest import EMBEDDING, RERANKING, STORE, end_actors, sim_llm
+from backends.tests.ray_cluster.conftest import EMBEDDING, RERANKING, STORE, end_actors, profile_file, sim_llm
 
 pytestmark = pytest.mark.engines
 
@@ -33,14 +33,22 @@ ENDLESS = Sampling(max_tokens=2000, ignore_end=True)
 
 
 @pytest.fixture(scope="module")
-def served(ray_up: None, fast_profile: str) -> Iterator[str]:
-    """A model alone, one of two replicas, and the rest."""
+def patient_profile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of a model whose endless answers are under way for minutes, however slow the machine is."""
+    return profile_file(tmp_path_factory.mktemp("profiles") / "patient.json", token_s=0.05)
+
+
+@pytest.fixture(scope="module")
+def served(ray_up: None, fast_profile: str, patient_profile: str) -> Iterator[str]:
+    """A model alone, one of two replicas, one that takes its time, and the rest."""
     model = {"kind": "sim_llm", "model": fast_profile, "options": {"max_model_len": 2048}}
     two = {**model, "options": {"max_model_len": 2048, "name": "two"}, "replicas": 2}
+    patient = {"kind": "sim_llm", "model": patient_profile, "options": {"max_model_len": 2048, "name": "patient"}}
     others = {
         f"the-{kind}": {"kind": f"sim_{kind}", "model": fast_profile} for kind in ("embedding", "rerank", "store")
     }
-    with Backend.ray(config={"namespace": NAMESPACE, "engines": {"alone": model, "two": two, **others}}):
+    engines = {"alone": model, "two": two, "patient": patient, **others}
+    with Backend.ray(config={"namespace": NAMESPACE, "engines": engines}):
         yield fast_profile
     end_actors(NAMESPACE)
 
@@ -119,9 +127,9 @@ def test_profiles_cross_and_are_not_this_machine_s(served: str) -> None:
     assert accel_local.known_profile(sim_llm(served, seed=99)) is None
 
 
-def test_a_request_given_up_is_given_up_by_its_actor(served: str) -> None:
+def test_a_request_given_up_is_given_up_by_its_actor(served: str, patient_profile: str) -> None:
     """However it is given up: the task cancelled, the stream closed, the token cancelled."""
-    engine = llm(served)
+    engine: Any = accel_local.engine(sim_llm(patient_profile, name="patient"))
 
     async def cancelled() -> None:
         began = asyncio.Event()
@@ -132,15 +140,15 @@ def test_a_request_given_up_is_given_up_by_its_actor(served: str) -> None:
 
         task = asyncio.create_task(work())
         await began.wait()
-        assert (await asyncio.to_thread(described, "alone:0"))["requests"] == 1
+        assert (await asyncio.to_thread(described, "patient:0"))["requests"] == 1
         task.cancel()
         await asyncio.wait([task])
 
     accel_local.run(cancelled())
-    accel_local.run(idle("alone:0"))
+    accel_local.run(idle("patient:0"))
     for _ in accel_local.stream(engine.generate(QUESTION, ENDLESS)):
         break
-    accel_local.run(idle("alone:0"))
+    accel_local.run(idle("patient:0"))
     token = CancelToken()
     reset = token_of_caller.set(token)
     try:
@@ -149,12 +157,12 @@ def test_a_request_given_up_is_given_up_by_its_actor(served: str) -> None:
                 token.cancel()
     finally:
         token_of_caller.reset(reset)
-    accel_local.run(idle("alone:0"))
+    accel_local.run(idle("patient:0"))
 
 
-def test_an_early_call_that_becomes_a_demand_is_raised_in_its_actor(served: str) -> None:
+def test_an_early_call_that_becomes_a_demand_is_raised_in_its_actor(served: str, patient_profile: str) -> None:
     """Early work fills the places that it may; another early call gets one as soon as the program waits for it."""
-    engine = llm(served)
+    engine: Any = accel_local.engine(sim_llm(patient_profile, name="patient"))
     early_places = 12  # of 16
 
     async def main() -> None:
@@ -168,7 +176,7 @@ def test_an_early_call_that_becomes_a_demand_is_raised_in_its_actor(served: str)
         await asyncio.gather(*(own.wait() for own in started))
         priority = Priority(1)
         waiting = asyncio.create_task(answer(engine, QUESTION, Sampling(max_tokens=3), priority))
-        while (await asyncio.to_thread(described, "alone:0"))["requests"] <= early_places:
+        while (await asyncio.to_thread(described, "patient:0"))["requests"] <= early_places:
             continue
         assert not waiting.done()
         priority.raise_to_demand()
@@ -179,7 +187,7 @@ def test_an_early_call_that_becomes_a_demand_is_raised_in_its_actor(served: str)
         await asyncio.wait(busy)
 
     accel_local.run(main())
-    accel_local.run(idle("alone:0"))
+    accel_local.run(idle("patient:0"))
 
 
 def test_replicas_share_the_work_and_sessions_stay(served: str) -> None:
@@ -197,10 +205,8 @@ def test_replicas_share_the_work_and_sessions_stay(served: str) -> None:
 
     first, *later = accel_local.run(main())
     assert all(tokens > first for tokens in later), "each turn finds the last one's prompt in the cache"
-    import ray
-
-    counted = [ray.get(ray.get_actor(f"two:{n}", namespace=NAMESPACE).beat.remote("")) for n in range(2)]
-    assert counted == [0, 0]
+    for actor in ("two:0", "two:1"):
+        accel_local.run(idle(actor))  # an actor puts its last answer away when that has been sent
 
 
 def test_what_can_not_be_sent_is_an_error_of_its_request(served: str) -> None:

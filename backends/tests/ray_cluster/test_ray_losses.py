@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(240)]
 ROUNDS, MODELS = 5, 4
 """Of kills, and models killed together: twenty in all."""
 GREEDY = Sampling(max_tokens=60, ignore_end=True)
-SAMPLED = Sampling(max_tokens=60, ignore_end=True, temperature=1.0, seed=5)
+LONG = Sampling(max_tokens=400, ignore_end=True)
+"""Still under way when its beginning has been seen, however slow the machine is: it takes seconds."""
+SAMPLED = Sampling(max_tokens=400, ignore_end=True, temperature=1.0, seed=5)
 EARLY = 2
 
 
@@ -79,12 +81,12 @@ def test_twenty_kills_in_the_middle_of_streams(served: str, slow_profile: str) -
     """Each time a demanded greedy answer goes on, a sampled one fails with our own error, early work vanishes."""
     models = {f"m{n}:0": accel_local.engine(sim_llm(slow_profile, name=f"m{n}")) for n in range(MODELS)}
     first = next(iter(models.values()))
-    greedy = accel_local.run(answer(first, QUESTION, GREEDY))[0]
+    greedy = accel_local.run(answer(first, QUESTION, LONG))[0]
     sampled = accel_local.run(answer(first, QUESTION, SAMPLED))[0]
     assert greedy and sampled
 
     async def once(name: str, engine: Any) -> list[tuple[str, Exception | None]]:
-        wanted = [(GREEDY, 0), (SAMPLED, 0), (GREEDY, EARLY)]
+        wanted = [(LONG, 0), (SAMPLED, 0), (LONG, EARLY)]
         began = [asyncio.Event() for _ in wanted]
         asked = [
             asyncio.create_task(outcome(engine, sampling, priority, own))
@@ -174,10 +176,10 @@ def test_a_program_that_was_taken_for_gone_is_heard_again(served: str, slow_prof
     import ray
 
     engine = accel_local.engine(sim_llm(slow_profile))
-    expected = accel_local.run(answer(engine, QUESTION, GREEDY))[0]
+    expected = accel_local.run(answer(engine, QUESTION, LONG))[0]
     source: Any = accel_local.host.source()
     text = []
-    for delta in accel_local.stream(engine.generate(QUESTION, GREEDY)):
+    for delta in accel_local.stream(engine.generate(QUESTION, LONG)):
         if not text:
             ray.get(actor("llm:0", served).release.remote(source._session.client))
         text.append(delta.text)

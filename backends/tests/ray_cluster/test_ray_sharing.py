@@ -304,11 +304,11 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("ending", [None, signal.SIGTERM, signal.SIGKILL], ids=["exit", "SIGTERM", "SIGKILL"])
 def test_a_program_s_own_ray_ends_with_it(fast_profile: str, ending: signal.Signals | None) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    from backends.tests.ray_cluster.leftovers import marked
+    from backends.tests.leftovers import marked
 
     with marked([sys.executable, "-c", OWN, fast_profile]) as program:
         assert program.process.stdout is not None

@@ -1,12 +1,14 @@
-"""Programs and the processes they leave behind, however detached."""
+"""Programs and the processes they leave behind, however detached. The table of processes changes while it is read."""
 
 import os
 import subprocess
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -32,11 +34,28 @@ class Program:
                 continue
         return found
 
-    def gone(self) -> None:
-        """Raises AssertionError if something is left."""
-        _, alive = psutil.wait_procs(self.left(), timeout=GONE_S)
-        left = [" ".join(process.cmdline()) for process in alive if process.is_running()]
-        assert not left, f"left after {GONE_S:.0f} s: {left}"
+    def gone(self, within_s: float = GONE_S) -> None:
+        """Raises AssertionError if something is left. Looks again: what ends may have started others on its way."""
+        until_s = time.monotonic() + within_s
+        while left := self.left():
+            staying = stay(left, until_s - time.monotonic())
+            assert not staying, f"left after {within_s:.0f} s: {staying}"
+
+
+def stay(processes: Iterable[psutil.Process], within_s: float = GONE_S) -> list[str]:
+    """Those that have not ended within this time, in words."""
+    _, alive = psutil.wait_procs(list(processes), timeout=max(0.0, within_s))
+    return [said for process in alive if (said := _in_words(process))]
+
+
+def _in_words(process: psutil.Process) -> str:
+    """Empty if it has ended meanwhile."""
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return ""
+        return f"{process.pid} {' '.join(process.cmdline())}"
+    except psutil.Error:
+        return ""
 
 
 def _environment(process: psutil.Process) -> bytes:
@@ -45,7 +64,7 @@ def _environment(process: psutil.Process) -> bytes:
 
 
 @contextmanager
-def marked(command: Sequence[str], environment: dict[str, str] | None = None) -> Iterator[Program]:
+def marked(command: Sequence[str], environment: dict[str, str] | None = None, **options: Any) -> Iterator[Program]:
     """Start a program in a session of its own."""
     mark = uuid.uuid4().hex
     process = subprocess.Popen(
@@ -55,6 +74,7 @@ def marked(command: Sequence[str], environment: dict[str, str] | None = None) ->
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        **options,
     )
     program = Program(process, mark)
     try:
