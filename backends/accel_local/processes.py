@@ -33,7 +33,10 @@ class Record:
     def write(self, used: Iterable[psutil.Process]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         entries = [_identity(process) for process in used if process.is_running()]
-        self._path.write_text(json.dumps({"owner": _identity(psutil.Process()), "uses": entries}))
+        # At once: who sweeps meanwhile must not take what we use for unused.
+        written = self._path.with_suffix(".new")
+        written.write_text(json.dumps({"owner": _identity(psutil.Process()), "uses": entries}))
+        written.replace(self._path)
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -102,7 +105,7 @@ def sweep() -> None:
             else:
                 left[record] = processes
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # another process is just writing or removing it
+            continue  # another process is just removing it
     for record, processes in left.items():
         unused = [process for process in processes if process not in used]
         for process in unused:

@@ -269,9 +269,16 @@ def start_own(local: LocalRay, folder: str | None = None) -> Guard:
         )
     # When its raylet is killed, an agent reports that for a minute to a server that is gone as well. All else of Ray
     # ends by itself.
-    raylets = [child for child in set(psutil.Process().children()) - before if child.name() == "raylet"]
+    raylets = [child for child in set(psutil.Process().children()) - before if _is_raylet(child)]
     guard.watch([agent for raylet in raylets for agent in raylet.children()])
     return guard
+
+
+def _is_raylet(process: psutil.Process) -> bool:
+    try:
+        return bool(process.name() == "raylet")
+    except psutil.NoSuchProcess:  # another child of this process, which has just ended
+        return False
 
 
 def _attach(address: str, *, ours: bool) -> None:

@@ -47,7 +47,7 @@ def test_waiting_is_skipped_and_counts(loop: SkippingLoop) -> None:
     took_s = answer()
     real_s = time.perf_counter() - real_s
     assert took_s >= least_s()
-    assert loop.skipped_s > 0 and took_s == pytest.approx(real_s + loop.skipped_s, abs=0.01)
+    assert 0 < loop.skipped_s <= took_s <= real_s + loop.skipped_s
 
 
 def test_nothing_is_skipped_while_a_thread_works(loop: SkippingLoop) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +36,8 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(180)]
 
 CONFIG = TransformersConfig(dtype="float32")
 ENDLESS = Sampling(max_tokens=4000, ignore_end=True)
+LONGEST = 4096
+"""Of the small model."""
 
 
 @pytest.fixture(scope="session")
@@ -55,14 +58,18 @@ def small_config(engine: TransformersEngine, tmp_path_factory: pytest.TempPathFa
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=1, max_position_embeddings=96, initializer_range=0.2, eos_token_id=2, dtype="float32",
+        num_key_value_heads=1, max_position_embeddings=LONGEST, initializer_range=0.2, eos_token_id=2, dtype="float32",
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    token_bytes = 2 * 2 * 32 * 4  # keys and values of two layers
     return TransformersConfig(
-        str(folder), max_num_seqs=2, kv_cache_gib=(112 * token_bytes + 1) / 2**30, block_tokens=16
+        str(folder), max_model_len=96, max_num_seqs=2, kv_cache_gib=_gib_of(112), block_tokens=16
     )
+
+
+def _gib_of(tokens: int) -> float:
+    """Their keys and values in the two layers of the small model."""
+    return (tokens * 2 * 2 * 32 * 4 + 1) / 2**30
 
 
 @pytest.fixture
@@ -372,15 +379,24 @@ def test_a_demand_overtakes_a_long_prompt(engine: TransformersEngine) -> None:
     assert ended == ["demand", "early"]
 
 
-async def test_cancelled_requests_free_their_slots_for_the_most_urgent(small: TransformersEngine) -> None:
-    running = [small.generate(f"{n} and", ENDLESS) for n in range(2)]
+@pytest.fixture
+async def roomy(small_config: TransformersConfig) -> AsyncIterator[TransformersEngine]:
+    """The small one, with room for two answers that take thousands of steps."""
+    made = replace(small_config, max_model_len=LONGEST, kv_cache_gib=_gib_of(2 * LONGEST)).create()
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def test_cancelled_requests_free_their_slots_for_the_most_urgent(roomy: TransformersEngine) -> None:
+    running = [roomy.generate(f"{n} and", ENDLESS) for n in range(2)]
     for deltas in running:
         await anext(deltas)
-    steps = small.steps
+    steps = roomy.steps
     ended: list[int] = []
 
     async def waiting(priority: int) -> None:
-        await answer(small, QUESTION, Sampling(max_tokens=2), Priority(priority))
+        await answer(roomy, QUESTION, Sampling(max_tokens=2), Priority(priority))
         ended.append(priority)
 
     tasks = [asyncio.create_task(waiting(priority)) for priority in (5, 2, 0)]
@@ -389,7 +405,7 @@ async def test_cancelled_requests_free_their_slots_for_the_most_urgent(small: Tr
         await deltas.aclose()
     await asyncio.gather(*tasks)
     assert ended == [0, 2, 5]
-    assert small.steps - steps < 50, "two endless answers would have kept both slots for 90 steps"
+    assert roomy.steps - steps < 2000, "two endless answers would have kept both slots for 4000 steps"
 
 
 async def test_answers_survive_a_cache_that_is_too_small_for_all(small: TransformersEngine) -> None:
