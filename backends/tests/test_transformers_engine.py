@@ -62,9 +62,7 @@ def small_config(engine: TransformersEngine, tmp_path_factory: pytest.TempPathFa
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return TransformersConfig(
-        str(folder), max_model_len=96, max_num_seqs=2, kv_cache_gib=_gib_of(112), block_tokens=16
-    )
+    return TransformersConfig(str(folder), max_model_len=96, max_num_seqs=2, kv_cache_gib=_gib_of(112), block_tokens=16)
 
 
 def _gib_of(tokens: int) -> float:
