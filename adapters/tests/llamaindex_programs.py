@@ -24,8 +24,7 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import TextNode
 
 import accel
-from accel.run.run import followed
-from accel.run.scope import scope
+from adapters.tests.catching_up import catch_up
 
 TOPICS = ("glaciers", "volcanoes", "lighthouses", "railways", "orchards", "bridges")
 QUESTIONS = [f"What is known about {topic}?" for topic in TOPICS]
@@ -34,13 +33,6 @@ _WORDS = "north coast stone early wooden narrow famous bright quiet ancient stee
 
 def _number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-
-
-def _let_others_start() -> None:
-    """A demand takes time: what can be issued meanwhile, is."""
-    here = scope.get()
-    if here is not None and not here.early:
-        assert followed(30.0)
 
 
 def _sentence(text: str) -> str:
@@ -59,7 +51,7 @@ class Scribe(CustomLLM):
         return LLMMetadata(context_window=self.context_window, num_output=60, model_name="scribe")
 
     def _answer(self, prompt: str) -> str:
-        _let_others_start()
+        catch_up()  # a demand takes time
         asked = re.search(r"Generate (\d+) search queries.*Query: ([^\n]+)", prompt, re.S)
         if asked is None:
             return _sentence(prompt)
@@ -116,13 +108,13 @@ class Letters(BaseEmbedding):
         return self._get_text_embedding(query)
 
     def _get_text_embedding(self, text: str) -> list[float]:
-        _let_others_start()
+        catch_up()  # a demand takes time
         return _pairs(text)
 
 
 class BatchedLetters(Letters):
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        _let_others_start()
+        catch_up()  # a demand takes time
         return [_pairs(text) for text in texts]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:

@@ -19,6 +19,7 @@ import accel
 from accel.engine.profile import Profile, ProfileFile
 from accel_langgraph.chat_model import AccelChatModel
 from accel_sim import SimLLMConfig
+from adapters.tests.catching_up import catch_up
 
 QUESTIONS = ("how do tides work", "who built the harbour", "why is the sea salt", "what is a zeppelin")
 
@@ -74,13 +75,16 @@ def program(model: AccelChatModel) -> Any:
         return {"messages": [asked, answer]}
 
     def notes(state: State) -> State:
+        catch_up()
         noting = model.bind_tools([take_note], tool_choice="any", parallel_tool_calls=True)
         return {"notes": noting.invoke(f"Note the points of: {state['question']}")}
 
     def talk(state: State) -> State:
+        catch_up()
         return {"talk": model.bind_tools([ask_person]).invoke(f"Say something about: {state['question']}")}
 
     def plan(state: State) -> State:
+        catch_up()
         planning = model.with_structured_output(Plan, method="function_calling")
         found = planning.invoke(f"Make a plan for: {state['question']}")
         assert isinstance(found, Plan)
@@ -163,7 +167,7 @@ def test_other_tools_are_another_call(model: AccelChatModel) -> None:
 
     def step(state: State) -> State:
         model.invoke(f"Think about: {state['question']}")
-        accel.settle()  # what may be early has begun
+        catch_up()
         return {"talk": offered[0]().invoke(f"Say something about: {state['question']}")}
 
     builder = StateGraph(State)
