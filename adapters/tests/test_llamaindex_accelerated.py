@@ -26,6 +26,7 @@ from accel.parts.patches import is_installed
 from accel.run.pace import load
 
 from . import llamaindex_programs
+from .catching_up import catch_up
 from .llamaindex_programs import EVENTS, QUESTIONS, BatchedLetters, Letters, Program, Scribe, Told
 
 MODES = ("compact", "refine", "tree_summarize", "accumulate", "compact_accumulate", "simple_summarize")
@@ -103,6 +104,7 @@ class Delegating(Letters):
     """Its coroutine calls its method, which has a span of its own."""
 
     def _get_query_embedding(self, query: str) -> list[float]:
+        catch_up()
         return llamaindex_programs._pairs(query)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
