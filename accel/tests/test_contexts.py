@@ -146,7 +146,7 @@ def test_the_program_is_looked_through_without_the_lock_that_runs_wait_for() -> 
     def foreign(asked: Node) -> bool:
         thread = threading.Thread(target=lambda: answers.append(contexts.refuses(asked, ANN)), daemon=True)
         thread.start()
-        thread.join(10)
+        thread.join(60)
         return True
 
     contexts.note(graph, [node.name], ANN, foreign)

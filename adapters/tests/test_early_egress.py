@@ -59,7 +59,7 @@ def build(store: LocalStore) -> Any:
         TURN.append("think")
         accel.settle()  # all that was published has been followed: what may be issued is
         if state["question"].endswith("?"):
-            ASKED.wait(10)
+            assert ASKED.wait(60)
         return {}
 
     def search(state: State) -> State:

@@ -447,7 +447,7 @@ async def test_closing_ends_what_runs_and_leaves_nothing(small_config: Transform
     with pytest.raises(EngineClosed):
         await answer(made, QUESTION, Sampling())
     for thread in set(threading.enumerate()) - threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
