@@ -17,6 +17,7 @@ from accel.graph.passes import without
 from accel.graph.rules import EGRESS
 from accel.run.plan import Plan
 from accel.run.scope import scope
+from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import State, World, chain
 from adapters.tests.stage_fakes import Coroutines, Elementwise, Narrow, Remote, store_with, vector
 
@@ -175,6 +176,7 @@ def test_an_embedding_that_failed_early_is_asked_again(world: World) -> None:
 
     def repaired() -> None:
         world.wait_early(QUERY)
+        catch_up()  # its failure has been seen
         del world.errors["query"]
 
     world.hooks["write"] = repaired

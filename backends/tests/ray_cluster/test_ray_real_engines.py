@@ -36,7 +36,7 @@ from accel_vllm import VLLMConfig
 from backends.tests.leftovers import stay
 from backends.tests.ray_cluster.conftest import end_actors
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
 
 NAMESPACE = "real"
 ENDLESS = Sampling(max_tokens=64, ignore_end=True)
