@@ -37,6 +37,7 @@ from accel.process import clock
 from accel.reports.limit import Limit, best_of, latencies
 from accel.reports.workload import Workload
 from accel.run.plan import Plan
+from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import events_of
 from accel.trace.record import Trace, where
@@ -127,7 +128,7 @@ class Arms:
             request.seconds[name], *told[name] = await self.ask(graph, value)
         request.equal = told[UNMODIFIED] == told[ACCELERATED]
         request.counts = asdict(fast.plan.history[-1])
-        request.tokens = sum(sum(call.tokens) for call in fast.plan.last.calls)
+        request.tokens = sum(map(tokens_of, fast.plan.last.calls))
         request.wasted_tokens = request.counts["wasted_tokens"]
         return request
 

@@ -159,5 +159,12 @@ INNER = Rule("inner primitive", "it calls {component}, which is a primitive of i
 INNER_TELLS = Rule("inner tells", "it calls {component}, which {how}")
 INNER_EGRESS = Rule("inner egress", "{component} has not seen all values yet", lift=INPUTS)
 
+# --- of calls that a run has made, for reports
+UNLEARNT = Rule("not learnt", "{why}")
+FIRST_SEEN = Rule("first seen", "no run before made such a call, or too little is known of it yet")
+JUST_LEARNT = Rule("just learnt", "learnt from this run: the next ones may have it early")
+OTHERWISE = Rule("otherwise", "what was expected is not what was asked for, or came too late")
+NOTHING_EARLY = Rule("off", "nothing is issued", 'speculate="auto" lets calls go')
+
 RULES = tuple(value for value in dict(globals()).values() if isinstance(value, Rule))
 """All of them, as they are asked."""

@@ -15,6 +15,7 @@ from ..run.settings import Settings
 from ..trace.record import where
 from .declarations import Declaration, Undeclared, declarations, undeclared
 from .limit import Limit, limit
+from .rows import MAX_CALLS, Row, rows
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 LEARNING_S = 60.0
 """How long `explain` waits for what is being learnt."""
-MAX_LIMIT_CALLS = 400
-"""The limit is not worked out for longer runs: that takes time with the square of the number of calls."""
 MAX_DECLARATIONS = 5
 """In the text."""
 
@@ -67,7 +66,7 @@ class Report:
         Profiles come from engines that have measured themselves (`engine.profile()`, `python -m bench profile`).
         """
         trace, profiles = self._plan.last, self._plan.used.profiles()
-        if trace is None or not trace.completed or "llm" not in profiles or len(trace.calls) > MAX_LIMIT_CALLS:
+        if trace is None or not trace.completed or "llm" not in profiles or len(trace.calls) > MAX_CALLS:
             return None
         known = ties(self._plan.learnt, trace)
         return limit(trace, profiles, topology=self._plan.topology, deciding=known.deciding, using=known.using)
@@ -86,6 +85,11 @@ class Report:
         return declarations(self._plan, self._settings)
 
     @cached_property
+    def rows(self) -> list[Row]:
+        """The last run by the user's lines: what was early there, and why the rest was not."""
+        return rows(self._plan, self._settings)
+
+    @cached_property
     def undeclared(self) -> list[Undeclared]:
         """Classes of the last run that nobody vouches for, those it spent most time in first."""
         return undeclared(self._plan)
@@ -94,8 +98,8 @@ class Report:
         c = self.counts
         lines = [
             f"{self.runs} runs: {c.demanded} calls demanded, {c.issued} issued early, {c.retired} retired, "
-            f"{c.wasted} wasted ({c.wasted_tokens} tokens), {c.fed} only fed predictions, {c.missed} mispredicted, "
-            f"{c.prefills} prompts prefilled in parts"
+            f"{c.wasted} wasted ({c.wasted_s:.2f} s, {c.wasted_tokens} tokens), {c.fed} only fed predictions, "
+            f"{c.missed} mispredicted, {c.prefills} prompts prefilled in parts"
         ]
         if self.passed:
             lines.append(
@@ -112,7 +116,7 @@ class Report:
         alone = next(new, None)
         if alone is not None and not (self._plan.history and self._plan.history[-1].issued):
             lines.append(f"  the last run issued nothing early, among other things because {alone}")
-        lines += _sites(self._plan)
+        lines += [f"  {row}" for row in self.rows] or _sites(self._plan)
         if c.delayed:
             lines.append(f"  {c.delayed} calls of the program waited {c.delayed_s:.2f} s for early ones to leave")
         gaining = {declaration.line for declaration in self.declarations}

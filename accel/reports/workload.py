@@ -140,3 +140,11 @@ class Workload:
             return over[number]
         left = event.call.tokens[1] - math.ceil(share * event.call.tokens[1])
         return max(start[number], over[number] - left * self.costs.decode_s(1))
+
+
+class Unbatched(Workload):
+    """Every call takes what it took, and answers whole, however many there are: no profile is needed."""
+
+    @staticmethod
+    def _decodes(event: Event) -> bool:
+        return False

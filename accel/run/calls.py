@@ -16,6 +16,7 @@ from .answers import answering, may_share
 from .call import Call
 from .settings import Counts
 from .waiting import loop_here
+from .worth import worked
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -136,7 +137,8 @@ class Calls:
                 held.remove(call)
             if wasted:
                 self.counts.wasted += 1
-                self.counts.wasted_tokens += sum(call.tokens)
+                so_far = call.output if call.output is not None else call.chunks.text
+                self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
                 self.counts.wasted_s += call.lasted_s()
             elif call.fed:
                 self.counts.fed += 1

@@ -24,9 +24,7 @@ from .plan import Plan
 from .prefill import prefill
 from .run import Run
 from .settings import Bound, Host, Settings
-
-CHARS_PER_TOKEN = 4
-"""Of English text; the known part of a prompt is judged before it is encoded."""
+from .worth import CHARS_PER_TOKEN
 
 
 def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:

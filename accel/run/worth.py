@@ -13,8 +13,10 @@ import os
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 
+from ..graph.ops import OPS
 from ..graph.rules import UNLIKELY, WASTE, Reason
 from ..process import forks
+from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Trace, Visit
 from .settings import Counts
 
@@ -22,6 +24,8 @@ MAX_COUNTED = 20_000
 """Pairs of a visit and a site; a run with more is not counted."""
 WINDOW = 100
 """Runs over which waste is compared with what the program takes."""
+CHARS_PER_TOKEN = 4
+"""Of English text, where nothing else tells."""
 BEGIN = ""
 """Stands for the framework node that a run begins with: none."""
 
@@ -155,8 +159,20 @@ class Worth:
             self._later[node, site].add(Cost(started_s - at_s))
 
 
+def worked(op: str, told: tuple[int, int], *trees: Tree) -> int:
+    """The tokens that a call took: as its component told, else by the texts that it was given, and gave so far."""
+    if sum(told) or OPS[op].engine not in ("llm", "embedding", "rerank"):
+        return sum(told)
+    return sum(len(text) for tree in trees for text in texts_of(tree)) // CHARS_PER_TOKEN
+
+
+def tokens_of(call: CallRecord) -> int:
+    """The same of one that the program made."""
+    return worked(call.op, call.tokens, call.input, call.output)
+
+
 def _cost(call: CallRecord) -> Cost:
     """Of one that has ended."""
     begun = call.issued_s if call.issued_s is not None else call.started_s
     ended = call.answered_s if call.answered_s is not None else call.ended_s
-    return Cost(max(0.0, (ended if ended is not None else begun) - begun), sum(call.tokens))
+    return Cost(max(0.0, (ended if ended is not None else begun) - begun), tokens_of(call))

@@ -8,7 +8,7 @@ import pytest
 
 from accel.graph import rules
 from accel.run.settings import Counts
-from accel.run.worth import BEGIN, WINDOW, Cost, Doubt, Worth
+from accel.run.worth import BEGIN, WINDOW, Cost, Doubt, Worth, worked
 from accel.trace.record import CallRecord, Trace, Visit
 
 NO_BOUND = 100.0
@@ -123,3 +123,11 @@ def test_nothing_goes_before_a_run_has_ended() -> None:
     worth = Worth()
     worth.note(went("hot"))
     assert worth.refuses(doubt("hot", "hot"), 0.02) is not None
+
+
+def test_tokens_that_nobody_counts_are_told_by_their_texts() -> None:
+    prompt = {"messages": [{"content": "x" * 40}]}
+    assert worked("decode", (0, 0), prompt, "y" * 20) == 15
+    assert worked("decode", (7, 2), prompt, "y" * 20) == 9
+    assert worked("embedding", (0, 0), {"args": ["x" * 8]}, None) == 2
+    assert worked("searching", (0, 0), {"args": ["x" * 80]}, None) == 0, "no model has read them"

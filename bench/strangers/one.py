@@ -22,15 +22,17 @@ from typing import Any
 
 import accel
 from accel.graph.ops import OPS
-from accel.graph.rules import Reason
+from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
 from accel.process import clock
 from accel.reports.limit import best_of, latencies
-from accel.reports.report import MAX_LIMIT_CALLS
-from accel.reports.workload import Workload
+from accel.reports.rows import MAX_CALLS, why
+from accel.reports.workload import Unbatched
 from accel.run.plan import Plan
+from accel.run.settings import Settings
+from accel.run.worth import tokens_of
 from accel.text.values import freeze
-from accel.trace.flow import WHOLE, Event, events_of
+from accel.trace.flow import WHOLE, events_of
 from accel.trace.record import CallRecord, Trace, where
 from bench.measure import ACCELERATED, UNMODIFIED
 from bench.strangers.programs import SUBJECTS, Loader, Stranger
@@ -56,12 +58,8 @@ _VOLATILE = re.compile(
 """What no two runs share: times, addresses of objects, made-up ids."""
 
 
-class RemoteWork(Workload):
-    """What a run asks of services that answer everyone at once: every call takes what it took, and answers whole."""
-
-    @staticmethod
-    def _decodes(event: Event) -> bool:
-        return False
+class RemoteWork(Unbatched):
+    """What a run asks of services that answer everyone at once."""
 
     def _known_s(self, number: int, share: float, start: Sequence[float], over: Sequence[float]) -> float:
         """When that share of an answer is known if somebody reads it as it comes: only `unbounded_s` asks."""
@@ -133,7 +131,7 @@ class Arms:
             if fast.plan.history:
                 request.counts = asdict(fast.plan.history[-1])
             if fast.plan.last is not None:
-                request.tokens = sum(sum(call.tokens) for call in fast.plan.last.calls)
+                request.tokens = sum(map(tokens_of, fast.plan.last.calls))
             if number >= WARM:
                 self.ask(recorder, value_of(SUBJECTS[number % len(SUBJECTS)]))
                 if recorder.plan.last is not None:
@@ -168,7 +166,7 @@ class Arms:
     def judge(self, request: Request, recorded: Trace, plan: Plan) -> None:
         """What could have been early, what was, and the limit."""
         request.calls = len(recorded.calls)
-        if plan.last is None or not recorded.completed or not 0 < len(recorded.calls) <= MAX_LIMIT_CALLS:
+        if plan.last is None or not recorded.completed or not 0 < len(recorded.calls) <= MAX_CALLS:
             return
         counts = Counter(call.site for call in recorded.calls)
         before = self._fewest if self._fewest is not None else counts
@@ -196,17 +194,8 @@ def _key(call: CallRecord) -> Any:
 
 def _held(plan: Plan, call: CallRecord, sooner_s: float) -> dict[str, Any]:
     """What the plan says of a call that was not early though it could have been."""
-    rule, said = "not seen before", "not seen before"
-    for node in plan.graph.by_site.get(call.site, ()):
-        reason = plan.reasons.get(node.name) or node.evidence.reason
-        if isinstance(reason, Reason):
-            rule, said = reason.rule.name, str(reason)
-        elif reason:
-            rule = said = str(reason)
-        elif plan.standing(node).since == plan.runs:
-            rule = said = "learnt from this very run"
-        else:
-            rule = said = "issued, but not what was asked for"
+    reason = why(plan, Settings(), call, sooner_s)
+    rule, said = str(reason) if reason.rule is UNLEARNT else reason.rule.name, str(reason)
     return {
         "rule": rule, "said": said[:400], "where": f"{call.site.split('|', 1)[0] or 'no node'} ({where(call.site)})",
         "op": call.op, "component": type(call.component).__name__, "sooner_s": sooner_s,
