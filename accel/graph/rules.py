@@ -140,6 +140,7 @@ EGRESS = Rule(
 )
 BUSY = Rule("busy", "its component is busy", lift=CONCURRENCY)
 CHANGED = Rule("changed", "its component changed")
+OVERLAID = Rule("overlaid", "somebody has put another function in the place of its method")
 NO_TWIN = Rule(
     "no twin",
     "no coroutine of it can run early here",

@@ -5,7 +5,7 @@ A patched method gives its calls to `route`; `uninstall` restores every class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar, Protocol
@@ -38,7 +38,11 @@ class Place(Protocol):
 class _Patch:
     leaf: Any
     """The function below Accel's wrapper."""
+    put: Any
+    """What the class, or the place in its decorators, got instead."""
     restore: Callable[[], None]
+    now: Callable[[], Any]
+    """What stands there at this moment."""
 
 
 _installed: dict[tuple[type, str], _Patch] = {}
@@ -76,8 +80,9 @@ def install(cls: type, method: Method, find: Callable[[Any], Place | None] = lam
 def _in_class(cls: type, method: Method, defined: Any) -> _Patch:
     import wrapt  # takes longer to import than all of Accel's core
 
-    setattr(cls, method.name, wrapt.FunctionWrapper(defined, _wrapper(method)))
-    return _Patch(defined, lambda: setattr(cls, method.name, defined))
+    put = wrapt.FunctionWrapper(defined, _wrapper(method))
+    setattr(cls, method.name, put)
+    return _Patch(defined, put, lambda: setattr(cls, method.name, defined), lambda: cls.__dict__.get(method.name))
 
 
 def _in_place(place: Place, method: Method) -> _Patch:
@@ -90,7 +95,7 @@ def _in_place(place: Place, method: Method) -> _Patch:
     patched.__signature__ = signature(leaf, follow_wrapped=False)  # type: ignore[attr-defined]
     patched.__name__, patched.__qualname__ = leaf.__name__, leaf.__qualname__
     place.put(patched)
-    return _Patch(leaf, lambda: place.put(leaf))
+    return _Patch(leaf, patched, lambda: place.put(leaf), place.get)
 
 
 def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
@@ -165,6 +170,34 @@ def is_installed(cls: type, name: str) -> bool:
 def has_leaf(component: Any, name: str) -> bool:
     """Whether a concrete class of the component defines this leaf (a framework's default does not count)."""
     return any((base, name) in _installed for base in type(component).__mro__)
+
+
+def stands(component: Any, name: str) -> bool:
+    """Whether calls of this method still come to Accel: nobody has put a function in its place, on the class or the
+    object, that does something else (a mock). One that says what it wraps calls it."""
+    own = getattr(component, "__dict__", {}).get(name)
+    if own is not None and not any(getattr(link, "__self__", None) is component for link in _wraps(own)):
+        return False
+    for base in type(component).__mro__:
+        if name in base.__dict__:
+            patch = _installed.get((base, name))
+            # What wrapt gives who asks the class for it is another object each time, and knows what it is of.
+            return patch is None or any(
+                link is patch.put or getattr(link, "_self_parent", None) is patch.put for link in _wraps(patch.now())
+            )
+    return False
+
+
+def _wraps(function: Any) -> Iterator[Any]:
+    """A function, what it wraps, and so on."""
+    for _ in range(_MAX_WRAPPED):
+        if function is None:
+            return
+        yield function
+        function = getattr(function, "__wrapped__", None)
+
+
+_MAX_WRAPPED = 32
 
 
 def original(component: Any, name: str) -> Any:

@@ -12,11 +12,11 @@ from typing import Any
 from .. import engine
 from ..errors import CallCancelled
 from ..graph.ir import Node
-from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, UNBUILT, UNLOADED, Reason
+from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, OVERLAID, UNBUILT, UNLOADED, Reason
 from ..parts.components import called_plainly, facts_of, note_told, tells_within
 from ..parts.epochs import epoch, resource_of
 from ..parts.methods import METHODS, Method
-from ..parts.patches import has_leaf, original
+from ..parts.patches import has_leaf, original, stands
 from ..process import threads
 from ..text.values import Tree, freeze, is_comparable
 from . import priorities
@@ -77,6 +77,8 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     method = choose_method(run, bound, node)
     if method is None:
         return NO_TWIN()
+    if not all(stands(bound.component, each.name) for each in (bound.method, method)):
+        return OVERLAID()
     try:
         args, kwargs = method.build(bound.component, tree)
     except LookupError:

@@ -1,0 +1,112 @@
+"""Methods that somebody puts in the place of a component's own: mocks, whose users expect that nothing else is called,
+and wrappers, which say what they wrap."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, TypedDict
+from unittest import mock
+
+import pytest
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.graph import START, StateGraph
+
+import accel
+from accel import accelerate
+
+
+class Sent(BaseChatModel):
+    """Remembers what was sent."""
+
+    sent: list[str] = []  # noqa: RUF012  # pydantic's
+
+    @property
+    def _llm_type(self) -> str:
+        return "sent"
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        time.sleep(0.02)  # what makes an early call worth while
+        self.sent.append(str(messages[-1].content))
+        return answer(f"Reply to {messages[-1].content}")
+
+
+accel.register(Sent, pure=True, concurrency=8, local=True)
+
+
+def answer(text: str) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+
+class State(TypedDict, total=False):
+    topic: str
+    outline: str
+    keywords: str
+
+
+def program(model: BaseChatModel) -> Any:
+    graph = StateGraph(State)
+    graph.add_node("outlining", lambda state: {"outline": model.invoke(f"Outline {state['topic']}").content})
+    graph.add_node("finding", lambda state: {"keywords": model.invoke(f"Keywords of {state['topic']}").content})
+    graph.add_edge(START, "outlining")
+    graph.add_edge("outlining", "finding")
+    return accelerate(graph.compile())
+
+
+def early(fast: Any, topic: str) -> int:
+    """How many calls of this run were issued early."""
+    before: int = fast.report().issued
+    fast.invoke({"topic": topic})
+    assert accel.settle(10)
+    issued: int = fast.report().issued
+    return issued - before
+
+
+@pytest.fixture
+def model() -> Sent:
+    return Sent(sent=[])
+
+
+@pytest.fixture
+def fast(model: Sent) -> Any:
+    made = program(model)
+    for topic in ("bees", "iron", "bread"):
+        early(made, topic)
+    assert early(made, "the moon") >= 1, "learnt"
+    return made
+
+
+def mocked_on_the_class(model: Sent, fake: Callable[..., Any]) -> Any:
+    return mock.patch.object(Sent, "_generate", fake)
+
+
+def mocked_on_the_object(model: Sent, fake: Callable[..., Any]) -> Any:
+    return mock.patch.dict(vars(model), {"_generate": functools.partial(fake, model)})
+
+
+@pytest.mark.parametrize("mocked", [mocked_on_the_class, mocked_on_the_object])
+def test_what_is_mocked_is_not_called_behind_the_mock(model: Sent, fast: Any, mocked: Callable[..., Any]) -> None:
+    before = len(model.sent)
+    with mocked(model, lambda self, messages, stop=None, run_manager=None, **kwargs: answer("mocked")):
+        assert fast.invoke({"topic": "tides"})["keywords"] == "mocked"
+        assert accel.settle(10)
+        assert model.sent[before:] == []
+    assert fast.invoke({"topic": "sand"})["keywords"] == "Reply to Keywords of sand"
+
+
+def test_a_wrapper_that_says_what_it_wraps_calls_it(model: Sent, fast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tracing does that begins after the first run: its spans are around the program's own calls."""
+    spans: list[str] = []
+    inner = Sent._generate
+
+    @functools.wraps(inner)
+    def traced(self: Sent, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+        spans.append(str(messages[-1].content))
+        return inner(self, messages, *args, **kwargs)
+
+    monkeypatch.setattr(Sent, "_generate", traced)
+    assert early(fast, "tides") >= 1
+    assert spans == ["Outline tides", "Keywords of tides"]
