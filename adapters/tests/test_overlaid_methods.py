@@ -80,6 +80,11 @@ def fast(model: Sent) -> Any:
     return made
 
 
+def fake(self: Sent, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    time.sleep(0.05)  # long enough for early calls
+    return answer("mocked")
+
+
 def mocked_on_the_class(model: Sent, fake: Callable[..., Any]) -> Any:
     return mock.patch.object(Sent, "_generate", fake)
 
@@ -91,7 +96,7 @@ def mocked_on_the_object(model: Sent, fake: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize("mocked", [mocked_on_the_class, mocked_on_the_object])
 def test_what_is_mocked_is_not_called_behind_the_mock(model: Sent, fast: Any, mocked: Callable[..., Any]) -> None:
     before = len(model.sent)
-    with mocked(model, lambda self, messages, stop=None, run_manager=None, **kwargs: answer("mocked")):
+    with mocked(model, fake):
         assert fast.invoke({"topic": "tides"})["keywords"] == "mocked"
         assert accel.settle(10)
         assert model.sent[before:] == []
