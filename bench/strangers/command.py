@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -42,10 +43,15 @@ def measure(program: Stranger, folder: str, out: Path) -> dict[str, Any]:
     target = out / f"{program.name}.new"
     target.unlink(missing_ok=True)
     command = [sys.executable, "-m", "bench.strangers.one", program.name, str(checkout), str(target)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return {**record, "failed": f"not over after {LIMIT_S} s"}
+    # The program's process ends without cleaning up: what it wrote goes with this folder.
+    with tempfile.TemporaryDirectory(prefix="strangers-", ignore_cleanup_errors=True) as scratch:
+        environment = {**os.environ, "TMPDIR": scratch}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
+            )
+        except subprocess.TimeoutExpired:
+            return {**record, "failed": f"not over after {LIMIT_S} s"}
     if not target.exists():
         return {**record, "failed": (done.stderr.strip().splitlines() or ["no record"])[-1][:300]}
     found: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
@@ -76,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         files = {name: options.out / f"{name}.json" for name in known}
         records = [json.loads(file.read_text(encoding="utf-8")) for file in files.values() if file.exists()]
         DOCUMENT.write_text(document(records, known) + "\n", encoding="utf-8")
-    return 0 if all(_equal(record) for record in found.values()) else 1
+    return 0 if all(_equal(record) and "failed" not in record for record in found.values()) else 1
 
 
 def _line(record: Record) -> str:
@@ -171,7 +177,8 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
         "on, with their own addresses, so that services count as remote. Services answer by a function of what "
         f"they are asked, in a tenth of the usual time ({waits}), any number of requests at once, so that a "
         f"framework's own work weighs ten times as much as usual. {machines}.",
-        "```\nACCEL_STRANGERS=FOLDER python -m bench strangers --write\n```",
+        "```\npip install --no-deps -r setup/strangers.txt && pip install --no-deps --no-build-isolation -e .\n"
+        "ACCEL_STRANGERS=FOLDER python -m bench strangers --write\n```",
         f"*steady*: unmodified by accelerated, median and range of requests {WARM + 1} to {WARM + STEADY}, arms in"
         " turns. Nothing is declared, but for *advised*: there all lines are applied that `report()` names after "
         f"the first {WARM + STEADY} requests. *limit*: unmodified by the best schedule of the recorded run in "

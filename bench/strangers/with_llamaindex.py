@@ -89,7 +89,8 @@ PROGRAMS = [
     docs("prev-next", "passages with their neighbours", "node_postprocessor/PrevNextPostprocessorDemo"),
     docs(
         "course-router-sub-question",
-        "engines for parts of a question, of a course",
+        # Its second half reads reports that are not in the repository, so this is the router of the first.
+        "an engine chosen by the model, of a course",
         "cookbooks/oreilly_course_cookbooks/Module-6/Router_And_SubQuestion_QueryEngine",
     ),
 ]
