@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import Collect, Field, Join, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text
+from ..text.templates import Field, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text, refs_in
+from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .ops import OPS, Op
 
@@ -83,15 +84,21 @@ class Level:
         )
 
 
+DECIDING = (Verdict, Called)
+"""Steps that give the short values that decide."""
+
+
 @dataclass(frozen=True, slots=True)
 class When:
     """A decision by a short value of the run (a router's, a judge's, a choice of tools): a call is made if it is one of
     `yes` and not if it is one of `no`; what other values mean isn't known yet."""
 
     ref: Ref
-    """Ends in a `Verdict`."""
+    """Ends in one of `DECIDING`."""
     yes: frozenset[str]
     no: frozenset[str] = frozenset()
+    only: bool = False
+    """All other values are `no`."""
 
     def __str__(self) -> str:
         return f"{self.ref} is {' or '.join(sorted(self.yes))}"
@@ -217,14 +224,7 @@ class Node:
         if not self.predictable:
             return
         for leaf in self.leaves():
-            if isinstance(leaf, Whole | Collect):
-                yield leaf.ref
-                continue
-            for hole in leaf.holes:
-                if isinstance(hole, Ref):
-                    yield hole
-                elif isinstance(hole, Join):
-                    yield from hole.refs
+            yield from refs_in(leaf)
         if self.level is not None and self.level.domain is not None:
             yield self.level.domain
         yield from (when.ref for when in self.when)
@@ -282,7 +282,7 @@ class Node:
 
 def input_text(tree: Tree, key: str = "") -> list[str]:
     """An input, a line per leaf; empty containers and nulls are left out."""
-    if isinstance(tree, Template | Whole | Collect):
+    if isinstance(tree, Leaf):
         return [f"{key}: {tree}"]
     if isinstance(tree, dict):
         return [line for k, v in tree.items() for line in input_text(v, f"{key}.{k}" if key else k)]
@@ -382,12 +382,12 @@ def verify(graph: Graph) -> None:
         levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
         for leaf in node.leaves() if node.predictable else ():
             holes: tuple[Any, ...] = (
-                (leaf.ref,) if isinstance(leaf, Whole) else () if isinstance(leaf, Collect) else leaf.holes
+                (leaf.ref,) if isinstance(leaf, Whole) else leaf.holes if isinstance(leaf, Template) else ()
             )
             for hole in holes:
                 if isinstance(hole, Ref) and hole.stars > levels:
                     raise GraphError(f"{node.name}: {hole} has more levels than the node")
         for when in node.when:
-            if when.ref.stars > levels or not when.ref.path or not isinstance(when.ref.path[-1], Verdict):
+            if when.ref.stars > levels or not when.ref.path or not isinstance(when.ref.path[-1], DECIDING):
                 raise GraphError(f"{node.name}: {when} decides nothing")
         seen[node.name] = node

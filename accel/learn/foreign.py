@@ -11,7 +11,7 @@ from ..graph.ir import Node
 from ..parts.references import References
 from ..parts.texts import Standing, Texts
 from ..process.spare import breathe
-from ..text.templates import Collect, Counter, Join, Template, Whole
+from ..text.templates import Collect, Counter, Join, Talk, Template, Whole
 from ..text.values import Opaque, Tree, freeze, is_class_name, texts_of
 from ..trace.record import Trace
 from .beginnings import Beginnings
@@ -141,6 +141,8 @@ def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterato
         for part in tree.parts:
             pieces = (*part.sep, *part.row) if isinstance(part, Join) else (part,)
             yield from (piece for piece in pieces if isinstance(piece, str))
+    elif isinstance(tree, Talk):
+        yield from literals([tree.start, *([taken.turn.said, taken.turn.told] for taken in tree.turns)], constant)
     elif isinstance(tree, dict | list):
         if not (constant and freeze(tree) in constant):
             for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):

@@ -20,6 +20,7 @@ from .foreign import Data
 from .index import Values
 from .judging import decided
 from .readings import ALL, Readings
+from .rounds import Rounds
 from .search import Search, first_of, given_always
 from .view import Fit, View, repeated_nodes, sites_of, still_given
 from .witness import witness
@@ -104,6 +105,7 @@ class _Builder:
         self.whose: dict[str, Hashable] = {}
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
+        self._rounds = Rounds(views, self.nodes)
         self._add_sources()
 
     def _add_sources(self) -> None:
@@ -166,6 +168,8 @@ class _Builder:
         tries = 0
         if site not in self._constant:
             self._constant[site] = given_always(self.views, site)
+        if self._explain_round(calls):
+            return True
         for view, call in calls:
             if not OPS[call.op].issuable or call.composite:
                 continue
@@ -179,6 +183,17 @@ class _Builder:
             tries += 1
             if tries == MAX_TRIES:
                 break
+        return False
+
+    def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
+        """One more node that explains one of these calls by an answer before it."""
+        for view, call in calls:
+            if OPS[call.op].issuable and not call.composite:
+                found = self._rounds.explain(view, call, self._name(call))
+                if found is not None and found.node.evidence.confidence != "seen" and not self._data.is_in(found.node):
+                    self._accept(found.node, found.fits, ())
+                    self._found[call.site] += 1
+                    return True
         return False
 
     def explained(self) -> float:
@@ -198,6 +213,7 @@ class _Builder:
             self.whose[node.name] = identities.pop()
         if node.evidence.confidence == "verified":
             self._explained += sum(len(fit.calls) for fit in fits)
+        self._rounds.note(node, fits)
         for view, fit in by_view:
             view.take(node, fit.calls, fit.places)
 

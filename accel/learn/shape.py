@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..graph.ir import Node
-from ..text.templates import Collect, Template, Whole
+from ..text.templates import Leaf
 from ..text.values import Opaque, Tree, freeze, leaves, shape
 
 Place = tuple[str | int, ...]
@@ -79,7 +79,7 @@ def put_at(tree: Tree, places: tuple[Place, ...], values: Sequence[Tree]) -> Tre
 
 def taken_apart(node: Node) -> tuple[Node, Shape]:
     """The node with nothing but its leaves, as a list."""
-    places = tuple(place for place, value in leaves(node.input) if isinstance(value, Template | Whole | Collect))
+    places = tuple(place for place, value in leaves(node.input) if isinstance(value, Leaf))
     split = split_at(node.input, places)
     assert split is not None
     return replace(node, input=list(node.leaves())), Shape(places, split[0])

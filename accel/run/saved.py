@@ -32,16 +32,19 @@ from ..text.templates import (
     Head,
     Join,
     Ref,
+    Taken,
+    Talk,
     Template,
     Verdict,
     Whole,
 )
+from ..text.turns import CALLED, Turn
 from ..text.values import Tree
 from ..trace.ambient import SECRET
 from .plan import Plan
 from .used import SavedCall
 
-VERSION = 8
+VERSION = 9
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
@@ -180,11 +183,11 @@ def _decode_seen_in(data: dict[str, Any]) -> SeenIn:
 
 
 def _encode_when(when: When) -> dict[str, Any]:
-    return {"ref": _encode_ref(when.ref), "yes": sorted(when.yes), "no": sorted(when.no)}
+    return {"ref": _encode_ref(when.ref), "yes": sorted(when.yes), "no": sorted(when.no), "only": when.only}
 
 
 def _decode_when(data: dict[str, Any]) -> When:
-    return When(_decode_ref(data["ref"]), frozenset(data["yes"]), frozenset(data["no"]))
+    return When(_decode_ref(data["ref"]), frozenset(data["yes"]), frozenset(data["no"]), bool(data["only"]))
 
 
 def _encode_level(level: Level) -> dict[str, Any]:
@@ -214,6 +217,8 @@ def _encode(tree: Tree) -> Any:
     if isinstance(tree, Collect):
         distinct = list(tree.distinct) if tree.distinct is not None else None
         return {"$collect": [_encode_ref(tree.ref), tree.bound, distinct, tree.limit]}
+    if isinstance(tree, Talk):
+        return {"$talk": [_encode(tree.start), tree.after, *map(_encode_taken, tree.turns)]}
     if isinstance(tree, dict):
         return {"$": {key: _encode(value) for key, value in tree.items()}}
     return [_encode(item) for item in tree] if isinstance(tree, list) else tree
@@ -231,7 +236,24 @@ def _decode(data: Any) -> Tree:
     if "$collect" in data:
         ref, bound, distinct, limit = data["$collect"]
         return Collect(_decode_ref(ref), bound, tuple(distinct) if distinct is not None else None, limit)
+    if "$talk" in data:
+        start, after, *turns = data["$talk"]
+        return Talk(_decode(start), tuple(map(_decode_taken, turns)), after)
     return {key: _decode(value) for key, value in data["$"].items()}
+
+
+def _encode_taken(taken: Taken) -> list[Any]:
+    turn = taken.turn
+    style = astuple(turn.style) if turn.style is not None else None
+    frames = [_encode(dict(frame)) for frame in (turn.said, turn.told)]
+    return [*frames, turn.named, style, *map(_encode_ref, (taken.answer, *taken.results))]
+
+
+def _decode_taken(data: list[Any]) -> Taken:
+    said, told, named, style, *refs = data
+    turn = Turn(_decode(said), _decode(told), named, Dump(*style) if style is not None else None)
+    answer, *results = map(_decode_ref, refs)
+    return Taken(turn, answer, tuple(results))
 
 
 def _encode_part(part: Any) -> Any:
@@ -258,7 +280,7 @@ def _encode_ref(ref: Ref) -> list[Any]:
     return [ref.node, *map(_encode_step, ref.path)]
 
 
-_CONSTANT: dict[str, Any] = {"star": STAR, "unique": UNIQUE, "items": ITEMS, "strip": STRIP, "count": COUNT}
+_CONSTANT: dict[str, Any] = {"star": STAR, "unique": UNIQUE, "items": ITEMS, "strip": STRIP, "count": COUNT, "called": CALLED}
 _OF_ONE_FIELD: dict[str, tuple[Any, str]] = {
     "extract": (Extract, "name"),
     "escape": (Escape, "name"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..graph.ir import Graph, Level, Node
-from ..text.templates import STAR, Collect, Join, Ref, Whole
+from ..text.templates import STAR, Collect, Join, Ref, Template, Whole
 
 Places = set[int] | None
 """Positions of a node's output; None for any of them, or for what has no positions."""
@@ -71,7 +71,7 @@ def _own(node: Node) -> set[Ref]:
     for leaf in node.leaves():
         if isinstance(leaf, Whole):
             found.add(leaf.ref)
-        elif not isinstance(leaf, Collect):
+        elif isinstance(leaf, Template):
             found |= {hole for hole in leaf.holes if isinstance(hole, Ref)}
     for hole in _joins(node):
         (found if hole.bound else free).update(hole.refs if isinstance(hole, Join) else (hole.ref,))
@@ -88,6 +88,6 @@ def _joins(node: Node) -> list[Join | Collect]:
     for leaf in node.leaves() if node.predictable else ():
         if isinstance(leaf, Collect):
             found.append(leaf)
-        elif not isinstance(leaf, Whole):
+        elif isinstance(leaf, Template):
             found += [hole for hole in leaf.holes if isinstance(hole, Join)]
     return found

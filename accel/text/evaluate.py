@@ -6,6 +6,7 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from .dumps import Dump
@@ -27,12 +28,14 @@ from .templates import (
     Star,
     Step,
     Strip,
+    Talk,
     Template,
     Unique,
     Verdict,
     Whole,
     leaves_in,
 )
+from .turns import CALLS, Called, Turn
 from .values import Opaque, Tree, Vector, freeze, leaves
 
 Index = tuple[int, ...]
@@ -86,8 +89,8 @@ def step_into(value: Tree, step: Step) -> Tree:
         shown = step.shown(value) if isinstance(value, list | dict) and not has_gap(value) else None
         return shown if shown is not None else UNKNOWN
     done = not isinstance(value, Partial)
-    if isinstance(step, Verdict):
-        said = step.of(value, done)
+    if isinstance(step, Verdict | Called):
+        said = step.of(value, done) if isinstance(step, Verdict) else step.of(value)
         return said if said is not None else UNKNOWN
     if not isinstance(value, str):
         return UNKNOWN
@@ -279,12 +282,31 @@ def has_gap(tree: Tree) -> bool:
 def _leaf(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:
     if isinstance(leaf, Template):
         return text_of(leaf, binding, position, env)
+    if isinstance(leaf, Talk):
+        return _talk(leaf, maker(leaf.start)(binding, position, env), env)
     value = env.value(leaf.ref.node)
     if isinstance(leaf, Whole):
         return follow(value, leaf.ref.path, binding[: leaf.ref.stars])
     if value is UNKNOWN:
         return UNKNOWN
     return collected(leaf, value, binding)
+
+
+def _talk(talk: Talk, start: Tree, env: Env) -> Tree:
+    """The messages, with gaps for results that are missing; unknown before the last answer."""
+    if not isinstance(start, list):
+        return UNKNOWN
+    added: list[Tree] = []
+    for taken in talk.turns:
+        answer = follow(env.value(taken.answer.node), taken.answer.path)
+        if not isinstance(answer, dict) or has_gap(answer):
+            return UNKNOWN
+        lists = [env.value(ref.node) for ref in taken.results]
+        given = [[step_into(held, at) for held in lists] for at in range(len(answer.get(CALLS, ())))]
+        results = [next((one for one in held if one is not UNKNOWN), UNKNOWN) for held in given]
+        added += taken.turn.messages(answer, results)
+    at = len(start) - talk.after
+    return [*start[:at], *added, *start[at:]]
 
 
 def collected(collect: Collect, value: Tree, binding: Index) -> Tree:
@@ -319,7 +341,10 @@ def maker(tree: Tree) -> Make:
 
 
 def _maker(tree: Tree) -> Make | None:
-    if isinstance(tree, Template | Whole | Collect):
+    if isinstance(tree, Talk):
+        start = maker(tree.start)
+        return lambda binding, position, env: _talk(tree, start(binding, position, env), env)
+    if isinstance(tree, Leaf):
         return lambda binding, position, env: _leaf(tree, binding, position, env)
     if not isinstance(tree, dict | list):
         return None
@@ -339,6 +364,8 @@ def is_opaque(tree: Tree) -> bool:
     """Whether a tree holds something that can't be saved or sent."""
     if isinstance(tree, Opaque):
         return True
+    if isinstance(tree, Talk):
+        return is_opaque([tree.start, *([dict(one.turn.said), dict(one.turn.told)] for one in tree.turns)])
     if isinstance(tree, dict):
         return any(map(is_opaque, tree.values()))
     return isinstance(tree, list) and any(map(is_opaque, tree))
@@ -356,7 +383,14 @@ def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
                         found.extend(text for text in row or () if text is not None)
                 elif isinstance(hole, Ref):
                     found.append(str(text_of(Template((hole,)), binding, position, env)))
+        elif isinstance(leaf, Talk):
+            found += pasted(leaf.start, binding, position, env)
+            bare = (replace(taken, turn=Turn(style=taken.turn.style)) for taken in leaf.turns)
+            found += _texts(_talk(Talk([], tuple(bare)), [], env))
         else:
-            value = _leaf(leaf, binding, position, env)
-            found.extend(str(v) for _, v in leaves(value) if v is not None and not isinstance(v, Opaque | _Unknown))
+            found += _texts(_leaf(leaf, binding, position, env))
     return found
+
+
+def _texts(value: Tree) -> Iterator[str]:
+    return (str(v) for _, v in leaves(value) if v is not None and not isinstance(v, Opaque | _Unknown))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dumps import Dump
+from .turns import Called, Turn
 from .values import Tree
 
 
@@ -159,7 +160,7 @@ HEADS = tuple(map(Head, (". ", ".", "\n\n", "\n", ": ", ":", ", ", ",", "; ", " 
 ESCAPES = tuple(Escape(name) for name in ("json", "json text", "repr"))
 EDITS = tuple(Edit(name) for name in ("lower", "upper", "title", "capitalize", "bare"))
 VERDICTS = (Verdict(), Verdict(word=True))
-Step = str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict
+Step = str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict | Called
 """One step of a path: a field, a position, all positions, or a total function of the value."""
 
 
@@ -278,7 +279,43 @@ class Collect:
         return f"[{self.ref}{distinct}{limit}]"
 
 
-Leaf = Template | Whole | Collect
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A turn that a run has taken: whose answer, and where the results of its calls are, each list by position."""
+
+    turn: Turn
+    answer: Ref
+    results: tuple[Ref, ...]
+
+    def __str__(self) -> str:
+        return f"{self.answer} and {', '.join(map(str, self.results)) or 'nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A list of messages that has grown by turns. `start`: what it was before, a list or a leaf that gives one."""
+
+    start: Tree
+    turns: tuple[Taken, ...]
+    after: int = 0
+    """How many of the first messages stand behind the turns."""
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.refs), self.after))  # lists and dicts have none
+
+    def __str__(self) -> str:
+        turns = ", then ".join(map(str, self.turns))
+        return f"what {self.turns[0].answer} was asked, then {turns}"
+
+    @property
+    def refs(self) -> Iterator[Ref]:
+        for leaf in leaves_in(self.start):
+            yield from refs_in(leaf)
+        for taken in self.turns:
+            yield from (taken.answer, *taken.results)
+
+
+Leaf = Template | Whole | Collect | Talk
 """The leaves of a node's input that are not literals."""
 
 
@@ -296,8 +333,22 @@ def path_text(path: tuple[Step, ...]) -> str:
 
 def leaves_in(tree: Tree) -> Iterator[Leaf]:
     """What is pasted into an input, in order."""
-    if isinstance(tree, Template | Whole | Collect):
+    if isinstance(tree, Leaf):
         yield tree
     elif isinstance(tree, dict | list):
         for value in tree.values() if isinstance(tree, dict) else tree:
             yield from leaves_in(value)
+
+
+def refs_in(leaf: Leaf) -> Iterator[Ref]:
+    """Every reference of a leaf, in order."""
+    if isinstance(leaf, Whole | Collect):
+        yield leaf.ref
+    elif isinstance(leaf, Talk):
+        yield from leaf.refs
+    else:
+        for hole in leaf.holes:
+            if isinstance(hole, Ref):
+                yield hole
+            elif isinstance(hole, Join):
+                yield from hole.refs
