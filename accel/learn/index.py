@@ -9,6 +9,7 @@ from ..process.spare import breathe
 from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from ..text.extract import EXTRACTORS, extract
 from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
+from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
 from .beginnings import Beginnings
 from .decisions import Said
@@ -156,7 +157,9 @@ class Values:
             if isinstance(value, dict):
                 if path and is_handed_on(path[-1]):
                     continue
-                items = [item for item in value.items() if not is_class_name(*item)]
+                # The names in calls of tools are the program's words, which a model only chose from.
+                said = (ARGS, ID) if path[-2:-1] == (CALLS,) else value
+                items = [(key, value[key]) for key in said if key in value and not is_class_name(key, value[key])]
                 stack.extend(((*path, key), item) for key, item in reversed(items))
                 if "items" in self.readings and path and ITEMS not in path and _is_mapping(value):
                     stack.append(((*path, ITEMS), ITEMS.shown(value)))

@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
+from langgraph.errors import ParentCommand
 from langgraph.func import _TaskFunction  # guarded as well
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
@@ -30,6 +31,7 @@ from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
+from accel.trace.record import Visit
 
 from .chains import accelerate_chain
 from .components import install_all
@@ -201,6 +203,14 @@ def _observed(name: str, node: Any, declared_pure: bool) -> Any:
     return seen
 
 
+def _ended(run: Run, visit: Visit, error: BaseException) -> None:
+    """A node raised. A command for the graph around it (a handoff) is what it returns: nothing went wrong."""
+    if isinstance(error, ParentCommand):
+        run.leave(visit, error.args[0])
+    else:
+        run.fail(visit, error)
+
+
 _watchers: dict[type, type] = {}
 
 
@@ -218,7 +228,7 @@ def _watching(cls: type) -> type:
         try:
             output = cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
         except BaseException as error:
-            here.run.fail(visit, error)
+            _ended(here.run, visit, error)
             raise
         finally:
             scope.reset(token)
@@ -234,7 +244,7 @@ def _watching(cls: type) -> type:
         try:
             output = await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
         except BaseException as error:
-            here.run.fail(visit, error)
+            _ended(here.run, visit, error)
             raise
         finally:
             scope.reset(token)
@@ -261,7 +271,7 @@ def _watching(cls: type) -> type:
                     scope.reset(token)
                 yield output
         except BaseException as error:
-            here.run.fail(visit, error)
+            _ended(here.run, visit, error)
             raise
         here.run.leave(visit, output)
 
