@@ -103,6 +103,8 @@ class Rounds:
         """A model's call as the one that was answered, and a turn more."""
         if (call.site, call.family, call.identity) != (answered.site, answered.family, answered.identity):
             return
+        if not isinstance(call.input, dict) or not isinstance(answered.input, dict):
+            return
         now, before = call.input.get(MESSAGES), answered.input.get(MESSAGES)
         calls = list(_calls_of(answered.output))
         if not calls or not isinstance(now, list) or not isinstance(before, list):
@@ -114,7 +116,11 @@ class Rounds:
         after = len(before) - first
         if any(not same(*both) for both in zip(before[first:], now[first + added :], strict=True)):
             return
-        held = tuple(one.name for one in self._nodes if one.level is not None and one.level.domain == Ref(node.name, (CALLS, STAR)))
+        held = tuple(
+            one.name
+            for one in self._nodes
+            if one.level is not None and one.level.domain == Ref(node.name, (CALLS, STAR))
+        )
         lists = [view.values.value(name) for name in held]
         results = [
             next((one for one in (step_into(of, at) for of in lists) if one is not UNKNOWN), UNKNOWN)
@@ -188,7 +194,9 @@ def _turn(added: list[Tree], answer: Tree, results: list[Tree]) -> Turn | None:
             if style is None:
                 return None
         named = message.get(NAME) == asked[NAME]
-        rest = {key: value for key, value in message.items() if key not in (CONTENT, ANSWERS, *([NAME] if named else ()))}
+        rest = {
+            key: value for key, value in message.items() if key not in (CONTENT, ANSWERS, *([NAME] if named else ()))
+        }
         if frame is not None and not same(frame, rest):
             return None
         frame = rest

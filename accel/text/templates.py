@@ -160,7 +160,9 @@ HEADS = tuple(map(Head, (". ", ".", "\n\n", "\n", ": ", ":", ", ", ",", "; ", " 
 ESCAPES = tuple(Escape(name) for name in ("json", "json text", "repr"))
 EDITS = tuple(Edit(name) for name in ("lower", "upper", "title", "capitalize", "bare"))
 VERDICTS = (Verdict(), Verdict(word=True))
-Step = str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict | Called
+Step = (
+    str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict | Called
+)
 """One step of a path: a field, a position, all positions, or a total function of the value."""
 
 

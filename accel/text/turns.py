@@ -64,5 +64,7 @@ class Turn:
         return added
 
     def __str__(self) -> str:
-        said, told = (json.dumps({k: v for k, v in frame.items() if isinstance(v, str)}) for frame in (self.said, self.told))
+        said, told = (
+            json.dumps({k: v for k, v in frame.items() if isinstance(v, str)}) for frame in (self.said, self.told)
+        )
         return f"{said}, {told}{' with names' if self.named else ''}{self.style or ''}"
