@@ -89,11 +89,11 @@ class Rounds:
                 continue  # the program has not said that name
             when = When(replace(calls, path=(*calls.path, CALLED)), frozenset((asked[NAME],)), only=True)
             args = replace(calls, path=(*calls.path, ARGS))
-            for tree in _made_of(call.input, asked[ARGS], args):
-                found = Node(
-                    "", OPS[call.op], tree, call.site, call.within, call.family, Level(calls, sparse=True), True, (when,)
-                )  # fmt: skip
-                yield found, (call.site, asked[NAME], freeze(_made_of(call.input, asked[ARGS], Ref("", ()))[0]))
+            rules = _made_of(call.input, asked[ARGS], Ref(""))
+            for tree, rule in zip(_made_of(call.input, asked[ARGS], args), rules, strict=True):
+                level = Level(calls, sparse=True)
+                found = Node("", OPS[call.op], tree, call.site, call.within, call.family, level, True, (when,))
+                yield found, (call.site, asked[NAME], freeze(rule))
 
     # --- the model's next call
 

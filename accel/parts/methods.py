@@ -49,6 +49,8 @@ class Method:
     """One result out of a stream's chunks."""
     delta: Callable[[Any], str] | None = None
     """The text a chunk adds to the output's ``content``."""
+    calls: Callable[[list[Any]], list[Tree]] | None = None
+    """The output's first calls of tools (`accel.text.turns`) that no further chunk can change."""
     copy: Callable[[Any], Any] | None = None
     """How a result is handed out again; None where a result may retire only once."""
     streamed: str = ""

@@ -65,7 +65,7 @@ class Call(Party):
         self.standing = standing
         self.state: State = "queued" if standing == "early" else "running"
         self.outcome = Outcome()
-        self.chunks = Chunks(method.delta)
+        self.chunks = Chunks(method)
         self.output: Tree = None
         self.record: CallRecord | None = None
         """Of the demand."""

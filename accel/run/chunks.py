@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from ..parts.methods import Method
 from ..process import forks
+from ..text.extract import Open, Partial
+from ..text.turns import CALLS, CONTENT
+from ..text.values import Tree
 from .waiting import Woken, wake
 
 Aside = tuple[str, tuple[Any, ...], dict[str, Any]]
@@ -16,10 +19,10 @@ growing = forks.lock()
 
 
 class Chunks:
-    """Of one call. `delta`: the text that a chunk adds, where its method says so."""
+    """Of one call. `method`: says what a chunk adds."""
 
-    def __init__(self, delta: Callable[[Any], str] | None) -> None:
-        self.delta = delta
+    def __init__(self, method: Method) -> None:
+        self.method = method
         self.parts: list[Any] = []
         self.asides: dict[int, list[Aside]] = {}
         """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
@@ -28,8 +31,12 @@ class Chunks:
         self._waiting: list[Woken] = []
 
     @property
-    def text(self) -> str:
-        return "".join(map(self.delta, list(self.parts))) if self.delta is not None else ""
+    def known(self) -> dict[str, Tree]:
+        """What is known of the output."""
+        delta, calls, parts = self.method.delta, self.method.calls, list(self.parts)
+        closed = calls(parts) if calls is not None else ()
+        said = Partial("".join(map(delta, parts)) if delta is not None else "")
+        return {CONTENT: said, CALLS: Open(closed)} if closed else {CONTENT: said}
 
     def feed(self, chunk: Any) -> None:
         with growing:

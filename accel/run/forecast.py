@@ -14,7 +14,7 @@ from ..graph.ir import Node
 from ..graph.predict import predict
 from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
-from ..text.extract import Open, Partial
+from ..text.extract import Open
 from ..text.templates import Field
 from ..text.values import Tree, same
 from .call import Call
@@ -76,7 +76,7 @@ class Forecast:
                 self.advance({place[0]: {place[1]}})
         if call.over:
             self.finished(call)
-        elif call.chunks.text:
+        elif call.chunks.parts:
             self.grown(call)  # it may have begun before this forecast was there
 
     def finished(self, call: Call) -> None:
@@ -100,7 +100,7 @@ class Forecast:
         state = self.states[name]
         element = state.element(position)
         if element.call is call:
-            state.tell(element, {"content": Partial(call.chunks.text)})
+            state.tell(element, call.chunks.known)
             self.advance({name: {position}})
 
     def left(self, framework_node: str, again: bool) -> None:

@@ -367,7 +367,7 @@ class Run:
     def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
         call.chunks.feed(chunk)
         if method is not None:
-            call.chunks.delta = method.delta
+            call.chunks.method = method
         if self.forecast is not None and not call.chunks.told:
             call.chunks.told = True
             self.inbox.post(lambda: self._grown(call))

@@ -280,7 +280,14 @@ def _encode_ref(ref: Ref) -> list[Any]:
     return [ref.node, *map(_encode_step, ref.path)]
 
 
-_CONSTANT: dict[str, Any] = {"star": STAR, "unique": UNIQUE, "items": ITEMS, "strip": STRIP, "count": COUNT, "called": CALLED}
+_CONSTANT: dict[str, Any] = {
+    "star": STAR,
+    "unique": UNIQUE,
+    "items": ITEMS,
+    "strip": STRIP,
+    "count": COUNT,
+    "called": CALLED,
+}
 _OF_ONE_FIELD: dict[str, tuple[Any, str]] = {
     "extract": (Extract, "name"),
     "escape": (Escape, "name"),

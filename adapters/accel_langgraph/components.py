@@ -30,6 +30,7 @@ from accel.run.scope import scope
 from accel.text.values import Opaque, Tree, snapshot, thaw
 
 from . import callers, surroundings
+from .tool_calls import closed_calls
 from .views import view_answer
 
 # --- arguments ------------------------------------------------------------------------------------------------------
@@ -184,6 +185,7 @@ def _chat() -> Iterator[Method]:
         "view": view_answer,
         "merge": _merge_chat,
         "delta": _chat_delta,
+        "calls": closed_calls,
         "tokens": _chat_tokens,
         "own": {"run_manager": None},
         "prefill": "accel_prefill",

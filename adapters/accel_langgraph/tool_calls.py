@@ -13,6 +13,7 @@ from typing import Any
 
 from langchain_core.messages import ToolCallChunk
 from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk
 
 from .tools import Offer
 
@@ -193,3 +194,28 @@ def _json(text: str) -> Any:
 def _overlap(text: str, mark: str) -> int:
     """The length of the longest end of the text that begins the mark."""
     return next((n for n in range(min(len(text), len(mark) - 1), 0, -1) if text.endswith(mark[:n])), 0)
+
+
+def closed_calls(chunks: list[ChatGenerationChunk]) -> list[dict[str, Any]]:
+    """The first calls of tools that are there to their end: another one has begun, or their JSON is closed."""
+    found: list[dict[str, Any]] = []
+    for chunk in chunks:
+        for part in getattr(chunk.message, "tool_call_chunks", ()):
+            if part.get("index") == len(found):
+                found.append({"name": "", "args": "", "id": None})
+            elif not found or part.get("index") != len(found) - 1:
+                return []  # who counts in another way may also go on in another way
+            call = found[-1]
+            call["name"] += part["name"] or ""
+            call["args"] += part["args"] or ""
+            call["id"] = part["id"] or call["id"]
+    closed: list[dict[str, Any]] = []
+    for position, call in enumerate(found):
+        try:
+            args = json.loads(call["args"] or ("{}" if position + 1 < len(found) else ""))
+        except ValueError:
+            break
+        if not isinstance(args, dict) or not call["name"]:
+            break
+        closed.append({"name": call["name"], "args": args, "id": call["id"], "type": "tool_call"})
+    return closed

@@ -79,7 +79,8 @@ class Streaming(Scripted):
             for part in ({"name": call["name"], "args": "", "id": call["id"]}, {"args": json.dumps(call["args"])}):
                 chunk: Any = {"name": None, "id": None, "index": i, "type": "tool_call_chunk", **part}
                 yield ChatGenerationChunk(message=AIMessageChunk("", id=whole.id, tool_call_chunks=[chunk]))
-        yield ChatGenerationChunk(message=AIMessageChunk("", id=whole.id, usage_metadata=whole.usage_metadata))
+        last = {"usage_metadata": whole.usage_metadata, "response_metadata": whole.response_metadata}
+        yield ChatGenerationChunk(message=AIMessageChunk("", id=whole.id, **last))
 
 
 accel.register(Scripted, pure=True, local=True, concurrency=16)
@@ -146,11 +147,11 @@ def with_tool_node(world: World) -> Any:
     return graph.compile()
 
 
-def with_a_loop(world: World) -> Any:
+def with_a_loop(world: World, model: type[Scripted] = Scripted) -> Any:
     """The tools are called one after the other."""
     tools = tools_of(world)
     by_name = {each.name: each for each in tools}
-    llm = Scripted(world, script=research).bind_tools(tools)
+    llm = model(world, script=research).bind_tools(tools)
 
     def llm_call(state: MessagesState) -> Any:
         return {"messages": [llm.invoke([SystemMessage("You are curious."), *state["messages"]])]}

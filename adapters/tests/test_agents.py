@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk
 
 import accel
 from accel import accelerate
-from adapters.tests.agent_programs import created, prebuilt, trading_desk, with_a_loop, with_tool_node
+from accel_langgraph.tool_calls import closed_calls
+from adapters.tests.agent_programs import Streaming, created, prebuilt, trading_desk, with_a_loop, with_tool_node
 from adapters.tests.core_fakes import World
 
 QUESTIONS = [
@@ -106,6 +109,27 @@ def test_the_next_call_of_the_model_does_not_wait_for_the_nodes_between() -> Non
     assert world.texts("part", early=False) == world.texts("City", early=False) == []
 
 
+@pytest.mark.parametrize("way", [invoke, stream])
+def test_tools_begin_while_the_model_goes_on_with_the_next_call(way: Any) -> None:
+    world = World()
+
+    def build(world: World) -> Any:
+        return with_a_loop(world, Streaming)
+
+    fast = trained(build, world)
+    world.gates["call 1"] = threading.Event()
+    answer = world.answer
+
+    def go_on(text: str) -> str:
+        if text.startswith("part 0"):
+            world.gates["call 1"].set()
+        return answer(text)
+
+    world.answer = go_on
+    assert way(fast, asked(LAST)) == way(build(World()), asked(LAST))
+    assert len(world.texts("part 0", early=True)) == 2
+
+
 def desk(company: str, date: str) -> Any:
     return {"messages": [("user", company)], "company": company, "date": date}
 
@@ -130,3 +154,31 @@ def test_every_agent_of_a_chain_begins_when_its_inputs_are_known(way: Any) -> No
     assert [world.texts(f"{n} rounds of You analyse news", early=False) for n in range(3)] == [[], [], []]
     assert world.texts("round", early=False) == [], "news was looked up early"
     assert fast.report().counts.missed == 0, str(fast.report())
+
+
+def chunk(*parts: tuple[int | None, str | None, str]) -> ChatGenerationChunk:
+    held: Any = [{"index": i, "name": name, "args": args, "id": f"id {i}" if name else None} for i, name, args in parts]
+    return ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=held))
+
+
+CLOSED = {"type": "tool_call", "id": "id 0"}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "closed"),
+    [
+        ([chunk((0, "look", '{"a": '))], []),
+        ([chunk((0, "look", '{"a": ')), chunk((0, None, "1}"))], [{"name": "look", "args": {"a": 1}, **CLOSED}]),
+        ([chunk((0, "look", ""))], []),
+        ([chunk((0, "look", "")), chunk((1, "see", ""))], [{"name": "look", "args": {}, **CLOSED}]),
+        ([chunk((0, "look", "{")), chunk((1, "see", "{}"))], []),
+        ([chunk((0, "look", '"a"'))], []),
+        ([chunk((0, "look", "{}"), (1, "see", '{"b"'))], [{"name": "look", "args": {}, **CLOSED}]),
+        ([chunk((None, "look", "{}"))], []),
+        ([chunk((0, "look", "{}")), chunk((0, None, "")), chunk((2, "see", "{}"))], []),
+    ],
+)
+def test_calls_are_known_when_nothing_more_can_change_them(
+    chunks: list[ChatGenerationChunk], closed: list[Any]
+) -> None:
+    assert closed_calls(chunks) == closed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...engine.profile import Profile
-from ...text.templates import Clip, Extract, Ref
+from ...text.templates import STAR, Clip, Extract, Ref
+from ...text.turns import CALLS
 from ..ir import Graph, Node
 
 
@@ -26,8 +27,8 @@ def summary(graph: Graph, profiles: Mapping[str, Profile]) -> str:
 
 
 def _sees_parts(ref: Ref) -> bool:
-    """Whether a beginning of the text is enough for some value of this reference."""
-    inside = False
+    """Whether a beginning of the answer is enough for some value of this reference."""
+    inside = ref.path[:2] == (CALLS, STAR)
     for step in ref.path:
         if inside or isinstance(step, Clip):
             return True
