@@ -106,5 +106,6 @@ def asked_for(node: Node) -> object:
     if held is None or held[0] is not node:
         if len(_asked) >= MAX_ASKED:
             _asked.clear()
-        held = _asked[id(node)] = (node, (node.site, freeze(node.input)))
+        called = tuple((when.ref, when.yes) for when in node.when if when.only)
+        held = _asked[id(node)] = (node, (node.site, freeze(node.input), called))
     return held[1]

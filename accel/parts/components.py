@@ -124,8 +124,23 @@ def note_asks(component: Any, how: str) -> None:
     _asking[kind_of(component)] = how
 
 
+_made_of: dict[type, Callable[[Any], Any]] = {}
+
+
+def add_kind(cls: type, function: Callable[[Any], Any]) -> None:
+    """Objects of exactly this class behave as a function that they hold."""
+    _made_of[cls] = function
+
+
+def sort_of(component: Any) -> Any:
+    """Of what there may be one for every tenant: a class; of what is made of functions, the code of one."""
+    return kind_of(component) if type(component) in _made_of else type(component)
+
+
 def kind_of(component: Any) -> Any:
     """What components have in common that behave alike: their class; of a function its code, which closures share."""
+    held = _made_of.get(type(component))
+    component = held(component) if held is not None else component
     return component.__code__ if isinstance(component, types.FunctionType) else type(component)
 
 

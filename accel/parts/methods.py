@@ -73,6 +73,8 @@ class Method:
     """The call of another component that it begins with."""
     direct: bool = False
     """A leaf where the program itself calls it. What other components call of it is a part of theirs."""
+    takes: Callable[[Any], bool] | None = None
+    """Of which components of a patched class calls are seen; None: of all."""
 
     @property
     def is_async(self) -> bool:

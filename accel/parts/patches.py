@@ -53,6 +53,8 @@ _lock = forks.lock()
 
 def _wrapper(method: Method) -> Callable[..., Any]:
     def intercept(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if method.takes is not None and not method.takes(instance):
+            return wrapped(*args, **kwargs)
         return route(method, instance, wrapped, args, kwargs)
 
     return intercept

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..frameworks import frameworks
-from .components import is_declared
+from .components import is_declared, sort_of
 from .identity import identity_of
 from .sdks import is_leaf
 from .texts import Says, standing_texts, texts_of_program
@@ -162,7 +162,8 @@ def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> d
         container = isinstance(value, CONTAINERS)
         parts = framework or (at.frameworks and container)
         for inner in _inner(value, component or framework, is_component):
-            coming.append(_Coming(inner, at.depth + 1, type(inner) in several, parts, container and not parts, at))
+            is_one = bool(several) and sort_of(inner) in several
+            coming.append(_Coming(inner, at.depth + 1, is_one, parts, container and not parts, at))
     return found
 
 
@@ -195,11 +196,11 @@ def _leads(outer: Any, inner: Any, is_component: Kinds, is_opened: Kinds) -> boo
     return any(held is inner for held in _inner(outer, opened, is_component))
 
 
-def _several(value: Any, is_component: Kinds) -> set[type]:
-    """The classes of which a container holds more than one component."""
+def _several(value: Any, is_component: Kinds) -> set[Any]:
+    """The sorts of which a container holds more than one component."""
     held = list(_inner(value, False, is_component)) if isinstance(value, CONTAINERS) else ()
-    counts = Counter(type(inner) for inner in {id(one): one for one in held}.values() if is_component(inner))
-    return {cls for cls, count in counts.items() if count > 1}
+    counts = Counter(sort_of(inner) for inner in {id(one): one for one in held}.values() if is_component(inner))
+    return {sort for sort, count in counts.items() if count > 1}
 
 
 def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:

@@ -30,6 +30,7 @@ from accel.run.scope import scope
 from accel.text.values import Opaque, Tree, snapshot, thaw
 
 from . import callers, surroundings
+from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
 from .tool_calls import closed_calls
 from .views import view_answer
 
@@ -117,12 +118,14 @@ def _build_managed(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[st
 
 def _read_tool(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """LangChain gives its callback manager to those that ask for it."""
-    tree: dict[str, Tree] = read_call(component, args, _own_kwargs(kwargs))
+    own = {key: value for key, value in _own_kwargs(kwargs).items() if key != CONFIG or not is_of_function(component)}
+    tree: dict[str, Tree] = read_call(component, args, own)
     return {**tree, "managed": True} if "run_manager" in kwargs else tree
 
 
 def _build_tool(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return _build_managed(component, tree) if "managed" in tree else build_call(component, tree)
+    args, kwargs = _build_managed(component, tree) if "managed" in tree else build_call(component, tree)
+    return args, {**kwargs, CONFIG: {}} if is_of_function(component) else kwargs
 
 
 def _read_ranking(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
@@ -288,7 +291,11 @@ def _retriever(family: str, **same: Any) -> tuple[Method, ...]:
 RETRIEVER = _retriever("retriever", by_object=True)
 PUBLIC_RETRIEVER = _retriever("public_retriever")
 """A client of a public service is what its fields say: a program may change one between two searches."""
-TOOLS = tuple(_twins("_run", "_arun", family=TOOL, op="searching", read=_read_tool, build=_build_tool, view=snapshot))
+TOOLS = tuple(
+    _twins(
+        "_run", "_arun", family=TOOL, op="searching", read=_read_tool, build=_build_tool, view=snapshot, takes=takes
+    )
+)  # fmt: skip
 """Of tools that only read, by listing or declaration; all others are no components. Also by their fields."""
 RERANKER = tuple(
     _twins(
@@ -306,7 +313,7 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
     (BaseDocumentCompressor, RERANKER),
     (BaseTool, TOOLS),
 )
-LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore})
+LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore, *FUNCTION_TOOLS})
 """Concrete classes inside langchain_core that are components themselves; its other classes are bases and composites."""
 
 _CLASSES = patches.Classes()
@@ -354,7 +361,7 @@ def _is_public(cls: type) -> bool:
 def _only_reads(cls: type) -> bool:
     """Whether this very class of tools is listed or declared as one that changes nothing."""
     said = said_of_class(cls)
-    return bool(said.readonly or said.pure)
+    return bool(said.readonly or said.pure) or cls in FUNCTION_TOOLS
 
 
 def _is_component(cls: type) -> bool:

@@ -101,7 +101,11 @@ def research(messages: Sequence[BaseMessage], names: list[str]) -> Called:
     return calls
 
 
-def tools_of(world: World) -> list[BaseTool]:
+def as_pure(function: Callable[..., Any]) -> BaseTool:
+    return tool(accel.pure(function, concurrency=8))
+
+
+def tools_of(world: World, declare: Callable[[Callable[..., Any]], BaseTool] = as_pure) -> list[BaseTool]:
     def search(query: str) -> str:
         """Search the web."""
         return world.serve("search", f"{query} was found to be {digest(query)}.")
@@ -110,7 +114,7 @@ def tools_of(world: World) -> list[BaseTool]:
         """What the weather will be."""
         return {"city": world.serve("weather", city), "days": days, "sky": digest(city)}
 
-    return [tool(accel.pure(search, concurrency=8)), tool(accel.pure(weather, concurrency=8))]
+    return [declare(search), declare(weather)]
 
 
 def prebuilt(world: World) -> Any:
@@ -147,9 +151,11 @@ def with_tool_node(world: World) -> Any:
     return graph.compile()
 
 
-def with_a_loop(world: World, model: type[Scripted] = Scripted) -> Any:
+def with_a_loop(
+    world: World, model: type[Scripted] = Scripted, declare: Callable[[Callable[..., Any]], BaseTool] = as_pure
+) -> Any:
     """The tools are called one after the other."""
-    tools = tools_of(world)
+    tools = tools_of(world, declare)
     by_name = {each.name: each for each in tools}
     llm = model(world, script=research).bind_tools(tools)
 
@@ -218,10 +224,7 @@ def trading_desk(world: World) -> Any:
         """What happened."""
         return world.serve("get_news", f"{about} {company} until {date}: {digest(company, date, about)}")
 
-    def declared(*functions: Callable[..., str]) -> list[BaseTool]:
-        return [tool(accel.pure(function, concurrency=8)) for function in functions]
-
-    teams = {"market": declared(get_price, get_indicator), "news": declared(get_news)}
+    teams = {"market": [as_pure(get_price), as_pure(get_indicator)], "news": [as_pure(get_news)]}
     graph = StateGraph(Desk)
 
     def analyst(field: str) -> Callable[[Desk], Any]:
