@@ -98,7 +98,7 @@ class When:
     yes: frozenset[str]
     no: frozenset[str] = frozenset()
     only: bool = False
-    """All other values are `no`."""
+    """All other values are `no`, whatever further decisions say."""
 
     def __str__(self) -> str:
         return f"{self.ref} is {' or '.join(sorted(self.yes))}"

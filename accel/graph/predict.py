@@ -55,8 +55,9 @@ def decide(decisions: Sequence[When], binding: Index, env: Env) -> bool | None:
     answers: set[bool | None] = set()
     for when in decisions:
         said = follow(env.value(when.ref.node), when.ref.path, binding[: when.ref.stars])
-        no = said in when.no or (when.only and said is not UNKNOWN)
-        answers.add(True if said in when.yes else False if no else None)
+        if when.only and said is not UNKNOWN and said not in when.yes:
+            return False
+        answers.add(True if said in when.yes else False if said in when.no else None)
     return answers.pop() if len(answers) == 1 else True if not answers else None
 
 

@@ -176,7 +176,8 @@ class _Builder:
             search = Search(self.views, self.nodes, self._name(call), self._constant[site])
             best = search.best(view, call)
             if best.node is not None and best.node.evidence.confidence != "seen" and not self._data.is_in(best.node):
-                node, fits = decided(best.node, best.fits, self.views, self.nodes)
+                ended = self._rounds.ended(best.node, best.fits)
+                node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
                 self._accept(node, fits, search.late(node))
                 self._found[site] += 1
                 return True

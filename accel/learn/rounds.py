@@ -18,7 +18,7 @@ from ..graph.ops import OPS
 from ..text.dumps import styles_of
 from ..text.evaluate import UNKNOWN, step_into
 from ..text.templates import STAR, Ref, Taken, Talk, Whole
-from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, SOME, Turn
+from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, NONE, SOME, Turn
 from ..text.values import Tree, freeze, same, texts_of
 from ..trace.record import CallRecord
 from .judging import judged
@@ -63,6 +63,21 @@ class Rounds:
                 if explained is not None:
                     return explained
         return None
+
+    def ended(self, node: Node, fits: list[Fit]) -> Round:
+        """The node as one that uses what an agent said at its end: where it goes on instead, another call is made."""
+        agents = {known.site for answers in self._answers for call, known in answers if CALLED.of(call.output) == SOME}
+        sites = {known.name: known.site for answers in self._answers for _, known in answers}
+        used = dict.fromkeys(ref.node for ref in node.refs() if ref.path[:1] == (CONTENT,))
+        last = [name for name in used if sites.get(name) in agents and sites[name] != node.site]
+        made = [view for view, fit in zip(self._views, fits, strict=True) if fit.calls]
+        last = [name for name in last if all(CALLED.of(view.values.value(name)) == NONE for view in made)]
+        if not last or node.level is not None:
+            return Round(node, fits)
+        ends = (When(Ref(name, (CALLED,)), frozenset((NONE,)), only=True) for name in last)
+        settled = replace(node, when=(*node.when, *ends))
+        fits = [view.fit(settled) for view in self._views]
+        return Round(judged(settled, fits, self._views), fits)
 
     def _fitting(self, node: Node, call: CallRecord, rule: Hashable) -> Round | None:
         """The node with its evidence, if it explains this call and no run did otherwise."""

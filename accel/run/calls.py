@@ -137,7 +137,7 @@ class Calls:
                 held.remove(call)
             if wasted:
                 self.counts.wasted += 1
-                so_far = call.output if call.output is not None else call.chunks.text
+                so_far = call.output if call.output is not None else call.chunks.known
                 self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
                 self.counts.wasted_s += call.lasted_s()
             elif call.fed:
