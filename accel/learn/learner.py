@@ -131,7 +131,9 @@ class _Builder:
 
     def explain(self, sites: Sequence[str]) -> None:
         """Turn all calls into nodes. A site waits with calls of which earlier ones elsewhere aren't explained: what a
-        round of a loop asks may come from other sites in the round before."""
+        round of a loop asks may come from other sites in the round before. Models come last: what they are told may be
+        the results of several tools, of which each run has used some."""
+        sites = sorted(sites, key=lambda site: any(OPS[call.op].streams for _, call in self._open(site)[:1]))
         tried: dict[str, int] = {}
         while open_sites := [site for site in sites if self._open(site)]:
             ready = [(view, view.ready()) for view in self.views]

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..graph.ir import Evidence, Level, Node, When
 from ..graph.ops import OPS
-from ..text.dumps import styles_of
+from ..text.dumps import Dump, styles_of
 from ..text.evaluate import UNKNOWN, step_into
 from ..text.templates import STAR, Ref, Taken, Talk, Whole
 from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, NONE, SOME, Turn
@@ -44,6 +44,8 @@ class Rounds:
         self._nodes = nodes
         self._shown: dict[Hashable, set[int]] = {}
         """By rule, the runs with different inputs that showed it."""
+        self._styles: dict[Hashable, Dump | None] = {}
+        """By rule, how results are printed that are no texts."""
         self._answers: list[list[tuple[CallRecord, Node]]] = [[] for _ in views]
         """By view, the calls with one answer each that nodes explain, and which."""
 
@@ -144,6 +146,9 @@ class Rounds:
         turn = _turn(now[first : first + added], answered.output, results)
         if turn is None:
             return
+        rule = (call.site, freeze(dict(turn.said)), freeze(dict(turn.told)), turn.named, after)
+        turn = replace(turn, style=turn.style or self._styles.get(rule))
+        self._styles[rule] = turn.style
         earlier = node.input[MESSAGES] if isinstance(node.input, dict) else None
         taken = Taken(turn, Ref(node.name), tuple(Ref(name, (STAR,)) for name in held))
         if isinstance(earlier, Talk):
@@ -154,8 +159,7 @@ class Rounds:
             talk = Talk(earlier, (taken,), after)
         when = When(Ref(node.name, (CALLED,)), frozenset((SOME,)), only=True)
         found = replace(node, input={**node.input, MESSAGES: talk}, when=(when,), evidence=Evidence(), first=None)
-        style = str(turn.style) if turn.style is not None else ""
-        yield found, (call.site, freeze(dict(turn.said)), freeze(dict(turn.told)), turn.named, style, after)
+        yield found, rule
 
 
 def _is_over(answered: CallRecord, call: CallRecord) -> bool:

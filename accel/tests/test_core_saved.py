@@ -15,7 +15,23 @@ from accel.graph.ops import OPS
 from accel.parts.references import References
 from accel.run.plan import Plan
 from accel.run.saved import load, save
-from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Verdict, Whole
+from accel.text.dumps import Dump
+from accel.text.templates import (
+    STAR,
+    STRIP,
+    Clip,
+    Collect,
+    Counter,
+    Extract,
+    Join,
+    Ref,
+    Taken,
+    Talk,
+    Template,
+    Verdict,
+    Whole,
+)
+from accel.text.turns import CALLED, Turn
 from accel.text.values import Opaque, class_named
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))
@@ -51,10 +67,23 @@ SAID = Node(
     evidence=Evidence("verified", at_once=True, unreplaced=(("q",), ("rows", 0))),
 )  # fmt: skip
 
+CALLS = Ref("said", ("tool_calls", STAR))
+TOOL = Node(
+    "tool", OPS["tool"], {"kwargs": Whole(Ref("said", (*CALLS.path, "args")))}, "tools", "node", "function",
+    Level(CALLS, sparse=True), many=True, evidence=VERIFIED,
+    when=(When(Ref("said", (*CALLS.path, CALLED)), frozenset({"look"}), only=True),),
+)  # fmt: skip
+TURN = Turn({"name": "it"}, {"status": "success"}, True, Dump("json", any_letter=True))
+TAKEN = Taken(TURN, Ref("said"), (Ref("tool", (STAR,)),))
+TALK = Node(
+    "talk", OPS["decode"], {"messages": Talk([Template(("About ", Ref("input", ("q",))))], (TAKEN,), 1)},
+    "site", "node", evidence=VERIFIED, when=(When(Ref("said", (CALLED,)), frozenset({"calls"}), only=True),),
+)  # fmt: skip
+
 
 def program() -> tuple[object, ...]:
     """Its own texts: those of the nodes above."""
-    return "List ", "About ", "site", 1.5
+    return "List ", "About ", "site", 1.5, "it", "success"
 
 
 def saved(tmp_path: Path, *nodes: Node) -> Path:
@@ -67,9 +96,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
     again = tmp_path / "again.json"
     save(plan, str(again))
     assert again.read_text() == path.read_text()
