@@ -190,7 +190,7 @@ class _Builder:
 
     def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node that explains one of these calls by an answer before it."""
-        for view, call in calls:
+        for view, call in calls if "rounds" in self.views[0].values.readings else ():
             if OPS[call.op].issuable and not call.composite:
                 found = self._rounds.explain(view, call, self._name(call))
                 if found is not None and found.node.evidence.confidence != "seen" and not self._data.is_in(found.node):
