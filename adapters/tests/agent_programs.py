@@ -7,7 +7,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langchain.agents import create_agent
 from langchain_core.messages import (
@@ -22,10 +22,11 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, InjectedToolCallId, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, create_react_agent, tools_condition
+from langgraph.prebuilt import InjectedState, ToolNode, create_react_agent, tools_condition
+from langgraph.types import Command
 
 import accel
 from adapters.tests.core_fakes import UnknownChat, World
@@ -266,4 +267,41 @@ def trading_desk(world: World) -> Any:
     graph.add_node("manager", manager)
     graph.add_edge(START, "market")
     graph.add_edge("manager", END)
+    return graph.compile()
+
+
+# --- a supervisor ---------------------------------------------------------------------------------------------------
+
+
+def supervising(messages: Sequence[BaseMessage], names: list[str]) -> Called:
+    """Hands over to one after the other; those search."""
+    left = [name for name in names if name.startswith("transfer_to_")]
+    if not left:
+        return research(messages, names)
+    done = sum(1 for message in messages if isinstance(message, ToolMessage) and message.name in left)
+    return [(left[done], {})] if done < len(left) else []
+
+
+def handoff_to(agent: str) -> BaseTool:
+    name = f"transfer_to_{agent}"
+
+    def hand_over(state: Annotated[Any, InjectedState], tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        told = ToolMessage(f"Successfully transferred to {agent}", name=name, tool_call_id=tool_call_id)
+        return Command(goto=agent, update={"messages": [*state["messages"], told]}, graph=Command.PARENT)
+
+    return tool(name, description=f"Ask the {agent}.")(hand_over)
+
+
+def supervisor(world: World) -> Any:
+    llm = Scripted(world, script=supervising)
+    team = {"researcher": tools_of(world), "writer": tools_of(world)[:1]}
+    graph = StateGraph(MessagesState)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as above
+        boss = create_react_agent(llm, [handoff_to(name) for name in team], prompt="You manage.", name="supervisor")
+        graph.add_node("supervisor", boss, destinations=(*team, END))
+        for name, tools in team.items():
+            graph.add_node(name, create_react_agent(llm, tools, prompt=f"You are the {name}.", name=name))
+            graph.add_edge(name, "supervisor")
+    graph.add_edge(START, "supervisor")
     return graph.compile()

@@ -13,7 +13,7 @@ from langgraph.prebuilt import ToolNode
 
 import accel
 from accel import accelerate
-from adapters.tests.agent_programs import Called, Scripted, as_pure, digest, research, rounds_of
+from adapters.tests.agent_programs import Called, Scripted, as_pure, digest, research, rounds_of, supervisor
 from adapters.tests.core_fakes import World
 from adapters.tests.test_agents import LAST, QUESTIONS, asked, invoke, stream
 
@@ -121,3 +121,14 @@ def test_a_tool_that_ends_the_run_is_not_called_early_for_long() -> None:
     world, _ = compare(build, invoke)
     assert world.texts("all of") == []
     assert world.texts("part", early=True) != []
+
+
+@pytest.mark.parametrize("way", [invoke, stream])
+def test_a_handoff_to_the_graph_around_is_no_failure(way: Any) -> None:
+    fast, slow = accelerate(supervisor(World())), supervisor(World())
+    for question in [*QUESTIONS, LAST]:
+        assert way(fast, asked(question)) == way(slow, asked(question)), fast.explain()
+        assert accel.settle()
+    assert fast.plan.barriers == set(), "nothing went wrong in any node"
+    rounds = [node for node in fast.plan.learnt.nodes if "was asked" in str(node)]
+    assert rounds and all(node.evidence.confidence == "verified" for node in rounds), fast.explain()
