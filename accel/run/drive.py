@@ -163,8 +163,5 @@ class Drive(Forecast):
 
 
 def _beyond_seen(node: Node, position: int) -> Reason | None:
-    """What the program was told to call by name, it calls, however many there are."""
-    if any(when.only and when.ref.stars for when in node.when):
-        return None
     seen = node.level.seen if node.level is not None else None
     return BEYOND() if seen is not None and position >= seen else None
