@@ -17,6 +17,7 @@ from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
 from ..text.extract import Open, Partial
 from ..text.templates import Field
 from ..text.values import Tree, same
+from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
 from .outlook import Element, Expected, Outlook
@@ -53,16 +54,28 @@ class Forecast:
     def value(self, node: str) -> Tree:
         return self.states[node].output()
 
-    def publish(self, node: str, position: int, value: Tree) -> None:
+    def publish(self, node: str, place: Index, value: Tree) -> None:
         """A value of a source node (run input, what entered or left a framework node)."""
-        given = self.run.trace.input
-        open_to = self.compiled.given - self._replaced
-        self._replaced |= {field for field in open_to if replaces(value, field, follow(given, field))}
         state = self.states.get(node)
-        if state is not None:
-            before = len(state.elements)
-            state.tell(state.element(position), value)
-            self.advance({node: {position, *range(before, position)}})
+        if state is None:
+            return
+        before = len(state.elements)
+        element = state.element_at(place)
+        if element is not None:
+            state.tell(element, value)
+            self.advance({node: {element.position, *range(before, element.position)}})
+
+    def entered(self, visit: Visit) -> None:
+        """A framework node has this input."""
+        self._note_replaced(visit, visit.entered)
+        self.publish(f"{visit.node}.in", visit.place, visit.entered)
+
+    def _note_replaced(self, visit: Visit, state: Tree) -> None:
+        """The state of the program is that of the outermost nodes; those inside may have one of their own."""
+        if visit.inside is None:
+            given = self.run.trace.input
+            open_to = self.compiled.given - self._replaced
+            self._replaced |= {field for field in open_to if replaces(state, field, follow(given, field))}
 
     # --- events
 
@@ -103,11 +116,16 @@ class Forecast:
             state.tell(element, {"content": Partial(call.chunks.text)})
             self.advance({name: {position}})
 
-    def left(self, framework_node: str, again: bool) -> None:
-        """A framework node is over; unless it may run again, its calls are now exactly those it demanded."""
+    def left(self, visit: Visit, again: bool) -> None:
+        """A framework node is over, and what ran inside it; unless it may run again, its calls are now exactly those it
+        demanded."""
+        self._note_replaced(visit, visit.left)
+        self.publish(f"{visit.node}.out", visit.place, visit.left)
         changed: Changed = {}
         for name, state in self.states.items():
-            if state.node.within != framework_node or again or state.frozen:
+            if visit.graphs and name.startswith(f"{visit.node}:") and state.close(visit.place):
+                changed[name] = None
+            if again or state.node.within != visit.node or state.frozen:
                 continue
             state.frozen = True
             for element in state.elements:

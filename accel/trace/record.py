@@ -6,6 +6,7 @@ import itertools
 import re
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,10 +22,26 @@ MAX_FOUND = 2_000
 
 
 @dataclass(slots=True, eq=False)
+class Inside:
+    """One run of a graph inside a visit of a framework node."""
+
+    visit: Visit
+    number: int
+    """How many graphs the visit had begun to run before."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often its nodes have run."""
+    start: int = -1
+    """Since its first node started,"""
+    end: int | None = None
+    """until the last one so far ended."""
+
+
+@dataclass(slots=True, eq=False)
 class Visit:
     """One run of a framework node."""
 
     node: str
+    """Its name; of one inside another, ``outer:inner``."""
     start: int
     entered: Tree
     started_s: float
@@ -33,7 +50,38 @@ class Visit:
     ended_s: float | None = None
     failed: bool = False
     position: int = 0
-    """How many times the node had run before."""
+    """How many times the node had run before, in the same run of its graph."""
+    inside: Inside | None = None
+    """The run of a graph that it is part of, where that is not the run itself."""
+    graphs: int = 0
+    """How many graphs ran in it."""
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Which of all visits with its name it is: its position, after that of the graph in the visit around it, after
+        that visit's place."""
+        inside = self.inside
+        return (self.position,) if inside is None else (*inside.visit.place, inside.number, self.position)
+
+    @property
+    def outermost(self) -> Visit:
+        """The one around it that is in no other; itself, if it is in none."""
+        visit = self
+        while visit.inside is not None:
+            visit = visit.inside.visit
+        return visit
+
+    @property
+    def line(self) -> tuple[Visit | Inside, ...]:
+        """The outermost visit, the graph in it, and so on down to this visit."""
+        inside = self.inside
+        return (self,) if inside is None else (*inside.visit.line, inside, self)
+
+    def holds(self, other: Visit | None) -> bool:
+        """Whether another one is this one, or inside it."""
+        while other is not None and other is not self:
+            other = other.inside.visit if other.inside is not None else None
+        return other is self
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +129,7 @@ class Trace:
     input: Tree = None
     calls: list[CallRecord] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
+    """Those inside others, too."""
     started_s: float = field(default_factory=now_s)
     ended_s: float | None = None
     completed: bool = False
@@ -92,11 +141,44 @@ class Trace:
     resumed: bool = False
     """It goes on from where another run paused."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often the outermost nodes have run."""
+    graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
+    """The runs of graphs inside visits, by when those started and what the framework calls them."""
+
+    def enter(self, node: str, value: Tree, around: Visit | None = None, graph: str = "") -> Visit:
+        """A framework node starts with this value. `around`: the visit that it is inside of, which may run several
+        graphs; `graph`: in which of them."""
+        if around is None:
+            visit = Visit(node, self.tick(), value, now_s(), position=self.counts[node])
+            self.counts[node] += 1
+        else:
+            inside = self.graphs.get((around.start, graph))
+            if inside is None:
+                inside = self.graphs[around.start, graph] = Inside(around, around.graphs)
+                around.graphs += 1
+            visit = Visit(f"{around.node}:{node}", self.tick(), value, now_s(), None, inside=inside)
+            visit.position = inside.counts[node]
+            inside.counts[node] += 1
+            inside.start = visit.start if inside.start < 0 else inside.start
+        self.visits.append(visit)
+        return visit
+
+    def leave(self, visit: Visit, value: Tree) -> None:
+        """It ends with this value."""
+        visit.left, visit.end, visit.ended_s = value, self.tick(), now_s()
+        if visit.inside is not None:
+            visit.inside.end = visit.end
 
     def read(self, text: str) -> None:
         """The program has read a document."""
         if len(self.found) < MAX_FOUND:
             self.found.add(text)
+
+    @property
+    def outermost(self) -> list[Visit]:
+        """The visits that are in no other."""
+        return [visit for visit in self.visits if visit.inside is None]
 
     @property
     def given(self) -> Tree:

@@ -27,7 +27,6 @@ from accel.parts.references import Ways
 from accel.run.drive import begin
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
 
@@ -35,6 +34,7 @@ from .chains import accelerate_chain
 from .components import install_all
 from .hosts import configurable_of, host_of, references_of
 from .topology import Compiled, topology_of
+from .visits import watch, watched
 
 _OWN = frozenset({"_accel"})
 
@@ -59,6 +59,7 @@ class Acceleration:
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""
         install_all()
+        watch()
         configurable = configurable_of(fast.config, config)
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
@@ -194,80 +195,8 @@ def _observed(name: str, node: Any, declared_pure: bool) -> Any:
     if declared_pure:
         runnable = _with_pure_function(name, runnable)
     seen = copy.copy(node)
-    shadow: Any = object.__new__(_watching(type(runnable)))
-    shadow.__dict__.update(runnable.__dict__)
-    shadow._accel_node = name
-    seen.__dict__["node"] = shadow
+    seen.__dict__["node"] = watched(runnable, name)
     return seen
-
-
-_watchers: dict[type, type] = {}
-
-
-def _watching(cls: type) -> type:
-    """A subclass of a node's runnable class that reports entry and exit to the current run."""
-    if cls in _watchers:
-        return _watchers[cls]
-
-    def invoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
-        here = scope.get()
-        if here is None or here.early or here.within:
-            return cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        visit = here.run.enter(self._accel_node, input)
-        token = scope.set(Scope(here.run, visit))
-        try:
-            output = cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        except BaseException as error:
-            here.run.fail(visit, error)
-            raise
-        finally:
-            scope.reset(token)
-        here.run.leave(visit, output)
-        return output
-
-    async def ainvoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
-        here = scope.get()
-        if here is None or here.early or here.within:
-            return await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        visit = here.run.enter(self._accel_node, input)
-        token = scope.set(Scope(here.run, visit))
-        try:
-            output = await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        except BaseException as error:
-            here.run.fail(visit, error)
-            raise
-        finally:
-            scope.reset(token)
-        here.run.leave(visit, output)
-        return output
-
-    async def astream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
-        here = scope.get()
-        parts = cls.astream(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        if here is None or here.early or here.within:
-            async for part in parts:
-                yield part
-            return
-        visit = here.run.enter(self._accel_node, input)
-        output: Any = None
-        try:
-            while True:
-                token = scope.set(Scope(here.run, visit))
-                try:
-                    output = await anext(parts)
-                except StopAsyncIteration:
-                    break
-                finally:
-                    scope.reset(token)
-                yield output
-        except BaseException as error:
-            here.run.fail(visit, error)
-            raise
-        here.run.leave(visit, output)
-
-    members = {"invoke": invoke, "ainvoke": ainvoke, "astream": astream, "__module__": cls.__module__}
-    _watchers[cls] = type(cls.__name__, (cls,), members)
-    return _watchers[cls]
 
 
 # --- accelerate -----------------------------------------------------------------------------------------------------
@@ -287,6 +216,7 @@ def _wrap(
     fast._accel = Acceleration(graph, settings, plan, pure_nodes)  # type: ignore[attr-defined]
     enable()
     install_all()
+    watch()
     return fast
 
 
