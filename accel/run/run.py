@@ -14,7 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from .. import engine
@@ -28,8 +28,7 @@ from ..parts.methods import Method
 from ..process import forks
 from ..process.clock import now_s
 from ..process.threads import collecting, issuer
-from ..text.evaluate import Index
-from ..text.values import Tree, snapshot
+from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.record import CallRecord, Trace, Visit
 from . import gates
@@ -38,6 +37,7 @@ from .call import Call
 from .calls import Calls
 from .compiled import Compiled
 from .egress import Ledger, endpoint_key
+from .follower import Follower
 from .inbox import Inbox
 from .pace import load
 from .plan import Plan
@@ -62,22 +62,6 @@ def followed(timeout_s: float) -> bool:
 
 _process = uuid4().hex
 _numbers = itertools.count()
-
-
-class Follower(Protocol):
-    """What a run tells of what happens in it, and what issues early calls for that."""
-
-    reasons: dict[str, Reason | None]
-    """By node: the last reason why it was held, None if it was issued."""
-
-    def start(self) -> None: ...
-    def publish(self, node: str, place: Index, value: Tree) -> None: ...
-    def entered(self, visit: Visit) -> None: ...
-    def left(self, visit: Visit, again: bool) -> None: ...
-    def demanded(self, call: Call) -> None: ...
-    def grown(self, call: Call) -> None: ...
-    def finished(self, call: Call) -> None: ...
-    def issue_ready(self) -> None: ...
 
 
 Follow = Callable[["Run", Compiled], Follower]
@@ -193,14 +177,20 @@ class Run:
         if forecast is not None and not self.closed:
             forecast.issue_ready()
 
-    def enter(self, node: str, value: Any, around: Visit | None = None, graph: str = "") -> Visit:
+    def enter(
+        self, node: str, value: Any, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+    ) -> Visit:
         """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
         entered = snapshot(value)
         with self.lock:
-            visit = self.trace.enter(node, entered, around, graph)
+            visit = self.trace.enter(node, entered, around, graph, order)
+            in_order = self.trace.is_last(visit)
             if around is None:
                 self.host.control.enter(node)
-        self.tell(lambda forecast: forecast.entered(visit))
+        if in_order or not self._followed:
+            self.tell(lambda forecast: forecast.entered(visit))
+        else:
+            self.adopt(self.graph, self.learnt_here)  # others have other places now
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:

@@ -6,7 +6,6 @@ import itertools
 import re
 import sys
 import sysconfig
-from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,9 +27,7 @@ class Inside:
     visit: Visit
     number: int
     """How many graphs the visit had begun to run before."""
-    counts: Counter[str] = field(default_factory=Counter)
-    """How often its nodes have run."""
-    start: int = -1
+    start: int
     """Since its first node started,"""
     end: int | None = None
     """until the last one so far ended."""
@@ -55,6 +52,8 @@ class Visit:
     """The run of a graph that it is part of, where that is not the run itself."""
     graphs: int = 0
     """How many graphs ran in it."""
+    order: tuple[int, ...] = ()
+    """Where its framework counts it among those that start side by side."""
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -141,28 +140,37 @@ class Trace:
     resumed: bool = False
     """It goes on from where another run paused."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
-    counts: Counter[str] = field(default_factory=Counter)
-    """How often the outermost nodes have run."""
+    rows: dict[tuple[str, Inside | None], list[Visit]] = field(default_factory=dict)
+    """By node, and the run of its graph, the visits in their order."""
     graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
     """The runs of graphs inside visits, by when those started and what the framework calls them."""
 
-    def enter(self, node: str, value: Tree, around: Visit | None = None, graph: str = "") -> Visit:
+    def enter(
+        self, node: str, value: Tree, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+    ) -> Visit:
         """A framework node starts with this value. `around`: the visit that it is inside of, which may run several
-        graphs; `graph`: in which of them."""
-        if around is None:
-            visit = Visit(node, self.tick(), value, now_s(), position=self.counts[node])
-            self.counts[node] += 1
-        else:
+        graphs; `graph`: in which of them. `order`: where its framework counts it, which starts side by side in any
+        order; others move on."""
+        visit = Visit(node if around is None else f"{around.node}:{node}", self.tick(), value, now_s(), order=order)
+        if around is not None:
             inside = self.graphs.get((around.start, graph))
             if inside is None:
-                inside = self.graphs[around.start, graph] = Inside(around, around.graphs)
+                inside = self.graphs[around.start, graph] = Inside(around, around.graphs, visit.start)
                 around.graphs += 1
-            visit = Visit(f"{around.node}:{node}", self.tick(), value, now_s(), None, inside=inside)
-            visit.position = inside.counts[node]
-            inside.counts[node] += 1
-            inside.start = visit.start if inside.start < 0 else inside.start
+            visit.inside = inside
+        row = self.rows.setdefault((visit.node, visit.inside), [])
+        visit.position = len(row)
+        while visit.position and order and row[visit.position - 1].order > order:
+            visit.position -= 1
+        row.insert(visit.position, visit)
+        for position in range(visit.position + 1, len(row)):
+            row[position].position = position
         self.visits.append(visit)
         return visit
+
+    def is_last(self, visit: Visit) -> bool:
+        """Whether none of the visits beside it comes after it."""
+        return self.rows[visit.node, visit.inside][-1] is visit
 
     def leave(self, visit: Visit, value: Tree) -> None:
         """It ends with this value."""

@@ -7,7 +7,7 @@ identity don't change.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -59,15 +59,20 @@ def _visit(node: Any, value: Any, config: RunnableConfig | None) -> tuple[Scope,
     here = scope.get()
     if here is None or here.early:
         return None
-    if here.visit is None:
-        visit = here.run.enter(node._accel_node, value) if node._accel_node else None
-    else:
-        # "outer:task|inner:task"; what stands before the last node is the same for all nodes of one run of a graph.
-        names = ((config or {}).get("metadata") or {}).get("langgraph_checkpoint_ns")
-        graph, _, own = names.rpartition("|") if isinstance(names, str) else ("", "", "")
-        name = own.partition(":")[0]
-        visit = here.run.enter(name, value, here.visit, graph) if name not in ("", START) else None
-    return (replace(here, visit=visit), visit) if visit is not None else None
+    about = (config or {}).get("metadata") or {}
+    # "outer:task|inner:task"; what stands before the last node is the same for all nodes of one run of a graph.
+    graph, _, own = str(about.get("langgraph_checkpoint_ns", "")).rpartition("|")
+    name = node._accel_node if here.visit is None else own.partition(":")[0]
+    if name in ("", START):
+        return None
+    visit = here.run.enter(name, value, here.visit, graph, _order(about))
+    return replace(here, visit=visit), visit
+
+
+def _order(about: Mapping[str, Any]) -> tuple[int, ...]:
+    """The superstep that a node runs in, and which of all `Send`s of that step it is for."""
+    step, path = about.get("langgraph_step"), about.get("langgraph_path", ())
+    return tuple(part for part in (step, *path) if type(part) is int)
 
 
 def _fail(here: Scope, visit: Visit, error: BaseException) -> None:

@@ -13,7 +13,7 @@ import accel
 from accel import accelerate
 from accel.run.scope import scope
 from adapters.tests import subgraph_programs as programs
-from adapters.tests.core_fakes import WAIT_S, Chat, World, as_text
+from adapters.tests.core_fakes import WAIT_S, Chat, World
 
 
 class Patient(Chat):
