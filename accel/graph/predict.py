@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
 from ..text.extract import Open
+from ..text.templates import Ref, Star
 from ..text.values import Tree, freeze
 from .ir import Node, When
 
@@ -43,6 +45,20 @@ def told(ancestry: Sequence[bool], place: Index) -> Index | None:
     if len(numbers) < len(place) or any(number and not tells for number, tells in numbers):
         return None
     return tuple(number for number, tells in numbers if tells)
+
+
+def is_kin(domain: Ref, ancestry: Sequence[bool], binding: Index, framework_node: str, place: Index) -> bool:
+    """Whether an element that goes by what a framework node was given or returned, and a call inside the visit with
+    this place, have the same visits around them, as far as they have any in common."""
+    own, other = framework_node.split(":"), domain.node.rpartition(".")[0].split(":")
+    common = sum(1 for _ in takewhile(lambda names: names[0] == names[1], zip(own, other, strict=False)))
+    shared = 2 * common - (common in (0, len(own), len(other)))
+    steps, stars = iter(domain.path), iter(binding)
+    for number, tells in zip(place[: max(0, shared)], ancestry, strict=False):
+        step = next(steps) if tells else 0
+        if (next(stars, number) if isinstance(step, Star) else step) != number:
+            return False
+    return True
 
 
 def laid_out(

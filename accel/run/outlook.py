@@ -7,7 +7,7 @@ when they come up, and each is dropped once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -267,6 +267,10 @@ class Outlook:
                     heappush(self._keyless, position)
 
 
+Kin = Callable[[str, Element], bool]
+"""Whether an element of a node may be a certain call."""
+
+
 class Expected:
     """Elements by the key they had once and their call site, in the order in which demands take them."""
 
@@ -278,14 +282,22 @@ class Expected:
         found = self._by_key.setdefault(element.key, {}).setdefault(state.node.site, [])
         heappush(found, (state.order, element.position, id(element), state.node.name, element))
 
-    def first(self, key: Hashable, site: str) -> tuple[str, int] | None:
+    def first(self, key: Hashable, site: str, kin: Kin | None = None) -> tuple[str, int] | None:
         """The node and position of the first element with this key that no demand has taken; those of this site come
-        first."""
+        first. `kin`: which of them may be meant, where not all may."""
         by_site = self._by_key.get(key, {})
         for found in by_site.values():
             while found and (found[0][-1].key != key or found[0][-1].demanded):
                 heappop(found)
         heads = {where: found[0] for where, found in by_site.items() if found}
+        if kin is not None:
+            open_to = {
+                where: [e for e in found if e[-1].key == key and not e[-1].demanded and kin(e[-2], e[-1])]
+                for where, found in by_site.items()
+            }
+            heads = {where: min(found) for where, found in open_to.items() if found}
+            if not heads:
+                return None
         if not heads:
             self._by_key.pop(key, None)
             return None
