@@ -3,6 +3,7 @@ that."""
 
 from __future__ import annotations
 
+import asyncio
 import operator
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -263,6 +264,89 @@ def deep(llm: Any) -> Any:
     return graph.compile()
 
 
+# --- rounds of a supervisor, each with graphs side by side ----------------------------------------------------------
+
+
+class Research(TypedDict, total=False):
+    topic: str
+    raw: str
+    notes: str
+    quotes: str
+
+
+class Supervision(TypedDict, total=False):
+    brief: str
+    subjects: list[str]
+    round: int
+    findings: Annotated[list[str], operator.add]
+    report: str
+
+
+def researcher(llm: Any) -> Any:
+    def search(state: Research) -> Research:
+        sources = [f"--- SOURCE {i} ---\n{text}\n" for i, text in enumerate(found(state["topic"]), 1)]
+        return {"raw": "Search results:\n\n" + "\n".join(sources)}
+
+    async def compress(state: Research) -> Research:
+        messages = [SystemMessage("Clean up these findings."), HumanMessage(f"{state['topic']}\n{state['raw']}")]
+        return {"notes": (await llm.ainvoke(messages)).content}
+
+    async def quote(state: Research) -> Research:
+        messages = [SystemMessage("Pick quotations."), HumanMessage(f"{state['topic']}\n{state['raw']}")]
+        return {"quotes": (await llm.ainvoke(messages)).content}
+
+    graph = StateGraph(Research)
+    graph.add_sequence([search, compress, quote])
+    graph.add_edge(START, "search")
+    return graph.compile()
+
+
+def supervised(llm: Any) -> Any:
+    """A supervisor has subjects researched in two rounds; the researchers of a round work side by side."""
+    researching = researcher(llm)
+
+    async def supervise(state: Supervision) -> Supervision:
+        so_far = "\n".join(state.get("findings", []))
+        await llm.ainvoke(
+            [SystemMessage(f"You lead research on: {state['brief']}"), HumanMessage(f"So far:\n{so_far}")]
+        )
+        return {"round": state.get("round", 0) + 1}
+
+    async def delegate(state: Supervision) -> Supervision:
+        subjects = state["subjects"][:2] if state["round"] == 1 else state["subjects"][2:]
+        done = await asyncio.gather(*(researching.ainvoke({"topic": subject}) for subject in subjects))
+        return {"findings": [f"{one['topic']}: {one['notes']} ({one['quotes']})" for one in done]}
+
+    team = StateGraph(Supervision)
+    team.add_node("supervise", supervise)
+    team.add_node("delegate", delegate)
+    team.add_edge(START, "supervise")
+    team.add_edge("supervise", "delegate")
+    team.add_conditional_edges("delegate", lambda state: "supervise" if state["round"] < 2 else END, ["supervise", END])
+
+    async def write(state: Supervision) -> Supervision:
+        joined = "\n".join(state["findings"])
+        return {"report": (await llm.ainvoke(f"Report on {state['brief']} from:\n{joined}")).content}
+
+    graph = StateGraph(Supervision)
+    graph.add_node("team", team.compile())
+    graph.add_node("write", write)
+    graph.add_edge(START, "team")
+    graph.add_edge("team", "write")
+    return graph.compile()
+
+
+BRIEFS = [
+    {"brief": f"{first} and its trade", "subjects": [first, *rest]}
+    for first, *rest in (
+        ("rope", "tides", "salt", "ink"),
+        ("bees", "ink", "glass"),
+        ("glass", "salt", "bees", "rope"),
+        ("ink", "rope", "tides"),
+        ("tides", "bees", "rope", "salt"),
+        ("salt", "glass", "ink", "bees"),
+    )
+]
 QUESTIONS = [{"question": f"What should I know about {name}?"} for name in LIBRARY]
 TOPICS = [{"topic": name} for name in LIBRARY]
 PANELS = [
