@@ -70,10 +70,15 @@ def early(fast: Any) -> list[str]:
     return [call.site for call in fast.plan.last.calls if call.retired]
 
 
-def compared(build: Callable[[Any], Any], inputs: Sequence[Any], ask: Callable[[Any, Any], Any]) -> list[int]:
+def compared(
+    build: Callable[[Any], Any],
+    inputs: Sequence[Any],
+    ask: Callable[[Any, Any], Any],
+    answer: Callable[[str], str] = said,
+) -> list[int]:
     """How many calls of each request were answered early. All results are the plain program's, and no model was asked
     anything that the plain program doesn't ask: nothing of one visit comes into a prompt of another one beside it."""
-    own, world = World(answer=said), World(answer=said)
+    own, world = World(answer=answer), World(answer=answer)
     plain, fast = build(Chat(own)), accelerate(build(Patient(world)))
     counts = []
     for value in inputs:
@@ -133,6 +138,11 @@ def bare(update: Any) -> Any:
 def test_calls_after_a_node_inside(build: Any, inputs: Any, least: int, ask: Any) -> None:
     """Those that quote what it returned, but for the first one, which follows at once."""
     assert min(compared(build, inputs, ask)[3:]) >= least
+
+
+def test_an_answer_that_repeats_what_it_was_asked_is_no_better_source() -> None:
+    """It comes later."""
+    assert min(compared(programs.shared, programs.QUESTIONS, invoke, "The question was: {}".format)[3:]) >= 2
 
 
 @pytest.mark.parametrize("ask", [invoke, streamed])
