@@ -182,8 +182,20 @@ class View:
     def follow(self, node: Node) -> Fit:
         """`fit`, and what it predicts is explained."""
         fit = self.fit(node)
+        if fit.skips and not self.complete:
+            self._set_aside(node)
         self.take(node, fit.calls, fit.places)
         return fit
+
+    def _set_aside(self, node: Node) -> None:
+        """Visits side by side make calls in any order: those that the node predicts are no other node's, although some
+        before them are still to come."""
+        calls = self.open.get(node.site, [])
+        if len({call.visit for call in calls}) > 1:
+            bare, shape = taken_apart(node)
+            expected = {freeze(tree) for tree in predict(bare, self.values).inputs}
+            held = {id(call) for call, there in self._like(bare, shape) if there in expected}
+            self.open[node.site] = [call for call in calls if id(call) not in held]
 
     def leaves_like(self, call: CallRecord, shape: Shape) -> tuple[list[Tree], Hashable] | None:
         """What a call has at the places of a shape, as it is and frozen; None if there is more that differs."""
