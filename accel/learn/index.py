@@ -239,7 +239,7 @@ class Values:
 def reaches(visit: Visit, other: Visit | None) -> bool:
     """Whether what is known inside a visit may be known in another one: not where both run side by side."""
     for one, two in zip(visit.line, other.line if other is not None else (), strict=False):
-        if one is not two:
+        if one.start != two.start:
             return one.end is not None and one.end < two.start
     return True
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import ParentCommand
 from langgraph.pregel._read import PregelNode  # guarded: see test_framework_facts
@@ -28,9 +29,11 @@ class _Node(cached_property[Any]):
     def __get__(self, node: Any, owner: Any = None) -> Any:
         runnable = super().__get__(node, owner)
         here = scope.get() if node is not None and runnable is not None else None
-        if here is None or here.early or here.visit is None or hasattr(runnable, "_accel_node"):
+        if here is None or here.early or here.visit is None:
             return runnable
-        return watched(runnable)
+        # A Pydantic model, of a graph that somebody put together of `Pregel`'s own parts, can't be copied like this.
+        copies = "_accel_node" not in vars(runnable) and not isinstance(runnable, Serializable)
+        return watched(runnable) if copies else runnable
 
     def __set__(self, node: Any, runnable: Any) -> None:
         vars(node)["node"] = runnable  # with a setter, this is asked before what the node has kept
