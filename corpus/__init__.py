@@ -1,6 +1,6 @@
 """The programs that measurements run: ordinary code of LangGraph and LlamaIndex.
 
-- `small`: forty programs in the styles of public LangGraph code.
+- `small`: forty-two programs in the styles of public LangGraph code.
 - `applications`: ten public applications, rebuilt from their descriptions.
 - `papers`: six programs that papers have measured, as one writes them first and with the concurrency written by hand.
 - `served`: five programs as servers run them, on components that wait (`components`, `answers`).

@@ -170,6 +170,9 @@ class Node:
     """What its component does first, and could do on its own."""
     evidence: Evidence = Evidence()
     schedule: Schedule = Schedule()
+    ancestry: tuple[bool, ...] = ()
+    """Of what enters or leaves a framework node: which numbers of a visit's `place` say which value is meant; the
+    others were always 0."""
 
     def proven(self, **changes: Any) -> Node:
         """With other evidence."""
@@ -183,8 +186,8 @@ class Node:
     @property
     def dims(self) -> int:
         """How many positions say which output is meant: those of nested levels are lists in lists (Alto's ancestry)."""
-        if not self.many:
-            return 0
+        if self.ancestry or not self.many:
+            return sum(self.ancestry)
         domain = self.level.domain if self.level is not None else None
         return max(1, domain.stars if domain is not None else 0)
 

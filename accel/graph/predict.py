@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
 from ..text.extract import Open
+from ..text.templates import Ref, Star
 from ..text.values import Tree, freeze
 from .ir import Node, When
 
@@ -34,6 +36,46 @@ def _placed(places: Sequence[int], values: Sequence[Tree]) -> list[Tree]:
     for place, value in zip(places, values, strict=True):
         placed[place] = value
     return placed
+
+
+def told(ancestry: Sequence[bool], place: Index) -> Index | None:
+    """What a visit's place, or the beginning of one, says of a node's outputs (`Node.ancestry`); None if it is none of
+    those that the node tells apart."""
+    numbers = list(zip(place, ancestry, strict=False))
+    if len(numbers) < len(place) or any(number and not tells for number, tells in numbers):
+        return None
+    return tuple(number for number, tells in numbers if tells)
+
+
+def is_kin(domain: Ref, ancestry: Sequence[bool], binding: Index, framework_node: str, place: Index) -> bool:
+    """Whether an element that goes by what a framework node was given or returned, and a call inside the visit with
+    this place, have the same visits around them, as far as they have any in common."""
+    own, other = framework_node.split(":"), domain.node.rpartition(".")[0].split(":")
+    common = sum(1 for _ in takewhile(lambda names: names[0] == names[1], zip(own, other, strict=False)))
+    shared = 2 * common - (common in (0, len(own), len(other)))
+    steps, stars = iter(domain.path), iter(binding)
+    for number, tells in zip(place[: max(0, shared)], ancestry, strict=False):
+        step = next(steps) if tells else 0
+        if (next(stars, number) if isinstance(step, Star) else step) != number:
+            return False
+    return True
+
+
+def laid_out(
+    values: Mapping[Index, Tree], dims: int, is_closed: Callable[[Index], bool], before: Index = ()
+) -> list[Tree]:
+    """Values where their indices say, as lists in lists; those lists are open to which more may come."""
+    groups: dict[int, dict[Index, Tree]] = {}
+    for index, value in values.items():
+        groups.setdefault(index[0], {})[index[1:]] = value
+    numbers = range(max(groups, default=-1) + 1)
+    items = [
+        groups.get(n, {}).get((), UNKNOWN)
+        if dims == 1
+        else laid_out(groups.get(n, {}), dims - 1, is_closed, (*before, n))
+        for n in numbers
+    ]
+    return items if is_closed(before) else Open(items)
 
 
 class Prediction:

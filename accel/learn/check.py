@@ -10,7 +10,7 @@ from ..graph.ir import Graph, Node
 from ..text.evaluate import Index
 from ..text.templates import Extract, Ref, Star
 from ..trace.record import CallRecord, Trace
-from .view import Fit, View, repeated_nodes, sites_of, still_given
+from .view import Ancestry, Fit, View, ancestries, either, sites_of, still_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     like them, of loops that went on after the program was seen to stop."""
     view = View(0, trace, True, indexed=False)
     sites_of([view])
-    view.add_sources({name: many or _is_many(graph, name) for name, many in repeated_nodes([view]).items()})
+    view.add_sources({name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()})
     fits = []
     for node in graph.nodes:
         if not node.site:
@@ -105,9 +105,9 @@ def _is_beyond(node: Node, number: int) -> bool:
     return level is not None and level.cap is not None and number >= level.cap
 
 
-def _is_many(graph: Graph, framework_node: str) -> bool:
+def _ancestry(graph: Graph, framework_node: str) -> Ancestry:
     source = graph.by_name.get(f"{framework_node}.in")
-    return source is not None and source.many
+    return source.ancestry if source is not None else ()
 
 
 def _share(ref: Ref, binding: Index, places: list[Index]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..text.templates import Counter, Step
+from ..trace.record import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Source:
     rank: Rank
     late: bool = False
     """It is known when the program gets there, and no sooner."""
+    visit: Visit | None = None
+    """The visit of a framework node that it entered or left."""
 
     @property
     def skeleton(self) -> Skeleton:

@@ -11,6 +11,7 @@ from ..text.extract import EXTRACTORS, extract
 from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
 from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
+from ..trace.record import Visit
 from .beginnings import Beginnings
 from .decisions import Said
 from .holes import Hole, Parts, Path, Row, Skeleton, Source
@@ -52,6 +53,8 @@ class Values:
         self.found: set[str] = set()
         self.said: dict[tuple[str, Row], dict[Ref, Said]] = {}
         """See `decisions.Known` for both."""
+        self.moments: dict[int, Visit] = {}
+        """By the moment of a call, the visit of a framework node that made it."""
         self._wholes: dict[object, list[Source]] = {}
         """Lists, vectors and records that may be handed on as they stand;"""
         self._plain: dict[object, list[tuple[Tree, Source]]] = {}
@@ -115,7 +118,9 @@ class Values:
         return [source for source in sources if self._counts(source, before)]
 
     def _counts(self, source: Source, before: int) -> bool:
-        return source.known < before and (self.late or not source.late)
+        if source.known >= before or (source.late and not self.late):
+            return False
+        return source.visit is None or source.visit.inside is None or reaches(source.visit, self.moments.get(before))
 
     # --- lists in outputs
 
@@ -140,12 +145,15 @@ class Values:
 
     # --- adding
 
-    def add(self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool) -> None:
-        """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts."""
+    def add(
+        self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool, visit: Visit | None = None
+    ) -> None:
+        """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts;
+        `visit`: of the framework node that it entered or left."""
         self.note(node, prefix, known)
         self.covers.clear()
         rank = (int(early), -known) if self.cautious else (int(not early), known)
-        source = partial(Source, node, known=known, rank=rank, late=not early)
+        source = partial(Source, node, known=known, rank=rank, late=not early, visit=visit)
         stack: list[tuple[Path, Tree]] = [(prefix, tree)]
         while stack and len(self.texts) < MAX_VALUES:
             breathe()
@@ -229,6 +237,14 @@ class Values:
         bare = EDITS[-1].shown(text).casefold()
         if len(bare) >= shortest:
             (self._bare if len(bare) >= pasted else self._short_bare).add(bare, (text, bare), len(bare))
+
+
+def reaches(visit: Visit, other: Visit | None) -> bool:
+    """Whether what is known inside a visit may be known in another one: not where both run side by side."""
+    for one, two in zip(visit.line, other.line if other is not None else (), strict=False):
+        if one.start != two.start:
+            return one.end is not None and one.end < two.start
+    return True
 
 
 def _is_number(value: Tree) -> bool:

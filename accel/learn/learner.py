@@ -22,7 +22,7 @@ from .judging import decided
 from .readings import ALL, Readings
 from .rounds import Rounds
 from .search import Search, first_of, given_always
-from .view import Fit, View, repeated_nodes, sites_of, still_given
+from .view import Fit, View, ancestries, sites_of, still_given
 from .witness import witness
 
 MAX_NODES_PER_SITE = 24
@@ -114,15 +114,15 @@ class _Builder:
             self._take_name(node.name)
         if not before:
             self.nodes.append(Node("input", OPS["input"]))
-        many = repeated_nodes(self.views)
-        for name in many:
+        found = ancestries(self.views)
+        for name, ancestry in found.items():
             if f"{name}.in" in before:
-                many[name] = before[f"{name}.in"].many
+                found[name] = before[f"{name}.in"].ancestry
                 continue
-            self.nodes.append(Node(f"{name}.in", OPS["enter"], many=many[name]))
-            self.nodes.append(Node(f"{name}.out", OPS["exit"], many=many[name]))
+            for suffix, op in (("in", "enter"), ("out", "exit")):
+                self.nodes.append(Node(f"{name}.{suffix}", OPS[op], many=any(ancestry), ancestry=ancestry))
         for view in self.views:
-            view.add_sources(many)
+            view.add_sources(found)
 
     def judge_again(self, node: Node, here: bool) -> None:
         """A loop that another run showed: whether this one does, too."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ..graph.ir import First, Node, leads
 from ..graph.ops import OPS
 from ..parts.methods import METHODS
+from ..text.evaluate import Index
 from ..text.templates import Ref
 from ..text.values import Tree, freeze, wholes_of
 from ..trace.record import CallRecord
@@ -66,9 +67,20 @@ class Search:
             return best
         with self._early_values():
             early = self._search(view, call)
-        if early.node is None or self._holds_edited(early):
+        if early.node is None or self._holds_edited(early) or self._comes_later(early, best):
             return best
         return early if early.score >= best.score or self._is_first_round(early, call.site) else best
+
+    def _comes_later(self, early: Best, late: Best) -> bool:
+        """Whether what is known ahead of program order came after what a framework node had by then, whenever the call
+        was made: an answer may repeat what it was asked about."""
+        soon, then = (
+            [[_moment(view, best.node, place) for place in fit.places]
+             for view, fit in zip(self._views, best.fits, strict=True)]
+            for best in (early, late)
+        )  # fmt: skip
+        pairs = [pair for one, other in zip(soon, then, strict=True) for pair in zip(one, other, strict=False)]
+        return bool(pairs) and all(one > other for one, other in pairs)
 
     @contextmanager
     def _early_values(self) -> Iterator[None]:
@@ -177,6 +189,12 @@ class Search:
                     like.append(cover_like(first, v.number, other, there[0], v.values, shortest))
         group = mates(first, [covered for covered in like if covered is not None], [v.values for v in self._views])
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
+
+
+def _moment(view: View, node: Node | None, place: Index) -> int:
+    """Since when all that an element of a node refers to was known."""
+    refs = set(node.refs()) if node is not None else ()
+    return max((view.known_at(ref, place) for ref in refs), default=0)
 
 
 def given_always(views: Sequence[View], site: str) -> set[Hashable]:

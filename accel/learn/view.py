@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 
 from ..graph.ir import Node
 from ..graph.ops import OPS
-from ..graph.predict import nested, predict
+from ..graph.predict import laid_out, nested, predict, told
 from ..process.spare import breathe
 from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
 from ..text.templates import STAR, Field, Ref, Star
 from ..text.values import Opaque, Tree, freeze, texts_of
-from ..trace.record import CallRecord, Trace
+from ..trace.record import CallRecord, Trace, Visit
 from .decisions import DECIDE, Outcome
 from .index import Values
 from .shape import Place, Shape, outline_of, split_at, taken_apart
 
+Ancestry = tuple[bool, ...]
+"""`Node.ancestry`."""
 AT_ONCE_S = 0.01
 """In which frameworks and programs get from one thing to the next."""
 
@@ -74,8 +76,9 @@ class View:
         given."""
         if field not in self._replaced:
             given = follow(self.trace.input, field)
-            held = [(visit.start, visit.entered) for visit in self.trace.visits]
-            held += [(visit.end, visit.left) for visit in self.trace.visits if visit.end is not None]
+            visits = self.trace.outermost
+            held = [(visit.start, visit.entered) for visit in visits]
+            held += [(visit.end, visit.left) for visit in visits if visit.end is not None]
             self._replaced[field] = min((at for at, state in held if replaces(state, field, given)), default=math.inf)
         return self._replaced[field]
 
@@ -96,27 +99,32 @@ class View:
 
     # --- values
 
-    def add_sources(self, many: Mapping[str, bool]) -> None:
-        """Run input and everything that entered or left framework nodes; `many`: those that are told by position."""
-        self.values.outputs["input"] = self.trace.input
+    def add_sources(self, ancestries: Mapping[str, Ancestry]) -> None:
+        """Run input and everything that entered or left framework nodes, by their `Node.ancestry`."""
+        values, trace = self.values, self.trace
+        values.outputs["input"] = trace.input
+        values.moments = {call.start: call.visit for call in trace.calls if call.visit is not None}
         if self.indexed:
-            searches = (call for call in self.trace.calls if OPS[call.op].engine not in DECIDE)
-            self.values.found = {text for call in searches for text in texts_of(call.output)} | self.trace.found
-            self.values.add("input", (), self.trace.input, 0, early=True, texts=True)
-        for name, repeated in many.items():
-            visits = [visit for visit in self.trace.visits if visit.node == name]
-            for suffix, values in (
-                ("in", [(v.start, v.entered) for v in visits]),
-                ("out", [(v.end, v.left) for v in visits]),
-            ):
-                outputs = [value for _, value in values]
-                self.values.outputs[f"{name}.{suffix}"] = outputs if repeated else outputs[0] if outputs else UNKNOWN
-                for position, (known, value) in enumerate(values):
-                    path = (position,) if repeated else ()
+            searches = (call for call in trace.calls if OPS[call.op].engine not in DECIDE)
+            values.found = {text for call in searches for text in texts_of(call.output)} | trace.found
+            values.add("input", (), trace.input, 0, early=True, texts=True)
+        visits: dict[str, list[tuple[Index, Visit]]] = {name: [] for name in ancestries}
+        for visit in trace.visits:
+            place = told(ancestries[visit.node], visit.place)
+            if place is not None:
+                visits[visit.node].append((place, visit))
+        for name, held in visits.items():
+            entered = [(place, visit, visit.start, visit.entered) for place, visit in held]
+            left = [(place, visit, visit.end, visit.left) for place, visit in held]
+            for source, found in ((f"{name}.in", entered), (f"{name}.out", left)):
+                outputs = {place: value for place, _, _, value in reversed(found)}
+                dims = sum(ancestries[name])
+                values.outputs[source] = laid_out(outputs, dims, lambda _: True) if dims else outputs.get((), UNKNOWN)
+                for place, visit, known, value in found:
                     if known is not None and self.indexed:
-                        self.values.add(f"{name}.{suffix}", path, value, known, early=False, texts=False)
+                        values.add(source, place, value, known, early=False, texts=False, visit=visit)
                     elif known is not None:
-                        self.values.note(f"{name}.{suffix}", path, known)
+                        values.note(source, place, known)
 
     def known_at(self, ref: Ref, binding: Index) -> int:
         """The position in the trace from which on the value was known that an element refers to."""
@@ -174,8 +182,20 @@ class View:
     def follow(self, node: Node) -> Fit:
         """`fit`, and what it predicts is explained."""
         fit = self.fit(node)
+        if fit.skips and not self.complete:
+            self._set_aside(node)
         self.take(node, fit.calls, fit.places)
         return fit
+
+    def _set_aside(self, node: Node) -> None:
+        """Visits side by side make calls in any order: those that the node predicts are no other node's, although some
+        before them are still to come."""
+        calls = self.open.get(node.site, [])
+        if len({call.visit for call in calls}) > 1:
+            bare, shape = taken_apart(node)
+            expected = {freeze(tree) for tree in predict(bare, self.values).inputs}
+            held = {id(call) for call, there in self._like(bare, shape) if there in expected}
+            self.open[node.site] = [call for call in calls if id(call) not in held]
 
     def leaves_like(self, call: CallRecord, shape: Shape) -> tuple[list[Tree], Hashable] | None:
         """What a call has at the places of a shape, as it is and frozen; None if there is more that differs."""
@@ -221,7 +241,7 @@ class View:
     def _happened(self) -> list[int]:
         """The positions of calls, and of framework nodes that were left."""
         calls, visits = self.trace.calls, self.trace.visits
-        ends = [*(call.end for call in calls), *(visit.end for visit in visits)]
+        ends = [*(call.end for call in calls), *(visit.end for visit in visits if not visit.graphs)]
         return sorted([*(end for end in ends if end is not None), *(call.start for call in calls)])
 
     def outcomes(self, node: Node, shape: Shape | None = None) -> Iterator[Outcome]:
@@ -243,13 +263,18 @@ def still_given(fields: Iterable[Field], made: Sequence[tuple[View, CallRecord]]
     return tuple(field for field in fields if all(call.start < view.replaced_at(field) for view, call in made))
 
 
-def repeated_nodes(views: Sequence[View]) -> dict[str, bool]:
-    """The framework nodes that ran, and whether any trace ran them more than once."""
-    many: dict[str, bool] = {}
+def ancestries(views: Sequence[View]) -> dict[str, Ancestry]:
+    """The framework nodes that ran, and which numbers of their visits' places were ever more than 0."""
+    found: dict[str, Ancestry] = {}
     for view in views:
-        for name, count in Counter(visit.node for visit in view.trace.visits).items():
-            many[name] = many.get(name, False) or count > 1
-    return many
+        for visit in view.trace.visits:
+            found[visit.node] = either(found.get(visit.node, ()), tuple(map(bool, visit.place)))
+    return found
+
+
+def either(one: Ancestry, other: Ancestry) -> Ancestry:
+    """What one of them tells apart."""
+    return tuple(left or right for left, right in zip_longest(one, other, fillvalue=False))
 
 
 def sites_of(views: list[View]) -> list[str]:

@@ -60,7 +60,7 @@ def _panel(name: str, trace: Trace, longest_s: float) -> str:
 
 def _bands(trace: Trace, scale: float, body: list[str]) -> int:
     """The framework nodes along the top, and behind everything."""
-    for number, visit in enumerate(trace.visits):
+    for number, visit in enumerate(trace.outermost):
         left = (visit.started_s - trace.started_s) * scale
         width = max(1.0, ((visit.ended_s or visit.started_s) - visit.started_s) * scale)
         label = escape(visit.node)

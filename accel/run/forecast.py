@@ -11,15 +11,16 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from ..graph.ir import Node
-from ..graph.predict import predict
+from ..graph.predict import is_kin, predict
 from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
 from ..text.extract import Open
 from ..text.templates import Field
 from ..text.values import Tree, same
+from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
-from .outlook import Element, Expected, Outlook
+from .outlook import Element, Expected, Kin, Outlook
 from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
@@ -53,16 +54,28 @@ class Forecast:
     def value(self, node: str) -> Tree:
         return self.states[node].output()
 
-    def publish(self, node: str, position: int, value: Tree) -> None:
+    def publish(self, node: str, place: Index, value: Tree) -> None:
         """A value of a source node (run input, what entered or left a framework node)."""
-        given = self.run.trace.input
-        open_to = self.compiled.given - self._replaced
-        self._replaced |= {field for field in open_to if replaces(value, field, follow(given, field))}
         state = self.states.get(node)
-        if state is not None:
-            before = len(state.elements)
-            state.tell(state.element(position), value)
-            self.advance({node: {position, *range(before, position)}})
+        if state is None:
+            return
+        before = len(state.elements)
+        element = state.element_at(place)
+        if element is not None:
+            state.tell(element, value)
+            self.advance({node: {element.position, *range(before, element.position)}})
+
+    def entered(self, visit: Visit) -> None:
+        """A framework node has this input."""
+        self._note_replaced(visit, visit.entered)
+        self.publish(f"{visit.node}.in", visit.place, visit.entered)
+
+    def _note_replaced(self, visit: Visit, state: Tree) -> None:
+        """The state of the program is that of the outermost nodes; those inside may have one of their own."""
+        if visit.inside is None:
+            given = self.run.trace.input
+            open_to = self.compiled.given - self._replaced
+            self._replaced |= {field for field in open_to if replaces(state, field, follow(given, field))}
 
     # --- events
 
@@ -103,11 +116,16 @@ class Forecast:
             state.tell(element, call.chunks.known)
             self.advance({name: {position}})
 
-    def left(self, framework_node: str, again: bool) -> None:
-        """A framework node is over; unless it may run again, its calls are now exactly those it demanded."""
+    def left(self, visit: Visit, again: bool) -> None:
+        """A framework node is over, and what ran inside it; unless it may run again, its calls are now exactly those it
+        demanded."""
+        self._note_replaced(visit, visit.left)
+        self.publish(f"{visit.node}.out", visit.place, visit.left)
         changed: Changed = {}
         for name, state in self.states.items():
-            if state.node.within != framework_node or again or state.frozen:
+            if visit.graphs and name.startswith(f"{visit.node}:") and state.close(visit.place):
+                changed[name] = None
+            if again or state.node.within != visit.node or state.frozen:
                 continue
             state.frozen = True
             for element in state.elements:
@@ -137,26 +155,49 @@ class Forecast:
         """Where this very call is expected: at its own site, if there, as two sites may ask the same and be answered
         differently."""
         site = call.record.site if call.record is not None else ""
-        return self._expected.first(call.key, site)
+        inside = call.record is not None and call.record.visit is not None and call.record.visit.inside is not None
+        return self._expected.first(call.key, site, self._kin(call) if inside else None)
+
+    def _kin(self, call: Call) -> Kin:
+        """Whether an element may be this call: one that goes by what a visit was given that ran beside the call's is
+        another one's, even if it asks the same."""
+        visit = call.record.visit if call.record is not None else None
+
+        def kin(name: str, element: Element) -> bool:
+            level = self.states[name].node.level
+            if visit is None or level is None or level.domain is None or not element.binding:
+                return True
+            source = self.states[level.domain.node].node
+            return not source.ancestry or is_kin(
+                level.domain, source.ancestry, element.binding, visit.node, visit.place
+            )
+
+        return kin
 
     def _next_at_site(self, call: Call) -> tuple[str, int] | None:
         """The first position at this site that the program hasn't demanded; a wrong prediction there is replaced."""
         if call.record is None:
             return None
-        spare = None
+        spare, kin = None, self._kin(call)
         for node in self.graph.by_site.get(call.record.site, ()):
             if node.op.name != call.method.op:
                 continue
             state = self.states[node.name]
             position = state.first_unpredicted()
-            if position is not None:
+            if position is not None and kin(node.name, state.elements[position]):
                 return node.name, position
-            position = state.first_free()
-            if position is not None:
-                spare = spare or (node.name, position)
-            if not state.elements or (node.many and not state.complete):
+            free = state.first_free()
+            if free is not None and kin(node.name, state.elements[free]):
+                spare = spare or (node.name, free)
+            more = not state.elements or (node.many and not state.complete)
+            if more and position is None and not self._is_inside(node):
                 return node.name, len(state.elements)
         return spare
+
+    def _is_inside(self, node: Node) -> bool:
+        """Whether its elements have their places in visits inside others: those can't be counted as they come."""
+        domain = node.level.domain if node.level is not None else None
+        return domain is not None and len(self.states[domain.node].node.ancestry) > 1
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""

@@ -33,7 +33,9 @@ class Gone(Run):
 
     gone = True
 
-    def enter(self, node: str, value: Any) -> Visit:
+    def enter(
+        self, node: str, value: Any, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+    ) -> Visit:
         return Visit(node, 0, None, 0.0)
 
     def leave(self, visit: Visit, value: Any) -> None:

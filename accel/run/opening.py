@@ -27,7 +27,8 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
     tree = method.read(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
     key = (method.family, identity, freeze(tree))
-    site = f"{here.within}|{method.family}|{type(component).__qualname__}|{called}"
+    node = here.visit.node if here.visit is not None else ""
+    site = f"{node}|{method.family}|{type(component).__qualname__}|{called}"
     parent = here.call.record if here.call is not None else None
     if parent is not None and (method.op != "embedding" or component is parent.component):
         parent.composite = True

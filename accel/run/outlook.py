@@ -7,12 +7,12 @@ when they come up, and each is dropped once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
 from ..graph.ir import Node
-from ..graph.predict import nested
+from ..graph.predict import laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
 from ..text.values import Tree, texts_of
@@ -118,6 +118,10 @@ class Outlook:
         self._outputs: list[Tree] = Open()
         self._gaps = 0
         self._nested: tuple[bool, Tree] | None = None
+        self._places: dict[Index, int] = {}
+        """Of a source with several lists, the positions of its elements;"""
+        self._closed: set[Index] = set()
+        """and the beginnings of places to which no more come."""
         self._first_free = 0
         self._keyless: list[int] = []
 
@@ -129,6 +133,28 @@ class Outlook:
             self._gaps += 1
             self._nested = None
         return self.elements[position]
+
+    def element_at(self, place: Index) -> Element | None:
+        """Of a source, that of a visit of its framework node; None where nothing refers to it."""
+        if not self.node.ancestry:
+            return self.element(place[0])
+        binding = told(self.node.ancestry, place)
+        if binding is None:
+            return None
+        if self.node.dims < 2:
+            return self.element(binding[0] if binding else 0)
+        element = self.element(self._places.setdefault(binding, len(self._places)))
+        self.bind(element, binding)
+        return element
+
+    def close(self, around: Index) -> bool:
+        """The visit with this place is over, and what its graphs put out here, too; False if that tells nothing new."""
+        binding = told(self.node.ancestry, around) if self.node.dims else None
+        if binding is None or self.complete or binding in self._closed:
+            return False
+        self._closed.add(binding)
+        self.complete, self._nested = not binding, None
+        return True
 
     # --- what it puts out
 
@@ -153,9 +179,15 @@ class Outlook:
             predicted = [element for element in self.elements if element.binding]
             values = [element.value for element in predicted]
             bindings = [element.binding for element in predicted]
-            lists = nested(bindings, values, self.node.dims, self.complete, self.node.is_sparse)
+            if self.node.at_boundary:
+                lists: Tree = laid_out(dict(zip(bindings, values, strict=True)), self.node.dims, self._is_closed)
+            else:
+                lists = nested(bindings, values, self.node.dims, self.complete, self.node.is_sparse)
             self._nested = (self.complete, lists)
         return self._nested[1]
+
+    def _is_closed(self, before: Index) -> bool:
+        return any(before[:n] in self._closed for n in range(len(before) + 1))
 
     @property
     def open(self) -> bool:
@@ -235,6 +267,10 @@ class Outlook:
                     heappush(self._keyless, position)
 
 
+Kin = Callable[[str, Element], bool]
+"""Whether an element of a node may be a certain call."""
+
+
 class Expected:
     """Elements by the key they had once and their call site, in the order in which demands take them."""
 
@@ -246,14 +282,22 @@ class Expected:
         found = self._by_key.setdefault(element.key, {}).setdefault(state.node.site, [])
         heappush(found, (state.order, element.position, id(element), state.node.name, element))
 
-    def first(self, key: Hashable, site: str) -> tuple[str, int] | None:
+    def first(self, key: Hashable, site: str, kin: Kin | None = None) -> tuple[str, int] | None:
         """The node and position of the first element with this key that no demand has taken; those of this site come
-        first."""
+        first. `kin`: which of them may be meant, where not all may."""
         by_site = self._by_key.get(key, {})
         for found in by_site.values():
             while found and (found[0][-1].key != key or found[0][-1].demanded):
                 heappop(found)
         heads = {where: found[0] for where, found in by_site.items() if found}
+        if kin is not None:
+            open_to = {
+                where: [e for e in found if e[-1].key == key and not e[-1].demanded and kin(e[-2], e[-1])]
+                for where, found in by_site.items()
+            }
+            heads = {where: min(found) for where, found in open_to.items() if found}
+            if not heads:
+                return None
         if not heads:
             self._by_key.pop(key, None)
             return None

@@ -53,7 +53,8 @@ class Case:
     @property
     def doubt(self) -> Doubt:
         run = self.run
-        came, at_s = next(((v.node, v.started_s) for v in reversed(run.trace.visits)), (BEGIN, run.trace.started_s))
+        visits = (visit for visit in reversed(run.trace.visits) if visit.inside is None)
+        came, at_s = next(((v.node, v.started_s) for v in visits), (BEGIN, run.trace.started_s))
         return Doubt(self.node.site, came, now_s() - at_s)
 
     @cached_property

@@ -14,7 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from .. import engine
@@ -28,7 +28,7 @@ from ..parts.methods import Method
 from ..process import forks
 from ..process.clock import now_s
 from ..process.threads import collecting, issuer
-from ..text.values import Tree, snapshot
+from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.record import CallRecord, Trace, Visit
 from . import gates
@@ -37,6 +37,7 @@ from .call import Call
 from .calls import Calls
 from .compiled import Compiled
 from .egress import Ledger, endpoint_key
+from .follower import Follower
 from .inbox import Inbox
 from .pace import load
 from .plan import Plan
@@ -61,21 +62,6 @@ def followed(timeout_s: float) -> bool:
 
 _process = uuid4().hex
 _numbers = itertools.count()
-
-
-class Follower(Protocol):
-    """What a run tells of what happens in it, and what issues early calls for that."""
-
-    reasons: dict[str, Reason | None]
-    """By node: the last reason why it was held, None if it was issued."""
-
-    def start(self) -> None: ...
-    def publish(self, node: str, position: int, value: Tree) -> None: ...
-    def left(self, framework_node: str, again: bool) -> None: ...
-    def demanded(self, call: Call) -> None: ...
-    def grown(self, call: Call) -> None: ...
-    def finished(self, call: Call) -> None: ...
-    def issue_ready(self) -> None: ...
 
 
 Follow = Callable[["Run", Compiled], Follower]
@@ -126,7 +112,6 @@ class Run:
         self.inbox = Inbox(host.loop, self._issue_ready)
         self.calls = Calls(self.lock, self.counts)
         self.calls.accepting = not self.quiet
-        self._visits: dict[str, int] = {}
         self.identities = Identities()
         self.bindings = Bindings(plan, host, self.identities, self.trace)
         self.ended: set[str] = set()
@@ -164,11 +149,11 @@ class Run:
             for call in self.calls.all():
                 call.bound = None
             visits = list(self.trace.visits)
-        forecast.publish("input", 0, self.trace.input)
+        forecast.publish("input", (0,), self.trace.input)
         for visit in visits:
-            forecast.publish(f"{visit.node}.in", visit.position, visit.entered)
+            forecast.entered(visit)
             if visit.end is not None:
-                forecast.publish(f"{visit.node}.out", visit.position, visit.left)
+                forecast.left(visit, again=True)
         for call in sorted(calls, key=lambda c: c.record.start if c.record else 0):
             forecast.demanded(call)
         with self.lock:
@@ -192,36 +177,41 @@ class Run:
         if forecast is not None and not self.closed:
             forecast.issue_ready()
 
-    def enter(self, node: str, value: Any) -> Visit:
-        """A framework node starts with this input."""
-        visit = Visit(node, self.trace.tick(), snapshot(value), now_s())
+    def enter(
+        self, node: str, value: Any, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+    ) -> Visit:
+        """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
+        entered = snapshot(value)
         with self.lock:
-            visit.position = self._visits[node] = self._visits.get(node, -1) + 1
-            self.trace.visits.append(visit)
-            self.host.control.enter(node)
-        self.tell(lambda forecast: forecast.publish(f"{node}.in", visit.position, visit.entered))
+            visit = self.trace.enter(node, entered, around, graph, order)
+            in_order = self.trace.is_last(visit)
+            if around is None:
+                self.host.control.enter(node)
+        if in_order or not self._followed:
+            self.tell(lambda forecast: forecast.entered(visit))
+        else:
+            self.adopt(self.graph, self.learnt_here)  # others have other places now
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
         """A framework node returned this value."""
-        visit.left, visit.end, visit.ended_s = snapshot(value), self.trace.tick(), now_s()
+        left, again = snapshot(value), True
         with self.lock:
-            self.host.control.leave(visit.node)
-            again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
+            self.trace.leave(visit, left)
+            if visit.inside is None:
+                self.host.control.leave(visit.node)
+                again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
 
-        def tell(forecast: Follower) -> None:
-            forecast.publish(f"{visit.node}.out", visit.position, visit.left)
-            forecast.left(visit.node, again)
-
-        self.tell(tell)
+        self.tell(lambda forecast: forecast.left(visit, again))
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
-        visit.failed = True
+        visit.failed, node = True, visit.outermost.node
         with self.lock:
-            self.host.control.running[visit.node] = self.host.control.running.get(visit.node, 1) - 1
+            if visit.inside is None:
+                self.host.control.running[node] = self.host.control.running.get(node, 1) - 1
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            self.plan.note_barrier(visit.node)
+            self.plan.note_barrier(node)
         self.silence()
 
     def silence(self) -> None:
@@ -241,7 +231,7 @@ class Run:
             if self.closed:
                 return
             self.trace.ended_s = now_s()
-            self.trace.completed = completed and not any(visit.failed for visit in self.trace.visits)
+            self.trace.completed = completed and not any(v.failed for v in self.trace.visits if v.inside is None)
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)

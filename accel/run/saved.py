@@ -124,6 +124,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "within": node.within,
         "method": node.method,
         "many": node.many,
+        "ancestry": list(node.ancestry),
         "input": _encode(node.input) if keep else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "when": [_encode_when(when) for when in node.when] if keep else [],
@@ -147,6 +148,7 @@ def _decode_node(data: dict[str, Any]) -> Node:
         tuple(map(_decode_when, data["when"])),
         First(first[0], first[1], tuple(first[2:])) if first else None,
         evidence,
+        ancestry=tuple(map(bool, data["ancestry"])),
     )
 
 

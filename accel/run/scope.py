@@ -24,8 +24,8 @@ class Scope:
 
     @property
     def within(self) -> str:
-        """The name of the framework node; empty outside of any."""
-        return self.visit.node if self.visit is not None else ""
+        """The name of the framework node, of the outermost one; empty outside of any."""
+        return self.visit.outermost.node if self.visit is not None else ""
 
 
 class _CurrentScope:

@@ -138,10 +138,11 @@ class Worth:
 
     def note(self, trace: Trace) -> None:
         """A run went this way."""
-        events: list[CallRecord | Visit] = [*trace.calls, *trace.visits]
+        visits = trace.outermost
+        events: list[CallRecord | Visit] = [*trace.calls, *visits]
         events.sort(key=lambda event: -event.start)
         coming: dict[str, float] = {}
-        many = (len(trace.visits) + 1) * len({call.site for call in trace.calls}) > MAX_COUNTED
+        many = (len(visits) + 1) * len({call.site for call in trace.calls}) > MAX_COUNTED
         with self._lock:
             for event in events:
                 if isinstance(event, CallRecord):

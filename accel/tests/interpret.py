@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from accel.graph.ir import Graph, GraphError, Node
 from accel.graph.ops import OPS
-from accel.graph.predict import nested, predict
+from accel.graph.predict import laid_out, nested, predict, told
 from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, text_of
 from accel.text.extract import Open, Partial
 from accel.text.templates import Join, Ref, Template, leaves_in
@@ -83,8 +83,9 @@ class Recorded:
             return self.trace.input
         name, _, way = node.name.rpartition(".")
         visits = [visit for visit in self.trace.visits if visit.node == name]
-        values = [visit.entered if way == "in" else visit.left for visit in visits]
-        return values if node.many else values[0] if values else UNKNOWN
+        held = ((told(node.ancestry, visit.place), visit.entered if way == "in" else visit.left) for visit in visits)
+        values = {place: value for place, value in held if place is not None}
+        return laid_out(values, node.dims, lambda _: True) if node.dims else values.get((), UNKNOWN)
 
     def answered(self, site: str, method: str, tree: Tree) -> CallRecord | None:
         """The first call with this input that has not given its answer yet."""

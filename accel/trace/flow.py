@@ -111,13 +111,18 @@ class _Begun:
     def __init__(self, trace: Trace) -> None:
         self._last: dict[tuple[float, Visit | None], int] = {}
         for call in trace.calls:
-            self._last[call.started_s, call.visit] = max(call.start, self._last.get((call.started_s, call.visit), -1))
+            at = (call.started_s, _outermost(call))
+            self._last[at] = max(call.start, self._last.get(at, -1))
 
     def followed(self, call: CallRecord) -> bool:
         """Whether another one was made at the moment this one ended. In virtual time programs take none to think: that
         one waited for this one, and what comes later for that one. So coroutines side by side are told apart."""
-        at = (call.ended_s if call.ended_s is not None else call.started_s, call.visit)
+        at = (call.ended_s if call.ended_s is not None else call.started_s, _outermost(call))
         return call.end is not None and self._last.get(at, -1) > call.end
+
+
+def _outermost(call: CallRecord) -> Visit | None:
+    return call.visit.outermost if call.visit is not None else None
 
 
 def _placed(
@@ -131,7 +136,7 @@ def _placed(
         if event.call is not None
         and event.call.end is not None
         and (at is None or event.call.end < at)
-        and (visit is None or event.call.visit is visit or event.call.end < visit.start)
+        and (visit is None or visit.holds(event.call.visit) or event.call.end < visit.start)
     ]
     at_once = [(n, call) for n, call in ended if call.ended_s == time_s]
     if at_once:

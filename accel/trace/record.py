@@ -21,10 +21,24 @@ MAX_FOUND = 2_000
 
 
 @dataclass(slots=True, eq=False)
+class Inside:
+    """One run of a graph inside a visit of a framework node."""
+
+    visit: Visit
+    number: int
+    """How many graphs the visit had begun to run before."""
+    start: int
+    """Since its first node started,"""
+    end: int | None = None
+    """until the last one so far ended."""
+
+
+@dataclass(slots=True, eq=False)
 class Visit:
     """One run of a framework node."""
 
     node: str
+    """Its name; of one inside another, ``outer:inner``."""
     start: int
     entered: Tree
     started_s: float
@@ -33,7 +47,40 @@ class Visit:
     ended_s: float | None = None
     failed: bool = False
     position: int = 0
-    """How many times the node had run before."""
+    """How many times the node had run before, in the same run of its graph."""
+    inside: Inside | None = None
+    """The run of a graph that it is part of, where that is not the run itself."""
+    graphs: int = 0
+    """How many graphs ran in it."""
+    order: tuple[int, ...] = ()
+    """Where its framework counts it among those that start side by side."""
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Which of all visits with its name it is: its position, after that of the graph in the visit around it, after
+        that visit's place."""
+        inside = self.inside
+        return (self.position,) if inside is None else (*inside.visit.place, inside.number, self.position)
+
+    @property
+    def outermost(self) -> Visit:
+        """The one around it that is in no other; itself, if it is in none."""
+        visit = self
+        while visit.inside is not None:
+            visit = visit.inside.visit
+        return visit
+
+    @property
+    def line(self) -> tuple[Visit | Inside, ...]:
+        """The outermost visit, the graph in it, and so on down to this visit."""
+        inside = self.inside
+        return (self,) if inside is None else (*inside.visit.line, inside, self)
+
+    def holds(self, other: Visit | None) -> bool:
+        """Whether another one is this one, or inside it."""
+        while other is not None and other is not self:
+            other = other.inside.visit if other.inside is not None else None
+        return other is self
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +128,7 @@ class Trace:
     input: Tree = None
     calls: list[CallRecord] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
+    """Those inside others, too."""
     started_s: float = field(default_factory=now_s)
     ended_s: float | None = None
     completed: bool = False
@@ -92,11 +140,53 @@ class Trace:
     resumed: bool = False
     """It goes on from where another run paused."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
+    rows: dict[tuple[str, Inside | None], list[Visit]] = field(default_factory=dict)
+    """By node, and the run of its graph, the visits in their order."""
+    graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
+    """The runs of graphs inside visits, by when those started and what the framework calls them."""
+
+    def enter(
+        self, node: str, value: Tree, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+    ) -> Visit:
+        """A framework node starts with this value. `around`: the visit that it is inside of, which may run several
+        graphs; `graph`: in which of them. `order`: where its framework counts it, which starts side by side in any
+        order; others move on."""
+        visit = Visit(node if around is None else f"{around.node}:{node}", self.tick(), value, now_s(), order=order)
+        if around is not None:
+            inside = self.graphs.get((around.start, graph))
+            if inside is None:
+                inside = self.graphs[around.start, graph] = Inside(around, around.graphs, visit.start)
+                around.graphs += 1
+            visit.inside = inside
+        row = self.rows.setdefault((visit.node, visit.inside), [])
+        visit.position = len(row)
+        while visit.position and order and row[visit.position - 1].order > order:
+            visit.position -= 1
+        row.insert(visit.position, visit)
+        for position in range(visit.position + 1, len(row)):
+            row[position].position = position
+        self.visits.append(visit)
+        return visit
+
+    def is_last(self, visit: Visit) -> bool:
+        """Whether none of the visits beside it comes after it."""
+        return self.rows[visit.node, visit.inside][-1] is visit
+
+    def leave(self, visit: Visit, value: Tree) -> None:
+        """It ends with this value."""
+        visit.left, visit.end, visit.ended_s = value, self.tick(), now_s()
+        if visit.inside is not None:
+            visit.inside.end = visit.end
 
     def read(self, text: str) -> None:
         """The program has read a document."""
         if len(self.found) < MAX_FOUND:
             self.found.add(text)
+
+    @property
+    def outermost(self) -> list[Visit]:
+        """The visits that are in no other."""
+        return [visit for visit in self.visits if visit.inside is None]
 
     @property
     def given(self) -> Tree:

@@ -13,7 +13,6 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph._internal._runnable import RunnableCallable  # guarded: see test_framework_facts
-from langgraph.errors import ParentCommand
 from langgraph.func import _TaskFunction  # guarded as well
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
@@ -28,15 +27,14 @@ from accel.parts.references import Ways
 from accel.run.drive import begin
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
-from accel.trace.record import Visit
 
 from .chains import accelerate_chain
 from .components import install_all
 from .hosts import configurable_of, host_of, references_of
 from .topology import Compiled, topology_of
+from .visits import watch, watched
 
 _OWN = frozenset({"_accel"})
 
@@ -61,6 +59,7 @@ class Acceleration:
     def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
         """The handle of a new run."""
         install_all()
+        watch()
         configurable = configurable_of(fast.config, config)
         resumes = bool(configurable.get(CONFIG_KEY_RESUMING))  # inside a graph that does: nodes before won't run again
         fresh = value is not None and not isinstance(value, Command) and not resumes
@@ -196,88 +195,8 @@ def _observed(name: str, node: Any, declared_pure: bool) -> Any:
     if declared_pure:
         runnable = _with_pure_function(name, runnable)
     seen = copy.copy(node)
-    shadow: Any = object.__new__(_watching(type(runnable)))
-    shadow.__dict__.update(runnable.__dict__)
-    shadow._accel_node = name
-    seen.__dict__["node"] = shadow
+    seen.__dict__["node"] = watched(runnable, name)
     return seen
-
-
-def _ended(run: Run, visit: Visit, error: BaseException) -> None:
-    """A node raised. A command for the graph around it (a handoff) is what it returns: nothing went wrong."""
-    if isinstance(error, ParentCommand):
-        run.leave(visit, error.args[0])
-    else:
-        run.fail(visit, error)
-
-
-_watchers: dict[type, type] = {}
-
-
-def _watching(cls: type) -> type:
-    """A subclass of a node's runnable class that reports entry and exit to the current run."""
-    if cls in _watchers:
-        return _watchers[cls]
-
-    def invoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
-        here = scope.get()
-        if here is None or here.early or here.within:
-            return cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        visit = here.run.enter(self._accel_node, input)
-        token = scope.set(Scope(here.run, visit))
-        try:
-            output = cls.invoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        except BaseException as error:
-            _ended(here.run, visit, error)
-            raise
-        finally:
-            scope.reset(token)
-        here.run.leave(visit, output)
-        return output
-
-    async def ainvoke(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
-        here = scope.get()
-        if here is None or here.early or here.within:
-            return await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        visit = here.run.enter(self._accel_node, input)
-        token = scope.set(Scope(here.run, visit))
-        try:
-            output = await cls.ainvoke(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        except BaseException as error:
-            _ended(here.run, visit, error)
-            raise
-        finally:
-            scope.reset(token)
-        here.run.leave(visit, output)
-        return output
-
-    async def astream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
-        here = scope.get()
-        parts = cls.astream(self, input, config, **kwargs)  # type: ignore[attr-defined]
-        if here is None or here.early or here.within:
-            async for part in parts:
-                yield part
-            return
-        visit = here.run.enter(self._accel_node, input)
-        output: Any = None
-        try:
-            while True:
-                token = scope.set(Scope(here.run, visit))
-                try:
-                    output = await anext(parts)
-                except StopAsyncIteration:
-                    break
-                finally:
-                    scope.reset(token)
-                yield output
-        except BaseException as error:
-            _ended(here.run, visit, error)
-            raise
-        here.run.leave(visit, output)
-
-    members = {"invoke": invoke, "ainvoke": ainvoke, "astream": astream, "__module__": cls.__module__}
-    _watchers[cls] = type(cls.__name__, (cls,), members)
-    return _watchers[cls]
 
 
 # --- accelerate -----------------------------------------------------------------------------------------------------
@@ -297,6 +216,7 @@ def _wrap(
     fast._accel = Acceleration(graph, settings, plan, pure_nodes)  # type: ignore[attr-defined]
     enable()
     install_all()
+    watch()
     return fast
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langgraph._internal._constants import CONFIG_KEY_RESUMING
@@ -17,6 +18,7 @@ from langgraph.func import _TaskFunction, entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from langgraph.pregel._read import PregelNode
+from langgraph.types import Send
 from langsmith._internal import _context
 from typing_extensions import TypedDict
 
@@ -77,6 +79,41 @@ def test_the_configuration_of_a_run_is_in_a_variable() -> None:
     graph.add_edge(START, "ask")
     graph.compile().invoke({"topic": "a"}, {"configurable": {"tenant": "x"}})
     assert seen[0]["configurable"]["tenant"] == "x"
+
+
+def test_a_node_s_configuration_says_where_it_runs() -> None:
+    """`visits` goes by that: which graph a node belongs to, and which of several `Send`s it is for."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(state: State, config: RunnableConfig) -> State:
+        about = config["metadata"]
+        assert isinstance(about["langgraph_step"], int)
+        seen.append((about["langgraph_checkpoint_ns"], about["langgraph_path"]))
+        return state
+
+    inner = StateGraph(State)
+    inner.add_sequence([("first", note), ("second", note)])
+    inner.add_edge(START, "first")
+    twice = inner.compile()
+
+    def outer(state: State, config: RunnableConfig) -> None:
+        note(state, config)
+        twice.invoke(state)
+        twice.invoke(state)
+
+    graph = StateGraph(State)
+    graph.add_node("outer", outer)
+    graph.add_conditional_edges(START, lambda state: [Send("outer", {"topic": topic}) for topic in "ab"], ["outer"])
+    graph.compile().invoke({"topic": "a"}, {"max_concurrency": 1})
+    paths = [path for names, path in seen if "|" not in names]
+    assert [[part for part in path if type(part) is int] for path in paths] == [[0], [1]]
+    around = {names for names, _ in seen if "|" not in names}
+    assert len(around) == 2
+    for names in around:
+        inside = [held.rpartition("|") for held, _ in seen if held.startswith(f"{names}|")]
+        assert [own.partition(":")[0] for *_, own in inside] == ["first", "second"] * 2
+        (one, other, *_), (again, last) = [graph for graph, *_ in inside[:2]], [graph for graph, *_ in inside[2:]]
+        assert one == other != again == last, "the nodes of one run of a graph have the same names before their own"
 
 
 TWICE = """
