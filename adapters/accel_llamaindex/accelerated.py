@@ -30,7 +30,7 @@ from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATT
 from llama_index_instrumentation.span import active_span_id
 
 from accel.errors import ConfigurationError
-from accel.graph.topology import END, START, Control, Topology
+from accel.graph.topology import Control
 from accel.insight import Insight, shallow
 from accel.parts.patches import enable
 from accel.parts.references import References, Ways
@@ -44,7 +44,8 @@ from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .components import holds, install_all, is_component
-from .parts import LlamaHost, parts_of, watch
+from .made_of import Parts
+from .parts import LlamaHost, watch
 
 FRAMEWORK_VARS.update(
     (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
@@ -73,24 +74,22 @@ class Acceleration:
         references = _references_of(original, self.ways)
         plan.keys.look(original, references.components)
         plan.program.look(references)
-        self.parts = parts_of(original)
-        names = [name for _, name in self.parts.values()]
-        order = [START, *names, END]
-        self.topology = plan.topology = Topology(
-            {name: frozenset((after,)) for name, after in zip(order, order[1:], strict=False)}
-        )
+        self.parts = Parts(original)
+        plan.topology = self.parts.topology
 
     def begin(self, obj: Any, value: Any, asynchronous: bool) -> Run:
         """The handle of a new run."""
         install_all()
         watch()
+        self.plan.topology = self.parts.topology  # it may have shown more parts since
         host = LlamaHost(
-            control=Control(self.topology, self.plan.barriers, (), ()),
+            control=Control(self.parts.topology, self.plan.barriers, (), ()),
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
             references=_references_of(obj, self.ways),
             parts=self.parts,
+            main=obj,
         )
         return begin(self.plan, self.settings, host, value)
 
