@@ -11,12 +11,19 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from llama_index.core import StorageContext
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.extractors import BaseExtractor
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from accel.graph.topology import END, START, Topology
 
@@ -111,18 +118,13 @@ def _parts(way: str, root: Any) -> Iterator[tuple[str, Any]]:
                     coming.append((f"{at}.{name}" if at else name, inner, depth + 1))
 
 
-_CLOSED = (
-    "llama_index.core.schema", "llama_index.core.storage", "llama_index.core.data_structs", "llama_index.core.prompts",
-    "llama_index.core.callbacks", "llama_index.core.vector_stores", "llama_index.core.graph_stores",
-    "llama_index.core.memory", "llama_index.llms", "llama_index.embeddings", "llama_index.vector_stores",
-)  # fmt: skip
-"""Modules whose objects are no parts, and hold none."""
+_CLOSED = (BaseLLM, BaseEmbedding, BasePydanticVectorStore, BaseNode, BasePromptTemplate, CallbackManager, StorageContext)
+"""What parts work with, and say."""
 
 
 def _is_opened(cls: type) -> bool:
-    return any(base.__module__.startswith(("llama_index.", "workflows.")) for base in cls.__mro__) and not any(
-        base.__module__.startswith(_CLOSED) for base in cls.__mro__
-    )
+    ours = any(base.__module__.startswith(("llama_index.", "workflows.")) for base in cls.__mro__)
+    return ours and not issubclass(cls, _CLOSED)
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
