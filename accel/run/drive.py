@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.ir import Node
-from ..graph.rules import AT_ONCE, BEYOND, BUSY, CHANGED, IN_ORDER, LATE, REPLACED, UNWRITTEN, Reason
+from ..graph.rules import AT_ONCE, BEYOND, BUSY, CHANGED, IN_ORDER, LATE, NOTHING_BEHIND, REPLACED, UNWRITTEN, Reason
 from ..parts import sdks
 from ..process import threads
 from ..text.evaluate import has_gap, pasted
@@ -19,7 +19,7 @@ from .bindings import Moment
 from .forecast import Forecast
 from .gone import leave
 from .outlook import Element, Line, Outlook, known_prefix
-from .permits import bounds, refuses, stake
+from .permits import bounds, only_feeds, refuses, stake
 from .plan import Plan
 from .prefill import prefill
 from .run import Run
@@ -90,7 +90,11 @@ class Drive(Forecast):
         for name in node.schedule.after:
             if self.states[name].open:
                 return UNWRITTEN(node=name)
-        return self.refused(node, [])
+        reason = self.refused(node, [])
+        if reason is None and node.name not in self.compiled.leads_on:
+            bound = self.run.bindings.of(node)
+            return NOTHING_BEHIND() if bound is not None and only_feeds(bound) else None
+        return reason
 
     def _issue(self, state: Outlook, element: Element, bound: Bound | None) -> Reason | None:
         """Issue an element, or say why not."""
