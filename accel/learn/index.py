@@ -39,6 +39,8 @@ class Values:
         self.readings = readings
         self.late = True
         """Whether values that are known late count as sources."""
+        self.without: frozenset[str] = frozenset()
+        """Nodes that don't."""
         self.outputs: dict[str, Tree] = {}
         """What each node put out: a list for a node with many outputs."""
         self.texts: dict[str, list[Source]] = {}
@@ -64,6 +66,11 @@ class Values:
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
+
+    @property
+    def counted(self) -> tuple[bool, frozenset[str]]:
+        """What counts as a source."""
+        return self.late, self.without
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
@@ -114,7 +121,7 @@ class Values:
         return [source for source in sources if self._counts(source, before)]
 
     def _counts(self, source: Source, before: int) -> bool:
-        return source.known < before and (self.late or not source.late)
+        return source.known < before and (self.late or not source.late) and source.node not in self.without
 
     # --- lists in outputs
 
