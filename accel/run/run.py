@@ -192,9 +192,9 @@ class Run:
         if forecast is not None and not self.closed:
             forecast.issue_ready()
 
-    def enter(self, node: str, value: Any) -> Visit:
-        """A framework node starts with this input."""
-        visit = Visit(node, self.trace.tick(), snapshot(value), now_s())
+    def enter(self, node: str, value: Any, outer: Visit | None = None) -> Visit:
+        """A framework node starts with this input. `outer`: the visit that it is a part of."""
+        visit = Visit(node, self.trace.tick(), snapshot(value), now_s(), outer=outer)
         with self.lock:
             visit.position = self._visits[node] = self._visits.get(node, -1) + 1
             self.trace.visits.append(visit)

@@ -131,7 +131,7 @@ def _placed(
         if event.call is not None
         and event.call.end is not None
         and (at is None or event.call.end < at)
-        and (visit is None or event.call.visit is visit or event.call.end < visit.start)
+        and (visit is None or _is_in(event.call.visit, visit) or event.call.end < visit.start)
     ]
     at_once = [(n, call) for n, call in ended if call.ended_s == time_s]
     if at_once:
@@ -141,6 +141,12 @@ def _placed(
     direct = at_once + [(n, c) for n, c in ended if c.ended_s != time_s and c.end is not None and c.end > latest_start]
     known_s = max((call.ended_s for _, call in direct if call.ended_s is not None), default=trace.started_s)
     return Event(None, tuple(n for n, _ in direct), max(0.0, time_s - known_s))
+
+
+def _is_in(inner: Visit | None, visit: Visit) -> bool:
+    while inner is not None and inner is not visit:
+        inner = inner.outer
+    return inner is visit
 
 
 def _add_hazards(event: Event, events: Sequence[Event]) -> None:

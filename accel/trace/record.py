@@ -34,6 +34,8 @@ class Visit:
     failed: bool = False
     position: int = 0
     """How many times the node had run before."""
+    outer: Visit | None = None
+    """The visit of another node that it is a part of."""
 
 
 @dataclass(slots=True, eq=False)

@@ -31,6 +31,7 @@ from accel.run.nested import tells
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Host
+from accel.trace.record import Visit
 
 from .components import holds
 from .made_of import Parts
@@ -172,6 +173,11 @@ def _part(instance: Any) -> tuple[Run, str] | None:
     return (here.run, name) if name and here.within != name else None
 
 
+def _outer() -> Visit | None:
+    here = scope.get()
+    return here.visit if here is not None else None
+
+
 def _given(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {**{str(number): value for number, value in enumerate(args)}, **kwargs}
 
@@ -183,7 +189,7 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
         _tell_found(instance, result)
         return result
     run, name = part
-    visit = run.enter(name, _given(args, kwargs))
+    visit = run.enter(name, _given(args, kwargs), _outer())
     token = scope.set(Scope(run, visit))
     try:
         result = wrapped(*args, **kwargs)
@@ -245,7 +251,7 @@ async def _afound(instance: Any, coming: Awaitable[Any]) -> Any:
 
 
 async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    visit = run.enter(name, _given(args, kwargs))
+    visit = run.enter(name, _given(args, kwargs), _outer())
     token = scope.set(Scope(run, visit))
     try:
         result = await wrapped(*args, **kwargs)

@@ -327,7 +327,7 @@ async def test_warming_up() -> None:
 
 
 def test_what_is_not_supported_is_refused_with_what_is() -> None:
-    with pytest.raises(TypeError, match="query engines, retrievers, ingestion pipelines and vector store indexes"):
+    with pytest.raises(TypeError, match="query engines, retrievers, response synthesizers, chat engines"):
         accel.accelerate(Scribe())
     with pytest.raises(ConfigurationError, match=r"accel\.pure"):
         accel.accelerate(Program("compact").engine, pure_nodes=["retriever"])
