@@ -44,9 +44,9 @@ class Values:
         self.outputs: dict[str, Tree] = {}
         """What each node put out: a list for a node with many outputs."""
         self.texts: dict[str, list[Source]] = {}
-        self.holes: dict[tuple[str, int, int, bool], Hole | None] = {}
+        self.holes: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Hole | None] = {}
         """Of texts as they stand (`cover.known`), by text, moment, number of sources, and whether late ones counted."""
-        self.covers: dict[tuple[str, int, int, bool], Parts] = {}
+        self.covers: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Parts] = {}
         """Of texts, by moment, shortest value and whether late ones counted; until a value is added."""
         self.lists: dict[tuple[Skeleton, Row, bool], tuple[Skeleton, list[Row]]] = {}
         """Of places in lists: what a join of them runs over (`joins`)."""

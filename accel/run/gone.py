@@ -33,7 +33,7 @@ class Gone(Run):
 
     gone = True
 
-    def enter(self, node: str, value: Any) -> Visit:
+    def enter(self, node: str, value: Any, outer: Visit | None = None) -> Visit:
         return Visit(node, 0, None, 0.0)
 
     def leave(self, visit: Visit, value: Any) -> None:

@@ -22,9 +22,9 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.tools import ToolMetadata
 from llama_index.core.workflow import Workflow
-from llama_index.core.workflow.handler import WorkflowHandler
 from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATTR, active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
+from workflows.handler import WorkflowHandler
 
 from accel.errors import ConfigurationError
 from accel.graph.topology import Control
@@ -41,8 +41,8 @@ from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .components import holds, install_all, is_component
-from .kinds import BUILT, TAKES, input_of, methods_of
 from .kept import is_followed, kept, watch_chats
+from .kinds import BUILT, TAKES, input_of, methods_of
 from .made_of import Parts
 from .parts import LlamaHost, watch
 from .workflows import may_follow, started
@@ -51,6 +51,7 @@ FRAMEWORK_VARS.update(
     (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
 )
 LISTENERS.update((CallbackManager, BaseCallbackHandler))
+
 
 class Acceleration:
     """What an accelerated object carries: its parts, which are live, plan and settings. Without parts its copies carry
@@ -117,23 +118,23 @@ class Accelerated(Insight):
         return accelerate_object, (plain, self._accel.settings, None)
 
     def _run_once(self, value: Any, **options: Any) -> Any:
-        args, named = _as_given(self, value)
+        args, named = _as_given(self, value, options)
         name, _ = (methods_of(type(self)) or ())[0]
-        return getattr(self, name)(*args, **named, **options)
+        return getattr(self, name)(*args, **named)
 
     async def _arun_once(self, value: Any, **options: Any) -> Any:
-        args, named = _as_given(self, value)
+        args, named = _as_given(self, value, options)
         if isinstance(self, Workflow):
-            return await self.run(*args, **named, **options)
+            return await self.run(*args, **named)
         _, name = (methods_of(type(self)) or ())[0]
-        return await getattr(self, name)(*args, **named, **options)
+        return await getattr(self, name)(*args, **named)
 
 
-def _as_given(obj: Any, value: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+def _as_given(obj: Any, value: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """How an input of `warmup` is handed over: of what has no single one, a dict of arguments."""
     if isinstance(obj, IngestionPipeline):
-        return (), {"documents": value}
-    return ((), value) if isinstance(value, Mapping) else ((value,), {})
+        return (), {"documents": value, **options}
+    return ((), {**value, **options}) if isinstance(value, Mapping) else ((value,), options)
 
 
 def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_nodes: tuple[str, ...] = ()) -> Any:

@@ -37,8 +37,8 @@ MAIN: tuple[tuple[type, Methods], ...] = (
 BUILT = BaseIndex
 """Of these also the class, whose `build_index_from_nodes` opens a run."""
 TAKES = (
-    "query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, indexes (objects, "
-    "or the class), workflows and agents"
+    "query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, indexes "
+    "(objects, or the class), workflows and agents"
 )
 _QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
 

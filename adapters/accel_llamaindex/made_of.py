@@ -118,7 +118,15 @@ def _parts(way: str, root: Any) -> Iterator[tuple[str, Any]]:
                     coming.append((f"{at}.{name}" if at else name, inner, depth + 1))
 
 
-_CLOSED = (BaseLLM, BaseEmbedding, BasePydanticVectorStore, BaseNode, BasePromptTemplate, CallbackManager, StorageContext)
+_CLOSED = (
+    BaseLLM,
+    BaseEmbedding,
+    BasePydanticVectorStore,
+    BaseNode,
+    BasePromptTemplate,
+    CallbackManager,
+    StorageContext,
+)
 """What parts work with, and say."""
 
 

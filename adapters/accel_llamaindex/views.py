@@ -7,7 +7,15 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
-from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, NodeWithScore, ObjectType, QueryBundle, RelatedNodeInfo
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    ObjectType,
+    QueryBundle,
+    RelatedNodeInfo,
+)
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
 
 from accel.text.values import Tree, add_view, class_name, class_named

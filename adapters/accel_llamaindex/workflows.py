@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
 
 from llama_index.core.workflow import Workflow
 from workflows.context import serializers

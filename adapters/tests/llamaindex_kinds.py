@@ -9,9 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llama_index.core import Document, DocumentSummaryIndex, KeywordTableIndex, SummaryIndex, TreeIndex, VectorStoreIndex
+from llama_index.core import (
+    Document,
+    DocumentSummaryIndex,
+    KeywordTableIndex,
+    SummaryIndex,
+    TreeIndex,
+    VectorStoreIndex,
+)
 from llama_index.core.agent.workflow import ReActAgent
-from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.evaluation import BatchEvalRunner, FaithfulnessEvaluator, RelevancyEvaluator
 from llama_index.core.extractors import KeywordExtractor, SummaryExtractor
@@ -22,6 +28,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LLMRerank
 from llama_index.core.query_engine import (
     CustomQueryEngine,
+    RetrieverQueryEngine,
     RetryQueryEngine,
     RouterQueryEngine,
     SubQuestionQueryEngine,
@@ -30,7 +37,6 @@ from llama_index.core.query_engine import (
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import BaseSynthesizer, TreeSummarize, get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever, RecursiveRetriever
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import IndexNode, NodeWithScore
 from llama_index.core.selectors import LLMMultiSelector, LLMSingleSelector
 from llama_index.core.tools import FunctionTool, QueryEngineTool
@@ -38,7 +44,7 @@ from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, st
 
 import accel
 
-from .llamaindex_programs import TOPICS, BatchedLetters, Scribe, _node, _number, _sentence
+from .llamaindex_programs import TOPICS, BatchedLetters, Scribe, _node, _number
 
 NODES = [_node(topic, part) for topic in TOPICS for part in range(4)]
 _IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,27}")
@@ -145,8 +151,8 @@ def tools(model: Clerk, **options: Any) -> list[QueryEngineTool]:
 def sub_questions() -> Any:
     model = Clerk()
     return SubQuestionQueryEngine.from_defaults(
-        tools(model), llm=model, question_gen=LLMQuestionGenerator.from_defaults(llm=model), use_async=False, verbose=False,
-        response_synthesizer=get_response_synthesizer(llm=model),
+        tools(model), llm=model, question_gen=LLMQuestionGenerator.from_defaults(llm=model), use_async=False,
+        verbose=False, response_synthesizer=get_response_synthesizer(llm=model),
     )  # fmt: skip
 
 
@@ -189,7 +195,9 @@ def recursive() -> Any:
 
 
 def synthesizer(mode: str) -> Any:
-    return get_response_synthesizer(llm=Clerk(context_window=360 if mode == "tree_summarize" else 4096), response_mode=mode)
+    return get_response_synthesizer(
+        llm=Clerk(context_window=360 if mode == "tree_summarize" else 4096), response_mode=mode
+    )
 
 
 def synthesize(obj: Any, question: str) -> str:

@@ -15,7 +15,6 @@ import accel
 from .llamaindex_kinds import KINDS, Clerk, Kind, Letters
 from .llamaindex_programs import QUESTIONS
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
 
 
