@@ -15,6 +15,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
@@ -25,6 +26,9 @@ from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
 from accel.parts.methods import Method, build_call, read_call
+from accel.parts.functions import build_call, read_call
+from accel.parts.identity import tells_only
+from accel.parts.methods import Method
 from accel.parts.patches import Place, install
 from accel.text.values import Tree, snapshot, thaw
 
@@ -206,6 +210,7 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
 LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({SimpleVectorStore, KVDocumentStore})
 """Concrete classes inside llama_index.core that are components; its other classes are bases and composites."""
 
+tells_only(CallbackManager, lambda manager: manager.handlers)
 _CLASSES = patches.Classes()
 
 

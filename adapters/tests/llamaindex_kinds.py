@@ -140,6 +140,18 @@ def custom() -> Any:
     return OwnEngine(retriever=index().as_retriever(similarity_top_k=4), synthesizer=synthesizer)
 
 
+class Fresh(CustomQueryEngine):
+    """Makes its model for each query."""
+
+    retriever: BaseRetriever
+
+    def custom_query(self, query_str: str) -> Any:
+        model = Clerk()
+        found = self.retriever.retrieve(query_str)
+        notes = [str(model.complete(f"A note on {query_str} from {one.node.get_content()}")) for one in found]
+        return str(Clerk().complete("\n\n".join(notes)))
+
+
 def tools(model: Clerk, **options: Any) -> list[QueryEngineTool]:
     engines = [index(NODES[:12]).as_query_engine(llm=model, **options), index(NODES[12:]).as_query_engine(llm=model)]
     return [
@@ -360,6 +372,7 @@ def built(**options: Any) -> Callable[[Any, str], str]:
 
 KINDS: dict[str, Kind] = {
     "custom query engine": Kind(custom, query),
+    "models made per query": Kind(lambda: Fresh(retriever=index().as_retriever(similarity_top_k=4)), query),
     "sub-questions": Kind(sub_questions, query, aquery),
     "router, one": Kind(lambda: router(False), query, aquery),
     "router, several": Kind(lambda: router(True), query),
