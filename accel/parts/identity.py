@@ -13,7 +13,6 @@ from ..text.values import Opaque, freeze
 from .clients import Identity, is_client, made_of
 from .listed import listed
 
-
 Told = Callable[[Any], Sequence[Any]]
 _told: dict[type, Told] = {}
 """Classes of objects that only pass on what components tell of themselves, and to whom."""

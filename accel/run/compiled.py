@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.ir import Graph, Node
-from ..graph.ops import OPS
+from ..graph.ir import Graph
 from ..text.evaluate import maker
 from .ahead import may_go_ahead
 from .touched import Reach, is_listed
@@ -33,14 +32,3 @@ class Compiled:
         """Of which something may be known before anything is published."""
         self.given = frozenset(field for node in graph.nodes for field in node.evidence.unreplaced)
         self.nested = frozenset(node.name for node in graph.nodes if may_go_ahead(node))
-        self.leads_on = self._leading_on(predictable)
-        """Names of nodes with which the input of a call becomes known that may retire: of one that is no search, as far
-        as the graph tells."""
-
-    def _leading_on(self, predictable: list[Node]) -> frozenset[str]:
-        found: set[str] = set()
-        for node in reversed(predictable):
-            early = not node.evidence.at_once and OPS[node.op.name].issuable and node.op.name != "searching"
-            if early or node.name in found:
-                found |= self.graph.producers[node.name]
-        return frozenset(found)

@@ -25,10 +25,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
-from accel.parts.methods import Method, build_call, read_call
-from accel.parts.functions import build_call, read_call
 from accel.parts.identity import tells_only
-from accel.parts.methods import Method
+from accel.parts.methods import Method, build_call, read_call
 from accel.parts.patches import Place, install
 from accel.text.values import Tree, snapshot, thaw
 
@@ -154,6 +152,11 @@ def _twins(name: str, asynchronous: str, **same: Any) -> Iterator[Method]:
     yield Method(name=asynchronous, kind="async", sync_name=name, **same)
 
 
+def _unread(*_: Any) -> Tree:
+    """Of a write it matters only that it is made."""
+    return None
+
+
 def _copy_vectors(result: Any) -> Any:
     return [list(item) if isinstance(item, list) else item for item in result]
 
@@ -192,7 +195,9 @@ DOCUMENTS = (
             ("delete_document", "adelete_document"),
             ("delete_ref_doc", "adelete_ref_doc"),
         )
-        for method in _twins(name, asynchronous, family="documents_write", op="ingestion", by_object=True)
+        for method in _twins(
+            name, asynchronous, family="documents_write", op="ingestion", by_object=True, read=_unread, view=_unread
+        )
     ),
 )
 """Look-ups, by which what a search found is known where the store of vectors keeps no texts."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.response.schema import Response
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.extractors import BaseExtractor
 from llama_index.core.indices.prompt_helper import PromptHelper
@@ -198,8 +199,13 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
         raise
     finally:
         scope.reset(token)
-    run.leave(visit, result)
+    run.leave(visit, _answer(result))
     return result
+
+
+def _answer(result: Any) -> Any:
+    """Without the sources of a response, which are what the synthesizer was given."""
+    return {"response": result.response} if isinstance(result, Response) else result
 
 
 def _tell_found(instance: Any, result: Any) -> None:
@@ -260,5 +266,5 @@ async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kw
         raise
     finally:
         scope.reset(token)
-    run.leave(visit, result)
+    run.leave(visit, _answer(result))
     return result
