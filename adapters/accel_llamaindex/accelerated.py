@@ -54,7 +54,7 @@ LISTENERS.update((CallbackManager, BaseCallbackHandler))
 
 
 class Acceleration:
-    """What an accelerated object carries: its parts, which are live, plan and settings. Without parts its copies carry
+    """What an accelerated object carries: its parts, which are live, plan and settings. Copies with the same parts carry
     the same."""
 
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
@@ -110,7 +110,7 @@ class Accelerated(Insight):
     _accel: Acceleration
 
     def _like(self, plain: Any) -> Any:
-        if not self._accel.parts:
+        if self._accel.parts.are_of(plain):
             return shallow(plain, type(self))
         return accelerate_object(plain, self._accel.settings, self._accel.plan)
 

@@ -46,8 +46,9 @@ class Parts:
         for way, root in _in_order(obj):
             self._groups.append(self._hold(way, root))
 
-    def __bool__(self) -> bool:
-        return bool(self._held)
+    def are_of(self, obj: Any) -> bool:
+        """Whether another object has these very parts: a copy that is not deep."""
+        return self._held.keys() == Parts(obj)._held.keys()
 
     def _hold(self, way: str, root: Any) -> list[str]:
         """The part there, if it is one, and those that it holds."""
