@@ -54,8 +54,8 @@ LISTENERS.update((CallbackManager, BaseCallbackHandler))
 
 
 class Acceleration:
-    """What an accelerated object carries: its parts, which are live, plan and settings. Copies with the same parts carry
-    the same."""
+    """What an accelerated object carries: its parts, which are live, plan and settings. Copies with the same parts
+    carry the same."""
 
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
