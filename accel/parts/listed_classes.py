@@ -332,10 +332,8 @@ LISTED: dict[str, dict[str, Entry]] = {
     "llama_index.embeddings.ollama": {"OllamaEmbedding": _http(_EMBEDDING, *_OLLAMA)},
     "llama_index.embeddings.together": {"TogetherEmbedding": _http(_EMBEDDING, "api_base")},
     # --- LlamaIndex: stores and retrievers
-    "llama_index.core": {
-        "SimpleVectorStore": _dict(_QUERY),
-        "SimpleDocumentStore": replace(_dict(_LOOKUP), twins=True),
-    },
+    "llama_index.core": {"SimpleVectorStore": _dict(_QUERY)},
+    "llama_index.core.storage.docstore": {"SimpleDocumentStore": replace(_dict(_LOOKUP), twins=True)},
     "llama_index.retrievers.bm25": {"BM25Retriever": _index(_RETRIEVE)},
     "llama_index.vector_stores.chroma": {"ChromaVectorStore": _store(_QUERY, twins=True)},
     "llama_index.vector_stores.faiss": {"FaissVectorStore": _index(_QUERY)},
