@@ -35,8 +35,8 @@ def accelerate(
     """The same kind of object, with the same results, sooner.
 
     `obj`: a compiled LangGraph graph, an `@entrypoint`, a chain of LangChain's runnables, or a query engine, retriever,
-    ingestion pipeline or vector store index of LlamaIndex; it is not changed. Of a vector store index also the class,
-    whose instances are then built faster.
+    response synthesizer, chat engine, evaluator, ingestion pipeline, index, workflow or agent of LlamaIndex; it is not
+    changed. Of an index also the class, whose instances are then built faster.
     `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, or a value of
     this run has decided (a router's answer, as two runs have shown); "auto" also what may be in vain (the branch
     that runs mostly take), if by its chance it saves more than it wastes, while all waste stays below the budget's;

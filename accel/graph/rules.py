@@ -130,6 +130,14 @@ FEEDS = Rule(
     "an early search would only feed predictions, and such were in the way of the program's own",
     lift=READONLY,
 )
+NOTHING_BEHIND = Rule(
+    "nothing behind", "an early search would only feed predictions, and no call is predicted from it", lift=READONLY
+)
+UNSENT = Rule(
+    "unsent",
+    "an early search would only feed predictions of calls that may not be sent what it finds yet",
+    'accelerate(..., egress="inputs") would allow it',
+)
 CACHE = Rule("cache", "a cache may answer it", lasting=True)
 LIMITER = Rule("rate limiter", "has a rate limiter", lasting=True)
 EGRESS = Rule(

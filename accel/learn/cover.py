@@ -219,7 +219,7 @@ def cost_of(skeleton: Skeleton, rank: Rank) -> tuple[Rank, int, tuple[int, ...],
 
 def known(values: Values, text: str, before: int) -> Hole | None:
     """A text that is a known value as it stands, however short."""
-    key = (text, before, len(values.texts.get(text, ())), values.late)
+    key = (text, before, len(values.texts.get(text, ())), values.counted)
     if key not in values.holes:
         sources = values.seen(text, before)
         values.holes[key] = hole_of(values, sources) if sources else None

@@ -117,7 +117,7 @@ def _may_be_handed_on(tree: Tree, path: Place) -> bool:
 
 def cover_text(values: Values, text: str, before: int, shortest: int) -> Parts:
     """With its joins."""
-    key = (text, before, shortest, values.late)
+    key = (text, before, shortest, values.counted)
     if key not in values.covers:
         values.covers[key] = fold_joins(values, cover(values, text, before, shortest))
     return values.covers[key]

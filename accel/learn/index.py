@@ -41,12 +41,14 @@ class Values:
         self.readings = readings
         self.late = True
         """Whether values that are known late count as sources."""
+        self.without: frozenset[str] = frozenset()
+        """Nodes that don't."""
         self.outputs: dict[str, Tree] = {}
         """What each node put out: a list for a node with many outputs."""
         self.texts: dict[str, list[Source]] = {}
-        self.holes: dict[tuple[str, int, int, bool], Hole | None] = {}
+        self.holes: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Hole | None] = {}
         """Of texts as they stand (`cover.known`), by text, moment, number of sources, and whether late ones counted."""
-        self.covers: dict[tuple[str, int, int, bool], Parts] = {}
+        self.covers: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Parts] = {}
         """Of texts, by moment, shortest value and whether late ones counted; until a value is added."""
         self.lists: dict[tuple[Skeleton, Row, bool], tuple[Skeleton, list[Row]]] = {}
         """Of places in lists: what a join of them runs over (`joins`)."""
@@ -68,6 +70,11 @@ class Values:
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
+
+    @property
+    def counted(self) -> tuple[bool, frozenset[str]]:
+        """What counts as a source."""
+        return self.late, self.without
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
@@ -118,7 +125,7 @@ class Values:
         return [source for source in sources if self._counts(source, before)]
 
     def _counts(self, source: Source, before: int) -> bool:
-        if source.known >= before or (source.late and not self.late):
+        if source.known >= before or (source.late and not self.late) or source.node in self.without:
             return False
         return source.visit is None or source.visit.inside is None or reaches(source.visit, self.moments.get(before))
 

@@ -103,6 +103,8 @@ class _Builder:
         self._constant: dict[str, set[Hashable]] = {}
         """By site, `given_always`."""
         self.whose: dict[str, Hashable] = {}
+        self._ordinal: set[str] = set()
+        """Sites of which no loop explains the calls."""
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -167,15 +169,28 @@ class _Builder:
         """One more node at this site, that explains one of these calls; False if there is none to be found."""
         if self._found[site] == MAX_NODES_PER_SITE:
             return False
-        tries = 0
         if site not in self._constant:
             self._constant[site] = given_always(self.views, site)
         if self._explain_round(calls):
             return True
+        if site not in self._ordinal and self._explain_one(site, calls, ordinal=False):
+            return True
+        if not self._has_places(site) or not self._explain_one(site, calls, ordinal=True):
+            return False
+        self._ordinal.add(site)
+        return True
+
+    def _has_places(self, site: str) -> bool:
+        """Whether runs make several calls there, which may be told by their place."""
+        several = any(len(view.open.get(site, ())) > 1 for view in self.views)
+        return (several or site in self._ordinal) and "ordinal" in self.views[0].values.readings
+
+    def _explain_one(self, site: str, calls: Sequence[tuple[View, CallRecord]], ordinal: bool) -> bool:
+        tries = 0
         for view, call in calls:
             if not OPS[call.op].issuable or call.composite:
                 continue
-            search = Search(self.views, self.nodes, self._name(call), self._constant[site])
+            search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
             best = search.best(view, call)
             if best.node is not None and best.node.evidence.confidence != "seen" and not self._data.is_in(best.node):
                 ended = self._rounds.ended(best.node, best.fits)
@@ -184,7 +199,7 @@ class _Builder:
                 self._found[site] += 1
                 return True
             tries += 1
-            if tries == MAX_TRIES:
+            if tries == (1 if ordinal else MAX_TRIES):
                 break
         return False
 

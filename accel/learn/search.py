@@ -43,12 +43,19 @@ class Search:
     """For the calls of one site, after these nodes."""
 
     def __init__(
-        self, views: Sequence[View], nodes: Sequence[Node], name: str, constant: Container[Hashable] = frozenset()
+        self,
+        views: Sequence[View],
+        nodes: Sequence[Node],
+        name: str,
+        constant: Container[Hashable] = frozenset(),
+        ordinal: bool = False,
     ) -> None:
+        """`ordinal`: a call is compared with those alone that have its place among the open ones of their run."""
         self._views = views
         self._nodes = nodes
         self._name = name
         """That a new node gets."""
+        self._ordinal = ordinal
         self._constant = constant
         """See `given_always`."""
         self._readings = views[0].values.readings
@@ -61,11 +68,22 @@ class Search:
         return [ref for ref in node.refs() if ref.node in self._late]
 
     def best(self, view: View, call: CallRecord) -> Best:
-        """What explains the call and most of its site's others in most traces; of that, what is known early."""
+        """What explains the call and most of its site's others in most traces; of that, what is known early. Of calls
+        that are told by their place first what does without the answers of those before it: a word of these may stand
+        in a prompt by chance."""
+        own = frozenset(node.name for node in self._nodes if self._ordinal and node.site == call.site)
+        if own:
+            with self._counting(without=own):
+                alone = self._best(view, call)
+            if alone.node is not None:
+                return alone
+        return self._best(view, call)
+
+    def _best(self, view: View, call: CallRecord) -> Best:
         best = self._search(view, call)
         if "early" not in self._readings or best.node is None or not self.late(best.node):
             return best
-        with self._early_values():
+        with self._counting(late=False):
             early = self._search(view, call)
         if early.node is None or self._holds_edited(early) or self._comes_later(early, best):
             return best
@@ -83,15 +101,17 @@ class Search:
         return bool(pairs) and all(one > other for one, other in pairs)
 
     @contextmanager
-    def _early_values(self) -> Iterator[None]:
-        """Look for what is known early alone: a text of a framework node's may be made of such values."""
+    def _counting(self, late: bool | None = None, without: frozenset[str] | None = None) -> Iterator[None]:
+        """Look for some values alone: for what is known early, as a text of a framework node's may be made of that."""
+        before = [view.values.counted for view in self._views]
         for view in self._views:
-            view.values.late = False
+            view.values.late = view.values.late if late is None else late
+            view.values.without = view.values.without if without is None else without
         try:
             yield
         finally:
-            for view in self._views:
-                view.values.late = True
+            for view, (was_late, was_without) in zip(self._views, before, strict=True):
+                view.values.late, view.values.without = was_late, was_without
 
     def _search(self, view: View, call: CallRecord) -> Best:
         """The candidate that explains this call and most of the site's others in most traces."""
@@ -181,8 +201,10 @@ class Search:
         """The calls of its site that can share a template with a call, in program order."""
         first = cover_call(view.number, call, view.values, shortest, self._constant)
         like = []
+        place = view.open[call.site].index(call)
+        which = slice(place, place + 1) if self._ordinal else slice(MAX_MATES)
         for v in self._views:
-            for other in v.open.get(call.site, ())[:MAX_MATES]:
+            for other in v.open.get(call.site, [])[which]:
                 same = other is not call and other.family == call.family and other.identity == call.identity
                 there = v.leaves_like(other, first.shape) if same else None
                 if there is not None:

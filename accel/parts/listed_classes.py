@@ -43,6 +43,7 @@ _TOOL: Kind = ("tool", ("tool",))
 _LLM: Kind = ("language model", ("llama_chat", "llama_completion"))
 _EMBEDDING: Kind = ("embeddings", ("query_embedding", "text_embedding", "text_embeddings"))
 _QUERY: Kind = ("vector store", ("store_query",))
+_LOOKUP: Kind = ("document store", ("documents",))
 _RETRIEVE: Kind = ("retriever", ("retrieve",))
 _CREATE: Kind = ("SDK client", ("sdk create", "sdk parse"))
 _ACREATE: Kind = ("SDK client", ("sdk create (async)", "sdk parse (async)"))
@@ -332,6 +333,7 @@ LISTED: dict[str, dict[str, Entry]] = {
     "llama_index.embeddings.together": {"TogetherEmbedding": _http(_EMBEDDING, "api_base")},
     # --- LlamaIndex: stores and retrievers
     "llama_index.core": {"SimpleVectorStore": _dict(_QUERY)},
+    "llama_index.core.storage.docstore": {"SimpleDocumentStore": replace(_dict(_LOOKUP), twins=True)},
     "llama_index.retrievers.bm25": {"BM25Retriever": _index(_RETRIEVE)},
     "llama_index.vector_stores.chroma": {"ChromaVectorStore": _store(_QUERY, twins=True)},
     "llama_index.vector_stores.faiss": {"FaissVectorStore": _index(_QUERY)},

@@ -8,7 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.ir import Node
-from ..graph.rules import AT_ONCE, BEYOND, BUSY, CHANGED, IN_ORDER, LATE, REPLACED, UNWRITTEN, Reason
+from ..graph.rules import (
+    AT_ONCE,
+    BEYOND,
+    BUSY,
+    CHANGED,
+    IN_ORDER,
+    LATE,
+    NOTHING_BEHIND,
+    REPLACED,
+    UNSENT,
+    UNWRITTEN,
+    Reason,
+)
 from ..parts import sdks
 from ..process import threads
 from ..text.evaluate import has_gap, pasted
@@ -19,7 +31,7 @@ from .bindings import Moment
 from .forecast import Forecast
 from .gone import leave
 from .outlook import Element, Line, Outlook, known_prefix
-from .permits import bounds, refuses, stake
+from .permits import bounds, only_feeds, refuses, stake
 from .plan import Plan
 from .prefill import prefill
 from .run import Run
@@ -90,7 +102,31 @@ class Drive(Forecast):
         for name in node.schedule.after:
             if self.states[name].open:
                 return UNWRITTEN(node=name)
-        return self.refused(node, [])
+        return self.refused(node, []) or self._in_vain(node)
+
+    def _in_vain(self, node: Node) -> Reason | None:
+        """Why it is of no use to know early what a search finds that may not retire."""
+        bound = self.run.bindings.of(node)
+        if bound is None or not only_feeds(bound):
+            return None
+        after = [self.graph.nodes[order] for order in self.compiled.consumers.get(node.name, ())]
+        reasons = [self._holds_behind(node, each) for each in after]
+        if None in reasons:
+            return None
+        return next((reason for reason in reasons if reason and reason.rule is UNSENT), NOTHING_BEHIND())
+
+    def _holds_behind(self, node: Node, after: Node) -> Reason | None:
+        """Why a call that is predicted from a search is not early, whatever was found."""
+        bound = self.run.bindings.of(after)
+        if not after.predictable or after.evidence.at_once or (bound is not None and not bound.facts.pure):
+            return NOTHING_BEHIND()
+        if bound is None:
+            return None
+        if only_feeds(bound):
+            return self._in_vain(after)
+        deciding = {when.ref for when in after.when}
+        sent = any(ref.node == node.name and ref not in deciding for ref in after.refs())
+        return UNSENT() if sent and bound.judges(self.run.settings.egress) else None
 
     def _issue(self, state: Outlook, element: Element, bound: Bound | None) -> Reason | None:
         """Issue an element, or say why not."""

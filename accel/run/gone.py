@@ -34,7 +34,13 @@ class Gone(Run):
     gone = True
 
     def enter(
-        self, node: str, value: Any, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+        self,
+        node: str,
+        value: Any,
+        around: Visit | None = None,
+        graph: str = "",
+        order: tuple[int, ...] = (),
+        outer: Visit | None = None,
     ) -> Visit:
         return Visit(node, 0, None, 0.0)
 

@@ -130,10 +130,13 @@ def _unvouched(case: Case) -> Found:
     return not facts.pure and {"component": type(component).__name__, "why": facts.reason}
 
 
+def only_feeds(bound: Bound) -> bool:
+    """Whether an early call may not retire, as it reads what others may write (invariant 5)."""
+    return bound.method.op == "searching" and not (bound.facts.readonly or bound.facts.owned)
+
+
 def _only_feeds(case: Case) -> bool:
-    facts = case.component.facts
-    reads = case.component.method.op == "searching" and not (facts.readonly or facts.owned)
-    return reads and case.kind in case.run.plan.delaying
+    return only_feeds(case.component) and case.kind in case.run.plan.delaying
 
 
 def _unfit(case: Case) -> Found:

@@ -178,12 +178,18 @@ class Run:
             forecast.issue_ready()
 
     def enter(
-        self, node: str, value: Any, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+        self,
+        node: str,
+        value: Any,
+        around: Visit | None = None,
+        graph: str = "",
+        order: tuple[int, ...] = (),
+        outer: Visit | None = None,
     ) -> Visit:
         """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
         entered = snapshot(value)
         with self.lock:
-            visit = self.trace.enter(node, entered, around, graph, order)
+            visit = self.trace.enter(node, entered, around, graph, order, outer)
             in_order = self.trace.is_last(visit)
             if around is None:
                 self.host.control.enter(node)

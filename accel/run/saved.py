@@ -44,7 +44,7 @@ from ..trace.ambient import SECRET
 from .plan import Plan
 from .used import SavedCall
 
-VERSION = 9
+VERSION = 10
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 

@@ -52,6 +52,8 @@ class Visit:
     """The run of a graph that it is part of, where that is not the run itself."""
     graphs: int = 0
     """How many graphs ran in it."""
+    outer: Visit | None = None
+    """The visit of another node that it is a part of, and counted beside."""
     order: tuple[int, ...] = ()
     """Where its framework counts it among those that start side by side."""
 
@@ -79,7 +81,7 @@ class Visit:
     def holds(self, other: Visit | None) -> bool:
         """Whether another one is this one, or inside it."""
         while other is not None and other is not self:
-            other = other.inside.visit if other.inside is not None else None
+            other = other.inside.visit if other.inside is not None else other.outer
         return other is self
 
 
@@ -146,12 +148,19 @@ class Trace:
     """The runs of graphs inside visits, by when those started and what the framework calls them."""
 
     def enter(
-        self, node: str, value: Tree, around: Visit | None = None, graph: str = "", order: tuple[int, ...] = ()
+        self,
+        node: str,
+        value: Tree,
+        around: Visit | None = None,
+        graph: str = "",
+        order: tuple[int, ...] = (),
+        outer: Visit | None = None,
     ) -> Visit:
         """A framework node starts with this value. `around`: the visit that it is inside of, which may run several
         graphs; `graph`: in which of them. `order`: where its framework counts it, which starts side by side in any
-        order; others move on."""
-        visit = Visit(node if around is None else f"{around.node}:{node}", self.tick(), value, now_s(), order=order)
+        order; others move on. `outer`: the visit of another node of the same graph that it is a part of."""
+        named = node if around is None else f"{around.node}:{node}"
+        visit = Visit(named, self.tick(), value, now_s(), outer=outer, order=order)
         if around is not None:
             inside = self.graphs.get((around.start, graph))
             if inside is None:

@@ -1,36 +1,33 @@
 """`accelerate` for LlamaIndex: a shallow copy of a subclass of the same name, whose main method opens a run.
 
-Query engines, retrievers, ingestion pipelines and vector indexes run as they are. What a query engine is made of
-(retriever, postprocessors, synthesizer) tells the run when it starts and ends; everything else happens at the component
-boundary.
+Whatever is accelerated (`kinds`) runs as it is. What it is made of (`made_of`) tells the run when it starts and ends;
+everything else happens at the component boundary.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from inspect import Signature, signature
+from functools import partial
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.base import global_stack_trace, global_stack_trace_ids
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.data_structs.data_structs import IndexDict
-from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import ToolMetadata
+from llama_index.core.workflow import Workflow
 from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATTR, active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
+from workflows.handler import WorkflowHandler
 
 from accel.errors import ConfigurationError
-from accel.graph.topology import END, START, Control, Topology
+from accel.graph.topology import Control
 from accel.insight import Insight, shallow
 from accel.parts.patches import enable
 from accel.parts.references import References, Ways
@@ -44,27 +41,21 @@ from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .components import holds, install_all, is_component
-from .parts import LlamaHost, parts_of, watch
+from .kept import is_followed, kept, watch_chats
+from .kinds import BUILT, TAKES, input_of, methods_of
+from .made_of import Parts
+from .parts import LlamaHost, watch
+from .workflows import may_follow, started
 
 FRAMEWORK_VARS.update(
     (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
 )
 LISTENERS.update((CallbackManager, BaseCallbackHandler))
 
-MAIN: tuple[tuple[type, tuple[tuple[str, str], ...]], ...] = (
-    (BaseQueryEngine, (("query", "aquery"),)),
-    (BaseRetriever, (("retrieve", "aretrieve"),)),
-    (IngestionPipeline, (("run", "arun"),)),
-    (VectorStoreIndex, (("insert_nodes", "ainsert_nodes"), ("insert", "ainsert"))),
-)
-"""By kind of object, the methods that open a run, and their coroutines."""
-S = TypeVar("S", Generator[Any, None, None], AsyncGenerator[Any, None])
-SUPPORTED = "query engines, retrievers, ingestion pipelines and vector store indexes (objects, or the index class)"
-
 
 class Acceleration:
-    """What an accelerated object carries: its parts, which are live, plan and settings. Without parts its copies carry
-    the same."""
+    """What an accelerated object carries: its parts, which are live, plan and settings. Copies with the same parts
+    carry the same."""
 
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
@@ -73,24 +64,22 @@ class Acceleration:
         references = _references_of(original, self.ways)
         plan.keys.look(original, references.components)
         plan.program.look(references)
-        self.parts = parts_of(original)
-        names = [name for _, name in self.parts.values()]
-        order = [START, *names, END]
-        self.topology = plan.topology = Topology(
-            {name: frozenset((after,)) for name, after in zip(order, order[1:], strict=False)}
-        )
+        self.parts = Parts(original)
+        plan.topology = self.parts.topology
 
     def begin(self, obj: Any, value: Any, asynchronous: bool) -> Run:
         """The handle of a new run."""
         install_all()
         watch()
+        self.plan.topology = self.parts.topology  # it may have shown more parts since
         host = LlamaHost(
-            control=Control(self.topology, self.plan.barriers, (), ()),
+            control=Control(self.parts.topology, self.plan.barriers, (), ()),
             config=lambda: None,
             loop=loop_here() if asynchronous else None,  # a plain call blocks the loop it may be on
             holds=holds,
             references=_references_of(obj, self.ways),
             parts=self.parts,
+            main=obj,
         )
         return begin(self.plan, self.settings, host, value)
 
@@ -121,7 +110,7 @@ class Accelerated(Insight):
     _accel: Acceleration
 
     def _like(self, plain: Any) -> Any:
-        if not self._accel.parts:
+        if self._accel.parts.are_of(plain):
             return shallow(plain, type(self))
         return accelerate_object(plain, self._accel.settings, self._accel.plan)
 
@@ -129,20 +118,23 @@ class Accelerated(Insight):
         return accelerate_object, (plain, self._accel.settings, None)
 
     def _run_once(self, value: Any, **options: Any) -> Any:
-        name, _ = _main(type(self))[0]
-        if isinstance(self, IngestionPipeline):
-            return self.run(documents=value, **options)
-        return getattr(self, name)(value, **options)
+        args, named = _as_given(self, value, options)
+        name, _ = (methods_of(type(self)) or ())[0]
+        return getattr(self, name)(*args, **named)
 
     async def _arun_once(self, value: Any, **options: Any) -> Any:
-        _, name = _main(type(self))[0]
-        if isinstance(self, IngestionPipeline):
-            return await self.arun(documents=value, **options)
-        return await getattr(self, name)(value, **options)
+        args, named = _as_given(self, value, options)
+        if isinstance(self, Workflow):
+            return await self.run(*args, **named)
+        _, name = (methods_of(type(self)) or ())[0]
+        return await getattr(self, name)(*args, **named)
 
 
-def _main(cls: type) -> tuple[tuple[str, str], ...]:
-    return next((methods for kind, methods in MAIN if issubclass(cls, kind)), ())
+def _as_given(obj: Any, value: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How an input of `warmup` is handed over: of what has no single one, a dict of arguments."""
+    if isinstance(obj, IngestionPipeline):
+        return (), {"documents": value, **options}
+    return ((), {**value, **options}) if isinstance(value, Mapping) else ((value,), options)
 
 
 def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_nodes: tuple[str, ...] = ()) -> Any:
@@ -151,9 +143,9 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     cls = obj if isinstance(obj, type) else type(obj)
     if issubclass(cls, Accelerated):
         return obj
-    methods = _main(cls)
-    if not methods or (cls is obj and not issubclass(cls, VectorStoreIndex)):
-        raise TypeError(f"accelerate() takes LlamaIndex's {SUPPORTED}, not {obj if cls is obj else cls.__name__}.")
+    methods = methods_of(cls)
+    if methods is None or (cls is obj and not issubclass(cls, BUILT)):
+        raise TypeError(f"accelerate() takes LlamaIndex's {TAKES}, not {obj if cls is obj else cls.__name__}.")
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
     members: dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
@@ -162,32 +154,19 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
         members[asynchronous] = _aopening(cls, asynchronous)
     if cls is obj:
         members["build_index_from_nodes"] = _opening(cls, "build_index_from_nodes")
+    if isinstance(obj, Workflow):
+        members["run"] = _starting(cls, may_follow(obj))
     metaclass: Any = type(cls)
     fast_class = metaclass(cls.__name__, (Accelerated, cls), members)
     # On the class, which is this object's own: fields of pydantic models must stay as they are.
     type.__setattr__(fast_class, "_accel", Acceleration(obj, settings, plan or Plan()))
+    if isinstance(obj, Workflow):
+        fast_class._step_functions = type(obj)._step_functions  # of this very class, by its metaclass
     enable()
     install_all()
     watch()
+    watch_chats()
     return fast_class if cls is obj else shallow(obj, fast_class)
-
-
-Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
-
-
-def _input() -> Input:
-    """What a run is given, by the parameters of one method of one class; a query as text is the query that it stands
-    for."""
-    parameters: Signature | None = None
-
-    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        nonlocal parameters
-        if parameters is None:
-            parameters = signature(method)
-        given = parameters.bind(*args, **kwargs).arguments
-        return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}
-
-    return read
 
 
 def _span_of(cls: type, name: str, function: Any) -> Any:
@@ -199,7 +178,7 @@ def _span_of(cls: type, name: str, function: Any) -> Any:
 
 
 def _opening(cls: type, name: str) -> Any:
-    given = _input()
+    given = input_of(cls)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
@@ -220,7 +199,7 @@ def _opening(cls: type, name: str) -> Any:
 
 
 def _aopening(cls: type, name: str) -> Any:
-    given = _input()
+    given = input_of(cls)
 
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
@@ -240,20 +219,27 @@ def _aopening(cls: type, name: str) -> Any:
     return _span_of(cls, name, method)
 
 
+def _starting(cls: type, follows: bool) -> Any:
+    """A workflow's `run`."""
+    given = input_of(cls)
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inner: Callable[..., WorkflowHandler] = super(Accelerated, self).run
+        if not follows or self._passes(asynchronous=True):
+            return inner(*args, **kwargs)
+        return started(self._accel.begin(self, given(inner, args, kwargs), True), partial(inner, *args, **kwargs))
+
+    return _span_of(cls, "run", run)
+
+
 def _finished(run: Run, result: Any) -> Any:
     """The run ends with the method, or with the stream that it gave."""
     if isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
         parts = result.response_gen
-        result.response_gen = _kept(run, streamed(lambda: run, lambda: parts))
+        result.response_gen = kept(run, streamed(lambda: run, lambda: parts))
     elif isinstance(result, AsyncStreamingResponse) and isinstance(result.response_gen, AsyncGenerator):
         aparts = result.response_gen
-        result.response_gen = _kept(run, astreamed(lambda: run, lambda: aparts))
-    else:
+        result.response_gen = kept(run, astreamed(lambda: run, lambda: aparts))
+    elif not (isinstance(result, StreamingAgentChatResponse) and is_followed(result)):
         run.finish(True)
     return result
-
-
-def _kept(run: Run, stream: S) -> S:
-    """A stream that is thrown away unread ends its run, too."""
-    weakref.finalize(stream, lambda: run.finish(False)).atexit = False  # as it is then: it may be `Gone`
-    return stream

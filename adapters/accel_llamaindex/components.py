@@ -15,13 +15,17 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
+from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
+from accel.parts.identity import tells_only
 from accel.parts.methods import Method, build_call, read_call
 from accel.parts.patches import Place, install
 from accel.text.values import Tree, snapshot, thaw
@@ -148,6 +152,11 @@ def _twins(name: str, asynchronous: str, **same: Any) -> Iterator[Method]:
     yield Method(name=asynchronous, kind="async", sync_name=name, **same)
 
 
+def _unread(*_: Any) -> Tree:
+    """Of a write it matters only that it is made."""
+    return None
+
+
 def _copy_vectors(result: Any) -> Any:
     return [list(item) if isinstance(item, list) else item for item in result]
 
@@ -177,6 +186,21 @@ STORE = (
         for method in _twins(name, asynchronous, family="store_write", op="ingestion", by_object=True)
     ),
 )
+DOCUMENTS = (
+    *_twins("get_nodes", "aget_nodes", family="documents", op="searching", by_object=True),
+    *(
+        method
+        for name, asynchronous in (
+            ("add_documents", "async_add_documents"),
+            ("delete_document", "adelete_document"),
+            ("delete_ref_doc", "adelete_ref_doc"),
+        )
+        for method in _twins(
+            name, asynchronous, family="documents_write", op="ingestion", by_object=True, read=_unread, view=_unread
+        )
+    ),
+)
+"""Look-ups, by which what a search found is known where the store of vectors keeps no texts."""
 RETRIEVER = tuple(_twins("_retrieve", "_aretrieve", family="retrieve", op="searching", by_object=True))
 RERANKER = tuple(_twins("_postprocess_nodes", "_apostprocess_nodes", family="postprocess", op="reranking"))
 
@@ -184,12 +208,14 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
     (BaseLLM, LANGUAGE_MODEL),
     (BaseEmbedding, EMBEDDING),
     (BasePydanticVectorStore, STORE),
+    (BaseDocumentStore, DOCUMENTS),
     (BaseRetriever, RETRIEVER),
     (BaseNodePostprocessor, RERANKER),
 )
-LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({SimpleVectorStore})
+LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({SimpleVectorStore, KVDocumentStore})
 """Concrete classes inside llama_index.core that are components; its other classes are bases and composites."""
 
+tells_only(CallbackManager, lambda manager: manager.handlers)
 _CLASSES = patches.Classes()
 
 
@@ -197,6 +223,8 @@ def install_all() -> None:
     """Patch every component class that exists now; classes defined later are found at the next run."""
     if not patches.enabled:
         return
+    for method in DOCUMENTS:
+        install(BaseDocumentStore, method)  # the look-ups, which all document stores have from there
     for base, methods in FAMILIES:
         for cls in _CLASSES.new(base):
             _CLASSES.note(cls)
@@ -223,4 +251,4 @@ def holds(component: Any) -> Reason | None:
 def is_component(value: Any) -> bool:
     if isinstance(value, BaseNodePostprocessor):
         return bool(facts_of(value).pure)
-    return isinstance(value, BaseLLM | BaseEmbedding | BasePydanticVectorStore | BaseRetriever)
+    return isinstance(value, BaseLLM | BaseEmbedding | BasePydanticVectorStore | BaseDocumentStore | BaseRetriever)

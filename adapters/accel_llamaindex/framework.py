@@ -7,15 +7,21 @@ from accel.frameworks import Framework
 FRAMEWORK = Framework(
     "LlamaIndex",
     "llamaindex",
-    "one of LlamaIndex's query engines, retrievers, ingestion pipelines and vector store indexes",
+    "one of LlamaIndex's query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion "
+    "pipelines, indexes, workflows and agents",
     (
         ("llama_index.core.base.base_query_engine", "BaseQueryEngine"),
         ("llama_index.core.base.base_retriever", "BaseRetriever"),
+        ("llama_index.core.response_synthesizers.base", "BaseSynthesizer"),
+        ("llama_index.core.chat_engine.types", "BaseChatEngine"),
+        ("llama_index.core.evaluation.base", "BaseEvaluator"),
+        ("llama_index.core.evaluation.batch_runner", "BatchEvalRunner"),
         ("llama_index.core.ingestion.pipeline", "IngestionPipeline"),
-        ("llama_index.core.indices.vector_store.base", "VectorStoreIndex"),
+        ("llama_index.core.indices.base", "BaseIndex"),
+        ("llama_index.core.workflow", "Workflow"),
     ),
     adapter="accel_llamaindex.accelerated",
-    packages=("llama_index",),
+    packages=("llama_index", "workflows"),
     families=("llama_index",),
     boundaries=("/accel_llamaindex/accelerated.py",),
 )

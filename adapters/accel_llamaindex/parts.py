@@ -7,17 +7,19 @@ one that ever raised. LlamaIndex's template methods are wrapped once, for the wh
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.response.schema import Response
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.extractors import BaseExtractor
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, Node, TextNode
 from llama_index_instrumentation.dispatcher import Dispatcher
@@ -30,31 +32,25 @@ from accel.run.nested import tells
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Host
+from accel.trace.record import Visit
 
 from .components import holds
+from .made_of import Parts
 
 
 @dataclass(slots=True)
 class LlamaHost(Host):
-    parts: Mapping[int, tuple[Any, str]] = field(default_factory=dict)
-    """What the object is made of, by id, with names."""
+    parts: Parts | None = None
+    """What the object is made of."""
+    main: Any = None
+    """The object itself."""
 
 
-def parts_of(obj: Any) -> dict[int, tuple[Any, str]]:
-    """The parts of a query engine that run one after the other, by id."""
-    if not isinstance(obj, RetrieverQueryEngine):
-        return {}
-    found: dict[int, tuple[Any, str]] = {id(obj._retriever): (obj._retriever, RETRIEVER)}
-    for number, postprocessor in enumerate(obj._node_postprocessors):
-        found[id(postprocessor)] = (postprocessor, f"postprocessor {number + 1}")
-    found[id(obj._response_synthesizer)] = (obj._response_synthesizer, "synthesizer")
-    return found
-
-
-RETRIEVER = "retriever"
 _WATCHED = (
     (BaseRetriever, "retrieve", "aretrieve"),
     (BaseNodePostprocessor, "postprocess_nodes", "apostprocess_nodes"),
+    (BaseExtractor, "__call__", "acall"),
+    (NodeParser, "__call__", "acall"),
     (BaseSynthesizer, "synthesize", "asynthesize"),
 )
 
@@ -138,7 +134,8 @@ def watch() -> None:
         (VectorStoreIndex, "ainsert_nodes", _indexing(asynchronous=True)),
     ]
     for part, name, asynchronous in _WATCHED:
-        wrappers += [(part, name, _tell), (part, asynchronous, _atell)]
+        wrappers += [(part, name, _tell)] if name in vars(part) else []
+        wrappers += [(part, asynchronous, _atell)] if asynchronous in vars(part) else []
     assert wrappers[-1][:2] == _LAST
     for cls, method, wrapper in wrappers:
         patches.wrap(cls, method, wrapper)
@@ -170,8 +167,16 @@ def _part(instance: Any) -> tuple[Run, str] | None:
     here = scope.get()
     if here is None or here.early or here.call is not None or not isinstance(here.run.host, LlamaHost):
         return None
-    held = here.run.host.parts.get(id(instance))
-    return (here.run, held[1]) if held is not None and held[0] is instance and here.within != held[1] else None
+    host = here.run.host
+    if host.parts is None or instance is host.main:
+        return None
+    name = host.parts.name(instance)
+    return (here.run, name) if name and here.within != name else None
+
+
+def _outer() -> Visit | None:
+    here = scope.get()
+    return here.visit if here is not None else None
 
 
 def _given(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +190,7 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
         _tell_found(instance, result)
         return result
     run, name = part
-    visit = run.enter(name, _given(args, kwargs))
+    visit = run.enter(name, _given(args, kwargs), outer=_outer())
     token = scope.set(Scope(run, visit))
     try:
         result = wrapped(*args, **kwargs)
@@ -194,17 +199,22 @@ def _tell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwa
         raise
     finally:
         scope.reset(token)
-    run.leave(visit, result)
+    run.leave(visit, _answer(result))
     return result
 
 
+def _answer(result: Any) -> Any:
+    """Without the sources of a response, which are what the synthesizer was given."""
+    return {"response": result.response} if isinstance(result, Response) else result
+
+
 def _tell_found(instance: Any, result: Any) -> None:
-    """What a retriever brought that is no part of the engine (but of an engine in it, or of the user's own code): what
-    its documents say is known from here on."""
+    """What a retriever brought that a graph's node, or the object itself, uses: what its documents say is known from
+    here on."""
     here = scope.get()
     if here is None or here.early or here.call is not None or not isinstance(instance, BaseRetriever):
         return
-    if here.within != RETRIEVER:
+    if not isinstance(here.run.host, LlamaHost):
         here.run.leave(here.run.enter(f"{here.within or 'main'}.retrieve", None), result)
 
 
@@ -247,7 +257,7 @@ async def _afound(instance: Any, coming: Awaitable[Any]) -> Any:
 
 
 async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    visit = run.enter(name, _given(args, kwargs))
+    visit = run.enter(name, _given(args, kwargs), outer=_outer())
     token = scope.set(Scope(run, visit))
     try:
         result = await wrapped(*args, **kwargs)
@@ -256,5 +266,5 @@ async def _atold(run: Run, name: str, wrapped: Callable[..., Any], args: Any, kw
         raise
     finally:
         scope.reset(token)
-    run.leave(visit, result)
+    run.leave(visit, _answer(result))
     return result

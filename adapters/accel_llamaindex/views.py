@@ -7,7 +7,15 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, ObjectType, QueryBundle, RelatedNodeInfo
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    ObjectType,
+    QueryBundle,
+    RelatedNodeInfo,
+)
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
 
 from accel.text.values import Tree, add_view, class_name, class_named
@@ -44,10 +52,20 @@ def build_message(tree: Tree) -> ChatMessage:
 
 def view_node(node: BaseNode) -> Tree:
     relationships = {kind.value: related for kind, related in node.relationships.items()}
-    return _all_fields("node", node, relationships=relationships)
+    return _all_fields("node", node, relationships=relationships, **_said(node))
+
+
+def _said(node: BaseNode) -> dict[str, str]:
+    """What prompts and models of embeddings are given of a node with metadata: LlamaIndex's own text of both. Of a
+    user's class, only the program asks for it."""
+    if not node.metadata or type(node).__module__ != BaseNode.__module__:
+        return {}
+    to_llm, to_embed = (node.get_content(metadata_mode=mode) for mode in (MetadataMode.LLM, MetadataMode.EMBED))
+    return {"for_llm": to_llm} if to_llm == to_embed else {"for_llm": to_llm, "for_embedding": to_embed}
 
 
 def build_node(tree: Tree) -> BaseNode:
+    tree = {name: value for name, value in tree.items() if name not in ("for_llm", "for_embedding")}
     relationships = {NodeRelationship(kind): related for kind, related in tree["relationships"].items()}
     # The class that is named has no abstract methods.
     return _build_from("node", BaseNode, tree, relationships=relationships)  # type: ignore[type-abstract]

@@ -32,8 +32,9 @@ def test_other_things_are_refused_with_what_is_accepted() -> None:
         accelerate(42)
     assert str(caught.value) == (
         "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), a LangChain chain, or one of "
-        "LlamaIndex's query engines, retrievers, ingestion pipelines and vector store indexes, not int: 42. For their "
-        "support: pip install 'accelgraph[langgraph]' or 'accelgraph[llamaindex]'"
+        "LlamaIndex's query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, "
+        "indexes, workflows and agents, not int: 42. For their support: "
+        "pip install 'accelgraph[langgraph]' or 'accelgraph[llamaindex]'"
     )
     with pytest.raises(TypeError, match="not StateGraph"):
         accelerate(three(World(), Chat(World())).builder)

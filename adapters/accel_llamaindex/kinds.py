@@ -1,0 +1,69 @@
+"""What of LlamaIndex can be accelerated, and which of its methods open a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Signature, signature
+from typing import Any
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.chat_engine.types import BaseChatEngine
+from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index.core.schema import QueryBundle
+from llama_index.core.workflow import Workflow
+
+Methods = tuple[tuple[str, str], ...]
+"""Methods that open a run, with their coroutines."""
+
+MAIN: tuple[tuple[type, Methods], ...] = (
+    (BaseQueryEngine, (("query", "aquery"),)),
+    (BaseRetriever, (("retrieve", "aretrieve"),)),
+    (BaseSynthesizer, (("synthesize", "asynthesize"),)),
+    (BaseChatEngine, (("chat", "achat"), ("stream_chat", "astream_chat"))),
+    (BaseEvaluator, (("evaluate", "aevaluate"), ("evaluate_response", "aevaluate_response"))),
+    (
+        BatchEvalRunner,
+        tuple((f"evaluate_{what}", f"aevaluate_{what}") for what in ("queries", "responses", "response_strs")),
+    ),
+    (IngestionPipeline, (("run", "arun"),)),
+    (BaseIndex, (("insert_nodes", "ainsert_nodes"), ("insert", "ainsert"))),
+    (Workflow, ()),
+)
+"""By kind of object; a workflow's `run` gives a handler (`workflows`)."""
+BUILT = BaseIndex
+"""Of these also the class, whose `build_index_from_nodes` opens a run."""
+TAKES = (
+    "query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, indexes "
+    "(objects, or the class), workflows and agents"
+)
+_QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
+
+
+def methods_of(cls: type) -> Methods | None:
+    """None for a class of another kind."""
+    return next((methods for kind, methods in MAIN if issubclass(cls, kind)), None)
+
+
+Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
+
+
+def input_of(cls: type) -> Input:
+    """What a run is given, by the parameters of one method of one class; a query as text is the query that it stands
+    for."""
+    parameters: Signature | None = None
+    queried = issubclass(cls, _QUERIED)
+
+    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal parameters
+        if parameters is None:
+            parameters = signature(method)
+        given = parameters.bind(*args, **kwargs).arguments
+        if not queried:
+            return given
+        return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}
+
+    return read

@@ -1,0 +1,64 @@
+"""Workflows and agents: a run goes on while the handler that `run` gives does. Their steps are opaque; their calls are
+seen.
+
+A step that waits for a person, or that is tried again, makes its calls anew: such workflows go on as without Accel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from llama_index.core.workflow import Workflow
+from workflows.context import serializers
+from workflows.errors import WorkflowValidationError
+from workflows.handler import WorkflowHandler
+from workflows.plugins import basic
+from workflows.runtime.types import plugin, results
+
+from accel.run.run import Run
+from accel.run.scope import Scope, scope
+from accel.trace.ambient import FRAMEWORK_VARS
+
+FRAMEWORK_VARS.update(
+    value for module in (serializers, basic, plugin, results) for value in vars(module).values()
+    if isinstance(value, ContextVar)
+)  # fmt: skip
+_watching: set[asyncio.Task[None]] = set()
+
+
+def started(run: Run, start: Callable[[], WorkflowHandler]) -> WorkflowHandler:
+    """The handler of a workflow that goes on in this run."""
+    token = scope.set(Scope(run))
+    try:
+        handler = start()
+    except BaseException:
+        run.finish(False)
+        raise
+    finally:
+        scope.reset(token)
+    task = asyncio.ensure_future(_watch(run, handler))
+    _watching.add(task)
+    task.add_done_callback(_watching.discard)
+    return handler
+
+
+async def _watch(run: Run, handler: WorkflowHandler) -> None:
+    completed = False
+    try:
+        await handler.stop_event_result()
+        completed = True
+    except Exception:  # noqa: BLE001  it is for whoever awaits the handler
+        return
+    finally:
+        run.finish(completed)
+
+
+def may_follow(workflow: Workflow) -> bool:
+    """Whether its steps run once, and none of them waits for a person. One that is not valid says so when it runs."""
+    steps = [step._step_config for step in workflow._get_steps().values()]
+    try:
+        return not any(step.retry_policy for step in steps) and not workflow.validate()
+    except WorkflowValidationError:
+        return False

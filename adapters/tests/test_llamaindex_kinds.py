@@ -1,0 +1,101 @@
+"""Every kind of LlamaIndex object, unmodified and accelerated: what it answers, its sources and its memory are the
+same, and what may be early is."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.retrievers import BaseRetriever
+
+import accel
+from accel.parts.identity import identity_of
+
+from .llamaindex_kinds import KINDS, Clerk, Kind, Letters, index
+from .llamaindex_programs import QUESTIONS
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What programs that name no model take."""
+    monkeypatch.setattr(Settings, "_llm", Clerk())
+    monkeypatch.setattr(Settings, "_embed_model", Letters())
+
+
+def ask(obj: Any, kind: Kind, question: str) -> Any:
+    found = kind.ask(obj, question)
+    return asyncio.run(found) if inspect.iscoroutine(found) else found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_whole(name: str) -> None:
+    kind = KINDS[name]
+    plain, fast = kind.make(), accel.accelerate(kind.make())
+    for question in QUESTIONS[:4]:
+        assert ask(fast, kind, question) == ask(plain, kind, question)
+        assert accel.settle()
+    told = fast._accel.plan.total
+    assert told.demanded > 0
+    assert told.retired > 0 or not kind.early
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.aask is not None])
+async def test_on_a_loop(name: str) -> None:
+    kind = KINDS[name]
+    assert kind.aask is not None
+    plain, fast = kind.make(), accel.accelerate(kind.make())
+    for question in QUESTIONS[:4]:
+        assert await kind.aask(fast, question) == await kind.aask(plain, question)
+        assert await asyncio.to_thread(accel.settle)
+    assert fast._accel.plan.total.demanded > 0
+
+
+def test_callback_managers_count_as_whom_they_tell() -> None:
+    """A program that makes a model for each call makes a manager for each, too."""
+    listener = TokenCountingHandler()
+    models = [Clerk(), Clerk(), *(Clerk(callback_manager=CallbackManager([listener])) for _ in range(2))]
+    assert identity_of(models[0], False) == identity_of(models[1], False)
+    assert identity_of(models[2], False) == identity_of(models[3], False) != identity_of(models[0], False)
+    before = identity_of(models[0], False)
+    models[0].callback_manager.add_handler(listener)
+    assert identity_of(models[0], False) != before
+
+
+def test_no_search_is_early_for_nothing() -> None:
+    """What it finds goes to a remote model, which may not be sent that before the program sends it."""
+
+    class Remote(Clerk):
+        pass
+
+    accel.register(Remote, local=False, concurrency=16, streams_equal=True, twins=True)
+
+    class Engine(CustomQueryEngine):
+        retriever: BaseRetriever
+        model: Remote
+
+        def custom_query(self, query_str: str) -> Any:
+            again = self.model.complete(f"Say this again: {query_str}")
+            return str(again) + "".join(
+                str(self.model.complete(f"A note on {query_str} from {found.node.get_content()}"))
+                for found in self.retriever.retrieve(query_str)
+            )
+
+    plain, fast = (Engine(retriever=index().as_retriever(), model=Remote()) for _ in range(2))
+    fast = accel.accelerate(fast)
+    for question in QUESTIONS[:5]:
+        assert str(fast.query(question)) == str(plain.query(question))
+        assert accel.settle()
+    assert fast._accel.plan.total.fed == 0
+    assert "may not be sent what it finds yet" in str(fast.report())
+    allowed = accel.accelerate(plain, egress="inputs")
+    for question in QUESTIONS[:5]:
+        allowed.query(question)
+        assert accel.settle()
+    assert allowed._accel.plan.total.fed > 0
