@@ -17,7 +17,6 @@ from typing import Any
 from ..errors import ConfigurationError
 from ..text.values import Opaque, Tree, add_view, class_name, class_named, leaves, snapshot
 from . import patches
-from .clients import is_client
 from .listed_classes import LISTED
 from .methods import Kind, Method, build_call, read_call
 
@@ -101,6 +100,8 @@ _WITH_MODELS = frozenset(("anthropic", "groq", "openai"))
 _seen: set[str] = set()
 """Of those, the ones that were loaded."""
 _MODEL = "sdk_model"
+_leaves: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes that have had such methods."""
 _declared: weakref.WeakKeyDictionary[type, list[Method]] = weakref.WeakKeyDictionary()
 
 
@@ -120,6 +121,7 @@ def install_all() -> None:
             for method in methods:
                 if not patches.is_installed(cls, method.name) and _is_its_own(cls, method.name, package):
                     patches.install(cls, method)
+                    _leaves.add(cls)
     for cls, methods in list(_declared.items()):
         for method in methods:
             patches.install(cls, method)
@@ -136,15 +138,8 @@ def _is_its_own(cls: type, name: str, package: str) -> bool:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether it is an object of a class that `install_all` has patched."""
-    cls = type(value)
-    if cls in _declared:
-        return True
-    return is_client(cls) and any(name == cls.__name__ and _is_in(cls, package) for package, name, _ in _LISTED)
-
-
-def _is_in(cls: type, package: str) -> bool:
-    return cls.__module__ == package or cls.__module__.startswith(f"{package}.")
+    """Whether it is an object of a class that has such methods."""
+    return any(base in _leaves for base in type(value).__mro__)
 
 
 def declare(component: Any, names: tuple[str, ...]) -> None:
@@ -175,3 +170,4 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
         if all(one.name != name for one in known):
             known.append(method)
         patches.install(base, method)
+        _leaves.add(base)
