@@ -100,8 +100,8 @@ _WITH_MODELS = frozenset(("anthropic", "groq", "openai"))
 _seen: set[str] = set()
 """Of those, the ones that were loaded."""
 _MODEL = "sdk_model"
-_leaves: weakref.WeakSet[type] = weakref.WeakSet()
-"""Classes that have had such methods."""
+_leaves: set[type] = set()
+"""Classes of SDKs that have been patched."""
 _declared: weakref.WeakKeyDictionary[type, list[Method]] = weakref.WeakKeyDictionary()
 
 
@@ -139,7 +139,8 @@ def _is_its_own(cls: type, name: str, package: str) -> bool:
 
 def is_leaf(value: Any) -> bool:
     """Whether it is an object of a class that has such methods."""
-    return any(base in _leaves for base in type(value).__mro__)
+    bases = type(value).__mro__
+    return any(base in _leaves for base in bases) or (bool(_declared) and any(base in _declared for base in bases))
 
 
 def declare(component: Any, names: tuple[str, ...]) -> None:
@@ -170,4 +171,3 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
         if all(one.name != name for one in known):
             known.append(method)
         patches.install(base, method)
-        _leaves.add(base)
