@@ -101,6 +101,8 @@ _WITH_MODELS = frozenset(("anthropic", "groq", "openai"))
 _seen: set[str] = set()
 """Of those, the ones that were loaded."""
 _MODEL = "sdk_model"
+DECLARED = "declared "
+"""How the families of methods begin that users declare."""
 _declared: weakref.WeakKeyDictionary[type, list[Method]] = weakref.WeakKeyDictionary()
 
 
@@ -162,7 +164,7 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
         is_async = inspect.iscoroutinefunction(function)
         method = Method(
             name=name,
-            family=f"declared {name}{' (async)' if is_async else ''}",
+            family=f"{DECLARED}{name}{' (async)' if is_async else ''}",
             op="tool",
             kind="async" if is_async else "sync",
             read=_read,

@@ -240,6 +240,34 @@ def test_a_method_of_a_class_is_declared_for_its_subclasses_that_leave_it_alone(
     assert last_run(program(finds(Other())))[1] == 0
 
 
+def test_a_method_is_declared_of_one_object_and_not_of_those_of_which_others_were() -> None:
+    """Who may be searched early may not be bought from early, because one may buy from a sandbox."""
+
+    class Shop(Catalogue):
+        def buy(self, title: str) -> str:
+            self.asked.append(f"buy {title}")
+            return super().buy(title)
+
+    real, sandbox = Shop(), Shop()
+    accel.register(real, methods=["search"], readonly=True, concurrency=4)
+    accel.register(sandbox, methods=["buy"], pure=True, concurrency=4)
+
+    def look(state: State) -> State:
+        return {"outline": finds(real)(f"look for {state['topic']}")}
+
+    def order(state: State) -> State:
+        return {"both": "" if state["topic"] == "nothing" else real.buy(f"one {state['topic']}")}
+
+    graph = StateGraph(State).add_node("look", look).add_node("order", order).add_edge(START, "look")
+    fast = accelerate(graph.add_edge("look", "order").compile())
+    for topic in (*TOPICS, "nothing"):
+        real.asked.clear()
+        fast.invoke({"topic": topic})
+        assert accel.settle(10)
+        assert real.asked == [f"look for {topic}", f"buy one {topic}"][: 1 + (topic != "nothing")]
+    assert fast.report().issued == 0
+
+
 def test_what_can_not_be_declared_says_why() -> None:
     with pytest.raises(ConfigurationError, match="Nobody said what 'search' does"):
         accel.register(Catalogue, methods=["search"])
