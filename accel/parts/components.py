@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from ..errors import AccelError, ConfigurationError
 from ..process import forks
 from .listed import Facts as Facts
-from .listed import addresses_of, listed
+from .listed import addresses_of, calls_the_programs, listed
 from .methods import METHODS, Method
 from .patches import has_leaf, installations, is_installed
 from .sdks import DECLARED, declare
@@ -214,6 +214,9 @@ def _brings_address(cls: type) -> bool:
 def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
     facts = _facts_but_local(component)
+    entry = listed(type(component))
+    if entry is not None and facts.pure and facts.reason == entry.reason and calls_the_programs(component):
+        facts = replace(facts, pure=False, reason="it calls functions, or an object of a class, of the program's own")
     return facts if facts.local is not None else replace(facts, local=has_private_endpoint(component))
 
 

@@ -10,7 +10,7 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,16 @@ _DIARY = ("id", "created", "created_at", "model", "model_version", "object", "re
 """What answers say of their making: nobody pastes that into prompts."""
 
 
+_RAW = "X-Stainless-Raw-Response"
+"""By this header an SDK's `with_streaming_response` tells itself that the program reads the answer."""
+
+
 def _read(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """What is asked to stream gives an object that reads on: the call is never early."""
     tree: dict[str, Tree] = read_call(component, args, kwargs)
-    return {**tree, "streams": Opaque(object())} if kwargs.get("stream") else tree
+    headers = kwargs.get("extra_headers")
+    unread = isinstance(headers, Mapping) and headers.get(_RAW) == "stream"
+    return {**tree, "streams": Opaque(object())} if kwargs.get("stream") or unread else tree
 
 
 def _read_content(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:

@@ -8,15 +8,18 @@ import inspect
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
 
 import accel
 from accel.parts.identity import identity_of
 
-from .llamaindex_kinds import KINDS, Clerk, Kind, Letters, index
+from .llamaindex_kinds import KINDS, NODES, Clerk, Kind, Letters, index
 from .llamaindex_programs import QUESTIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
@@ -99,3 +102,27 @@ def test_no_search_is_early_for_nothing() -> None:
         allowed.query(question)
         assert accel.settle()
     assert allowed._accel.plan.total.fed > 0
+
+
+def test_no_code_of_the_programs_in_a_document_store_runs_early() -> None:
+    asked: list[str] = []
+
+    class Kept(SimpleKVStore):
+        def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
+            asked.append(key)
+            return super().get(key, collection)
+
+    def make() -> Any:
+        storage = StorageContext.from_defaults(docstore=SimpleDocumentStore(Kept()))
+        found = VectorStoreIndex(NODES, embed_model=Letters(), storage_context=storage)
+        return found.as_query_engine(llm=Clerk(), response_mode="accumulate", similarity_top_k=4)
+
+    plain, fast = make(), accel.accelerate(make())
+    for question in [*QUESTIONS, *QUESTIONS[:2]]:
+        asked.clear()
+        expected = str(plain.query(question))
+        keys = list(asked)
+        asked.clear()
+        assert str(fast.query(question)) == expected
+        assert accel.settle()
+        assert asked == keys

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypedDict
 
 import anthropic
+import httpx
 import ollama
 import openai
 import pytest
@@ -182,6 +183,65 @@ def test_a_conversation_that_goes_on_with_the_model_s_own_messages(client: opena
     graph = StateGraph(State).add_node("chat", chat).add_edge(START, "chat").compile()
     demanded, retired = last_run(graph)
     assert demanded == 3 and retired >= 1
+
+
+def test_an_answer_of_one_key_is_none_of_another() -> None:
+    """A program sets the key of its tenant on the client that all share."""
+    client = openai.OpenAI(api_key="sk-of-nobody")
+    alike = identity_of(client.chat.completions, False)
+    client.api_key = "sk-of-a-tenant"
+    assert identity_of(client.chat.completions, False) != alike
+    client.api_key = "sk-of-nobody"
+    assert identity_of(client.chat.completions, False) == alike
+
+    def ask(prompt: str) -> str:
+        client.api_key = "sk-of-a-tenant" if prompt.startswith("Give") else "sk-of-nobody"
+        answer = client.chat.completions.create(model="m", messages=messages(prompt))
+        return str(answer.choices[0].message.content)
+
+    assert last_run(program(ask)) == (3, 0)
+    client.close()
+
+
+def test_an_answer_that_the_program_reads_is_its_own(client: openai.OpenAI) -> None:
+    """Unread, it keeps its connection."""
+
+    def ask(prompt: str) -> str:
+        completions = client.chat.completions.with_streaming_response
+        with completions.create(model="m", messages=messages(prompt)) as response:
+            return str(response.parse().choices[0].message.content)
+
+    assert last_run(program(ask)) == (3, 0)
+
+
+class Telling(openai.OpenAI):
+    def _prepare_options(self, options: Any) -> Any:
+        told.append("call")
+        return super()._prepare_options(options)
+
+
+told: list[str] = []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Telling,
+        lambda: openai.OpenAI(http_client=httpx.Client(event_hooks={"request": [lambda _: told.append("call")]})),
+    ],
+)
+def test_no_code_of_the_programs_in_a_client_runs_early(make: Callable[[], openai.OpenAI]) -> None:
+    with make() as client:
+
+        def ask(prompt: str) -> str:
+            told.append("node")
+            answer = client.chat.completions.create(model="m", messages=messages(prompt))
+            told.append("end")
+            return str(answer.choices[0].message.content)
+
+        assert last_run(program(ask))[1] == 0
+    assert told == ["node", "call", "end"] * (2 * 3 * len(TOPICS))
+    told.clear()
 
 
 # --- methods that are declared ---
