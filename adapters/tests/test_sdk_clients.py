@@ -6,6 +6,7 @@ import asyncio
 import time
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypedDict
 
 import anthropic
@@ -326,6 +327,32 @@ def test_a_method_is_declared_of_one_object_and_not_of_those_of_which_others_wer
         assert accel.settle(10)
         assert real.asked == [f"look for {topic}", f"buy one {topic}"][: 1 + (topic != "nothing")]
     assert fast.report().issued == 0
+
+
+KEY = "sk-of-the-module-alone"
+
+
+def test_no_key_that_a_call_is_given_is_in_a_plan(tmp_path: Path) -> None:
+    class Service(Catalogue):
+        def find(self, query: str, *, api_key: str, headers: dict[str, str]) -> str:
+            time.sleep(0.03)
+            return query.upper()
+
+    accel.register(Service, methods=["find"], readonly=True, concurrency=4)
+    service = Service()
+
+    def ask(prompt: str) -> str:
+        return service.find(prompt, api_key=KEY, headers={"Authorization": f"Bearer {KEY}"})
+
+    fast = accelerate(program(ask))
+    for topic in TOPICS:
+        fast.invoke({"topic": topic})
+        assert accel.settle(10)
+    assert fast.report().retired > 0
+    path = tmp_path / "plan.json"
+    fast.save_plan(str(path))
+    assert KEY not in path.read_text(encoding="utf-8")
+    assert accelerate(program(ask), plan=str(path)).invoke({"topic": "bees"}) == program(ask).invoke({"topic": "bees"})
 
 
 def test_what_can_not_be_declared_says_why() -> None:
