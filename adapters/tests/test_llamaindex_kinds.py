@@ -15,12 +15,21 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
+from llama_index.core.workflow import (
+    Context,
+    HumanResponseEvent,
+    InputRequiredEvent,
+    StartEvent,
+    StopEvent,
+    Workflow,
+    step,
+)
 
 import accel
 from accel.parts.identity import identity_of
 
 from .llamaindex_kinds import KINDS, NODES, Clerk, Kind, Letters, index
-from .llamaindex_programs import QUESTIONS
+from .llamaindex_programs import QUESTIONS, TOPICS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
 
@@ -126,3 +135,39 @@ def test_no_code_of_the_programs_in_a_document_store_runs_early() -> None:
         assert str(fast.query(question)) == expected
         assert accel.settle()
         assert asked == keys
+
+
+class Approved(Workflow):
+    said: list[str]
+
+    @step
+    async def publish(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        model = Clerk()
+        draft = await model.acomplete(f"Draft a story on {ev.topic}.")
+        answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(prefix=str(draft)))
+        self.said.append("allowed")
+        published = await model.acomplete(f"Publish the story on {ev.topic} now.")
+        return StopEvent(result=f"{published} {answer.response}")
+
+
+async def test_nothing_is_early_that_waits_for_a_person() -> None:
+    """Nobody but the step itself knows that it will ask."""
+
+    async def publish(workflow: Approved, topic: str) -> str:
+        workflow.said.clear()
+        handler = workflow.run(topic=topic)
+        async for event in handler.stream_events():
+            if isinstance(event, InputRequiredEvent):
+                workflow.said.append(event.prefix)
+                assert await asyncio.to_thread(accel.settle)
+                handler.ctx.send_event(HumanResponseEvent(response="yes"))
+        return str(await handler)
+
+    plain = Approved()
+    plain.said = []
+    fast = accel.accelerate(plain, egress="inputs")
+    for topic in TOPICS:
+        expected = [await publish(plain, topic), *plain.said]
+        assert [await publish(fast, topic), *fast.said] == expected
+        assert await asyncio.to_thread(accel.settle)
+    assert fast.report().issued == 0
