@@ -65,6 +65,17 @@ def _is_client(cls: type) -> bool:
     return _package(cls) in _PACKAGES and any(_package(base) in _SDKS for base in cls.__mro__)
 
 
+def is_closed(component: Any) -> bool:
+    """Whether a client, or the one that a part of a client sends with, was closed: it answers nothing any more."""
+    client: Any = component
+    while is_client(type(client)):
+        closed = getattr(client, "is_closed", False)
+        if closed() if callable(closed) else closed:
+            return True
+        client = getattr(client, "_client", None)
+    return False
+
+
 def _package(cls: type) -> str:
     return cls.__module__.partition(".")[0]
 

@@ -22,6 +22,7 @@ import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
 from accel.parts import patches, sdks
+from accel.parts.clients import is_closed
 from accel.parts.components import facts_of
 from accel.parts.identity import identity_of
 from accel.text.values import snapshot, thaw
@@ -202,6 +203,15 @@ def test_an_answer_of_one_key_is_none_of_another() -> None:
 
     assert last_run(program(ask)) == (3, 0)
     client.close()
+
+
+@pytest.mark.parametrize("make", [openai.OpenAI, lambda: anthropic.Anthropic(api_key="k")])
+def test_a_closed_client_is_known(make: Callable[[], Any]) -> None:
+    """Nothing more is called early where programs close what they call with."""
+    with make() as client:
+        parts = [part for part in (getattr(client, "messages", None), getattr(client, "embeddings", None)) if part]
+        assert parts and not any(map(is_closed, [client, *parts]))
+    assert all(map(is_closed, [client, *parts]))
 
 
 def test_an_answer_that_the_program_reads_is_its_own(client: openai.OpenAI) -> None:
