@@ -10,7 +10,7 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,16 @@ _DIARY = ("id", "created", "created_at", "model", "model_version", "object", "re
 """What answers say of their making: nobody pastes that into prompts."""
 
 
+_RAW = "X-Stainless-Raw-Response"
+"""By this header an SDK's `with_streaming_response` tells itself that the program reads the answer."""
+
+
 def _read(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """What is asked to stream gives an object that reads on: the call is never early."""
     tree: dict[str, Tree] = read_call(component, args, kwargs)
-    return {**tree, "streams": Opaque(object())} if kwargs.get("stream") else tree
+    headers = kwargs.get("extra_headers")
+    unread = isinstance(headers, Mapping) and headers.get(_RAW) == "stream"
+    return {**tree, "streams": Opaque(object())} if kwargs.get("stream") or unread else tree
 
 
 def _read_content(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
@@ -102,6 +108,8 @@ _seen: set[str] = set()
 _MODEL = "sdk_model"
 _leaves: set[type] = set()
 """Classes of SDKs that have been patched."""
+DECLARED = "declared "
+"""How the families of methods begin that users declare."""
 _declared: weakref.WeakKeyDictionary[type, list[Method]] = weakref.WeakKeyDictionary()
 
 
@@ -158,7 +166,7 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
         is_async = inspect.iscoroutinefunction(function)
         method = Method(
             name=name,
-            family=f"declared {name}{' (async)' if is_async else ''}",
+            family=f"{DECLARED}{name}{' (async)' if is_async else ''}",
             op="tool",
             kind="async" if is_async else "sync",
             read=_read,
