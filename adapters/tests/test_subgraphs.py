@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -261,6 +263,38 @@ def test_an_accelerated_graph_inside_another_one_is_seen_as_well() -> None:
         return graph.compile()
 
     assert min(compared(build, programs.QUESTIONS, invoke)[3:]) >= 2
+
+
+def test_what_goes_on_beyond_the_end_of_a_run_is_no_part_of_it() -> None:
+    """A node starts work in the background, which runs graphs as long as the process lives."""
+    ended, told = threading.Event(), []
+    library = StateGraph(Desk)
+    library.add_node("look_up", lambda state: {"context": " / ".join(programs.found(state["question"]))})
+    library.add_edge(START, "look_up")
+    looked_up = library.compile()
+
+    def watch_news() -> None:
+        assert ended.wait(WAIT_S)
+        told.extend(looked_up.invoke(value) for value in programs.QUESTIONS)
+
+    def desk(state: Desk) -> Desk:
+        threads.append(threading.Thread(target=contextvars.copy_context().run, args=(watch_news,)))
+        threads[-1].start()
+        return {"reply": looked_up.invoke(state)["context"]}
+
+    threads: list[threading.Thread] = []
+    graph = StateGraph(Desk)
+    graph.add_sequence([desk])
+    graph.add_edge(START, "desk")
+    fast = accelerate(graph.compile())
+    fast.invoke(programs.QUESTIONS[0])
+    assert accel.settle()
+    seen = fast.plan.last
+    visits = list(seen.visits)
+    ended.set()
+    threads[0].join(WAIT_S)
+    assert len(told) == len(programs.QUESTIONS)
+    assert [visit.node for visit in seen.visits] == [visit.node for visit in visits] == ["desk", "desk:look_up"]
 
 
 def test_uninstalling_gives_nodes_back() -> None:
