@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import takewhile
 
 from ..process.spare import breathe
 from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
@@ -11,7 +12,7 @@ from ..text.extract import EXTRACTORS, extract
 from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
 from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
-from ..trace.record import Visit
+from ..trace.record import Inside, Visit
 from .beginnings import Beginnings
 from .decisions import Said
 from .holes import Hole, Parts, Path, Row, Skeleton, Source
@@ -247,11 +248,15 @@ class Values:
 
 
 def reaches(visit: Visit, other: Visit | None) -> bool:
-    """Whether what is known inside a visit may be known in another one: not where both run side by side."""
-    for one, two in zip(visit.line, other.line if other is not None else (), strict=False):
-        if one.start != two.start:
-            return one.end is not None and one.end < two.start
-    return True
+    """Whether what is known inside a visit may be known in another one: not where both run side by side. Nor beyond a
+    graph that ran beside others: which of them it was, their numbers don't tell."""
+    own, others = visit.line, other.line if other is not None else ()
+    shared = sum(1 for _ in takewhile(lambda both: both[0].start == both[1].start, zip(own, others, strict=False)))
+    if shared < min(len(own), len(others)):
+        end = own[shared].end
+        if end is None or end >= others[shared].start:
+            return False
+    return not any(isinstance(part, Inside) and part.beside for part in own[shared:])
 
 
 def _is_number(value: Tree) -> bool:

@@ -19,8 +19,10 @@ from ..text.dumps import Dump, styles_of
 from ..text.evaluate import UNKNOWN, step_into
 from ..text.templates import STAR, Ref, Taken, Talk, Whole
 from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, NONE, SOME, Turn
-from ..text.values import Tree, freeze, same, texts_of
+from ..text.values import Tree, freeze, is_class_name, leaves, same
 from ..trace.record import CallRecord
+from .foreign import literals
+from .holes import Path
 from .judging import judged
 from .view import Fit, View
 
@@ -99,15 +101,18 @@ class Rounds:
         self, view: View, call: CallRecord, answered: CallRecord, node: Node
     ) -> Iterator[tuple[Node, Hashable]]:
         """A tool's call as every call of its name that the answer holds."""
-        offered = set(texts_of(answered.input))
+        offered = set(literals(node.input))
         calls = Ref(node.name, (CALLS, STAR))
         for asked in _calls_of(answered.output):
             if asked[NAME] not in offered:
-                continue  # the program has not said that name
+                continue  # that name is none that the program always says
             when = When(replace(calls, path=(*calls.path, CALLED)), frozenset((asked[NAME],)), only=True)
             args = replace(calls, path=(*calls.path, ARGS))
             rules = _made_of(call.input, asked[ARGS], Ref(""))
             for tree, rule in zip(_made_of(call.input, asked[ARGS], args), rules, strict=True):
+                tree, rule = (_with_given(each, view, call) for each in (tree, rule))
+                if _is_known(tree, view, call):
+                    continue
                 level = Level(calls, sparse=True)
                 found = Node("", OPS[call.op], tree, call.site, call.within, call.family, level, True, (when,))
                 yield found, (call.site, asked[NAME], freeze(rule))
@@ -144,7 +149,7 @@ class Rounds:
             for at in range(len(calls))
         ]
         turn = _turn(now[first : first + added], answered.output, results)
-        if turn is None:
+        if turn is None or _is_known([dict(turn.said), dict(turn.told)], view, call):
             return
         rule = (call.site, freeze(dict(turn.said)), freeze(dict(turn.told)), turn.named, after)
         turn = replace(turn, style=turn.style or self._styles.get(rule))
@@ -194,6 +199,41 @@ def _made_of(tree: Tree, args: dict[str, Tree], ref: Ref) -> list[Tree]:
 
     found = visit(tree, True), visit(tree, False)
     return list(found) if found[0] != found[1] else [found[0]]
+
+
+def _with_given(tree: Tree, view: View, call: CallRecord) -> Tree:
+    """What stands in the run's input, as that: a program may give tools more than the model says (who asks)."""
+
+    def visit(tree: Tree) -> Tree:
+        if isinstance(tree, dict):
+            return {key: value if is_class_name(str(key), value) else visit(value) for key, value in tree.items()}
+        if isinstance(tree, list):
+            return [visit(value) for value in tree]
+        if not isinstance(tree, str | int | float) or isinstance(tree, bool):
+            return tree
+        path = next((path for path, value in leaves(view.trace.input) if same(value, tree)), None)
+        return tree if path is None else Whole(Ref("input", path))
+
+    return visit(tree)
+
+
+def _is_known(tree: Tree, view: View, call: CallRecord) -> bool:
+    """Whether a text in it was known under another name before: then it is somebody's, and no literal. What nodes are
+    called the program says itself."""
+    nodes = {name for visit in view.trace.visits for name in visit.node.split(":")}
+
+    def somebodys(key: Any, value: Tree) -> bool:
+        if isinstance(value, dict | list):
+            return any(somebodys(*each) for each in (value.items() if isinstance(value, dict) else enumerate(value)))
+        if not isinstance(value, str) or value in nodes or is_class_name(str(key), value):
+            return False
+        return any(_name(source.path) != key for source in view.values.seen(value, call.start))
+
+    return somebodys(None, tree)
+
+
+def _name(path: Path) -> str | None:
+    return next((step for step in reversed(path) if isinstance(step, str)), None)
 
 
 def _turn(added: list[Tree], answer: Tree, results: list[Tree]) -> Turn | None:

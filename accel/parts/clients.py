@@ -65,11 +65,30 @@ def _is_client(cls: type) -> bool:
     return _package(cls) in _PACKAGES and any(_package(base) in _SDKS for base in cls.__mro__)
 
 
+def is_closed(component: Any) -> bool:
+    """Whether a client, or the one that a part of a client sends with, was closed: it answers nothing any more."""
+    client: Any = component
+    while is_client(type(client)):
+        closed = getattr(client, "is_closed", False)
+        if closed() if callable(closed) else closed:
+            return True
+        client = getattr(client, "_client", None)
+    return False
+
+
 def _package(cls: type) -> str:
     return cls.__module__.partition(".")[0]
 
 
+_CONNECTIONS = frozenset("httpcore httpcore2 httpx httpx2".split())
 Known = dict[int, tuple[weakref.ref[Any], Identity]]
+
+
+class Anew(Known):
+    """Of one look at clients that somebody may have given another key or address since the last one. What they connect
+    with is not looked at again."""
+
+
 _known: Known = {}
 """By id, clients that were looked at, and what they were made of: one object is itself, whatever becomes of it. Where
 one stands for another they are looked at again (`alike_now`)."""
@@ -82,7 +101,8 @@ def made_of(
 ) -> Hashable:
     """What a client was made of. `outer`: the ids of the clients that hold it; `known`: those that are not looked at
     again; `default`: the SDK made it, with settings of its own."""
-    seen = known.get(id(client))
+    held = _known if isinstance(known, Anew) and _package(type(client)) in _CONNECTIONS else known
+    seen = held.get(id(client))
     if seen is not None and seen[0]() is client:
         return seen[1]
     if id(client) in outer:
@@ -91,7 +111,7 @@ def made_of(
         client
     )
     with suppress(TypeError):  # no weak references: looked at again each time
-        known[id(client)] = weakref.ref(client, partial(_forget, id(client))), made
+        held[id(client)] = weakref.ref(client, partial(_forget, id(client))), made
     return made
 
 

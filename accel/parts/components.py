@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 from ..errors import AccelError, ConfigurationError
 from ..process import forks
 from .listed import Facts as Facts
-from .listed import addresses_of, listed
-from .methods import METHODS
+from .listed import addresses_of, calls_the_programs, listed
+from .methods import METHODS, Method
 from .patches import has_leaf, installations, is_installed
-from .sdks import declare
+from .sdks import DECLARED, declare
 
 FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
 _UNKNOWN = Facts()
@@ -33,6 +33,9 @@ _by_object: dict[int, tuple[Any, Facts]] = {}
 """By id: a reference to the object, and what was said of it."""
 _of_object: dict[int, tuple[tuple[int, int, int], Facts, Facts]] = {}
 """By id: how much was known of all classes when something was said of the object, what was said, and what is known."""
+_named_by_class: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+_named_by_object: dict[int, tuple[Callable[[], Any], frozenset[str]]] = {}
+"""By id: a reference to the object, and which of its methods were declared."""
 _registered = 0
 """How often anything was."""
 _lock = forks.lock()
@@ -67,9 +70,11 @@ def register(component: Any, *, methods: Iterable[str] = (), **facts: Any) -> An
     with _lock:
         if isinstance(component, type):
             _by_class[component] = given.over(_by_class.get(component, _UNKNOWN))
+            _named_by_class[component] = _named_by_class.get(component, frozenset()).union(names)
         else:
             said = _said_of_object(component)
             forget = partial(_forget, id(component))
+            _named_by_object[id(component)] = (reference(component, forget), _named_of_object(component).union(names))
             _by_object[id(component)] = (reference(component, forget), given.over(said))
     _registered += 1  # last: who asks in between asks again
     return component
@@ -77,6 +82,7 @@ def register(component: Any, *, methods: Iterable[str] = (), **facts: Any) -> An
 
 def _forget(at: int) -> None:
     _by_object.pop(at, None)
+    _named_by_object.pop(at, None)
     _of_object.pop(at, None)
 
 
@@ -91,6 +97,19 @@ def reference(component: Any, forget: Callable[[], object]) -> Callable[[], Any]
 def _said_of_object(component: Any) -> Facts:
     held = _by_object.get(id(component))
     return held[1] if held is not None and held[0]() is component else _UNKNOWN
+
+
+def _named_of_object(component: Any) -> frozenset[str]:
+    held = _named_by_object.get(id(component))
+    return held[1] if held is not None and held[0]() is component else frozenset()
+
+
+def is_meant(component: Any, method: Method) -> bool:
+    """Whether what was said of a component is about this method. One that was declared of another object or class says
+    nothing of those that inherit the same function, whatever else of them was declared."""
+    if not method.family.startswith(DECLARED) or method.name in _named_of_object(component):
+        return True
+    return any(method.name in _named_by_class.get(base, ()) for base in type(component).__mro__)
 
 
 _told: dict[tuple[Any, str], str] = {}
@@ -195,6 +214,9 @@ def _brings_address(cls: type) -> bool:
 def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
     facts = _facts_but_local(component)
+    entry = listed(type(component))
+    if entry is not None and facts.pure and facts.reason == entry.reason and calls_the_programs(component):
+        facts = replace(facts, pure=False, reason="it calls functions, or an object of a class, of the program's own")
     return facts if facts.local is not None else replace(facts, local=has_private_endpoint(component))
 
 

@@ -46,3 +46,5 @@ class Entry(Facts):
     addresses: tuple[str, ...] | None
     """Where an instance keeps the addresses that its data goes to: attributes and keys, joined by dots. Empty for what
     stays in this process or always goes to one public service; None where nobody knows."""
+    works_with: tuple[str, ...] = ()
+    """Attributes whose objects it calls, and which a program may have made: nobody vouches for code of its own."""

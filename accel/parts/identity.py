@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ..text.values import Opaque, freeze
-from .clients import Identity, is_client, made_of
+from .clients import Anew, Identity, is_client, made_of
 from .listed import listed
 
 Told = Callable[[Any], Sequence[Any]]
@@ -70,7 +70,7 @@ class Identities:
         if by_object:
             return Opaque(component)
         if is_client(type(component)):
-            return made_of(component, _field, _derived_of)
+            return made_of(component, _field, _derived_of, known=Anew())
         seen = self._seen.get(id(component))
         if seen is None:
             seen = self._seen[id(component)] = _Seen(component)

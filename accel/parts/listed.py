@@ -135,16 +135,39 @@ def addresses_of(component: Any) -> list[str] | None:
         return None
     found = []
     for path in entry.addresses:
-        value: Any = component
-        for step in path.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, _MISSING)
-            if value is _MISSING:
-                return None  # a client of another make
-            if value is None:
-                break
+        value = _at(component, path)
+        if value is _MISSING:
+            return None  # a client of another make
         if value:
             found.append(str(value))
     return found
+
+
+def calls_the_programs(component: Any) -> bool:
+    """Whether a component of a listed class calls functions that it was given, or objects of classes that are not its
+    package's (`Entry.works_with`)."""
+    entry = listed(type(component))
+    values = [_at(component, path) for path in entry.works_with] if entry is not None else []
+    package = _package(type(component))
+    return any(
+        any(value.values()) if isinstance(value, Mapping) else _package(type(value)) != package
+        for value in values
+        if value is not None and value is not _MISSING
+    )
+
+
+def _package(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
+
+
+def _at(component: Any, path: str) -> Any:
+    """What stands there; None if nothing does."""
+    value: Any = component
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, _MISSING)
+        if value is None or value is _MISSING:
+            break
+    return value
 
 
 _MISSING = object()

@@ -71,13 +71,19 @@ _BOTO = ("endpoint_url", "client._endpoint.host")
 _GENAI = "client._api_client._http_options.base_url"
 _SDK = "_client.base_url"
 """Where the parts of a client have it from."""
+_GIVEN = ("_client", "_client._client.event_hooks")
+_HOOKS = ("_client.event_hooks",)
+"""What a program may have given to a client of an SDK that runs with each call."""
 
 
-def _http(kind: Kind, *addresses: str, twins: bool | None = True, checked: str = "") -> Entry:
+def _http(
+    kind: Kind, *addresses: str, twins: bool | None = True, checked: str = "", works_with: tuple[str, ...] = ()
+) -> Entry:
     reason = "listed: stateless HTTP client that threads may share" + (f"; {checked}" if checked else "")
     return Entry(
-        kind=kind[0], families=kind[1], addresses=addresses, pure=True, concurrency=64, twins=twins, reason=reason
-    )
+        kind=kind[0], families=kind[1], addresses=addresses, pure=True, concurrency=64, twins=twins, reason=reason,
+        works_with=works_with,
+    )  # fmt: skip
 
 
 def _elsewhere(kind: Kind, why: str) -> Entry:
@@ -138,24 +144,24 @@ _RENEWED = "the key that it keeps is renewed"
 LISTED: dict[str, dict[str, Entry]] = {
     # --- SDKs, as programs call them
     "openai.resources.chat.completions": {
-        "Completions": _http(_CREATE, _SDK, twins=None),
-        "AsyncCompletions": _http(_ACREATE, _SDK, twins=None),
+        "Completions": _http(_CREATE, _SDK, twins=None, works_with=_GIVEN),
+        "AsyncCompletions": _http(_ACREATE, _SDK, twins=None, works_with=_GIVEN),
     },
     "openai.resources.embeddings": {
-        "Embeddings": _http(_EMBED, _SDK, twins=None),
-        "AsyncEmbeddings": _http(_AEMBED, _SDK, twins=None),
+        "Embeddings": _http(_EMBED, _SDK, twins=None, works_with=_GIVEN),
+        "AsyncEmbeddings": _http(_AEMBED, _SDK, twins=None, works_with=_GIVEN),
     },
     "anthropic.resources.messages": {
-        "Messages": _http(_MESSAGES, _SDK, twins=None),
-        "AsyncMessages": _http(_AMESSAGES, _SDK, twins=None),
+        "Messages": _http(_MESSAGES, _SDK, twins=None, works_with=_GIVEN),
+        "AsyncMessages": _http(_AMESSAGES, _SDK, twins=None, works_with=_GIVEN),
     },
     "groq.resources.chat.completions": {
-        "Completions": _http(_MESSAGES, _SDK, twins=None),
-        "AsyncCompletions": _http(_AMESSAGES, _SDK, twins=None),
+        "Completions": _http(_MESSAGES, _SDK, twins=None, works_with=_GIVEN),
+        "AsyncCompletions": _http(_AMESSAGES, _SDK, twins=None, works_with=_GIVEN),
     },
     "ollama": {
-        "Client": _http(_LOCAL, _SDK, twins=None),
-        "AsyncClient": _http(_ALOCAL, _SDK, twins=None),
+        "Client": _http(_LOCAL, _SDK, twins=None, works_with=_HOOKS),
+        "AsyncClient": _http(_ALOCAL, _SDK, twins=None, works_with=_HOOKS),
     },
     "google.genai.models": {
         "Models": _http(_CONTENT, "_api_client._http_options.base_url", twins=None),
@@ -333,7 +339,9 @@ LISTED: dict[str, dict[str, Entry]] = {
     "llama_index.embeddings.together": {"TogetherEmbedding": _http(_EMBEDDING, "api_base")},
     # --- LlamaIndex: stores and retrievers
     "llama_index.core": {"SimpleVectorStore": _dict(_QUERY)},
-    "llama_index.core.storage.docstore": {"SimpleDocumentStore": replace(_dict(_LOOKUP), twins=True)},
+    "llama_index.core.storage.docstore": {
+        "SimpleDocumentStore": replace(_dict(_LOOKUP), twins=True, works_with=("_kvstore",))
+    },
     "llama_index.retrievers.bm25": {"BM25Retriever": _index(_RETRIEVE)},
     "llama_index.vector_stores.chroma": {"ChromaVectorStore": _store(_QUERY, twins=True)},
     "llama_index.vector_stores.faiss": {"FaissVectorStore": _index(_QUERY)},

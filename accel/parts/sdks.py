@@ -10,14 +10,13 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
 from ..text.values import Opaque, Tree, add_view, class_name, class_named, leaves, snapshot
 from . import patches
-from .clients import is_client
 from .listed_classes import LISTED
 from .methods import Kind, Method, build_call, read_call
 
@@ -26,10 +25,16 @@ _DIARY = ("id", "created", "created_at", "model", "model_version", "object", "re
 """What answers say of their making: nobody pastes that into prompts."""
 
 
+_RAW = "X-Stainless-Raw-Response"
+"""By this header an SDK's `with_streaming_response` tells itself that the program reads the answer."""
+
+
 def _read(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """What is asked to stream gives an object that reads on: the call is never early."""
     tree: dict[str, Tree] = read_call(component, args, kwargs)
-    return {**tree, "streams": Opaque(object())} if kwargs.get("stream") else tree
+    headers = kwargs.get("extra_headers")
+    unread = isinstance(headers, Mapping) and headers.get(_RAW) == "stream"
+    return {**tree, "streams": Opaque(object())} if kwargs.get("stream") or unread else tree
 
 
 def _read_content(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
@@ -101,6 +106,10 @@ _WITH_MODELS = frozenset(("anthropic", "groq", "openai"))
 _seen: set[str] = set()
 """Of those, the ones that were loaded."""
 _MODEL = "sdk_model"
+_leaves: set[type] = set()
+"""Classes of SDKs that have been patched."""
+DECLARED = "declared "
+"""How the families of methods begin that users declare."""
 _declared: weakref.WeakKeyDictionary[type, list[Method]] = weakref.WeakKeyDictionary()
 
 
@@ -120,6 +129,7 @@ def install_all() -> None:
             for method in methods:
                 if not patches.is_installed(cls, method.name) and _is_its_own(cls, method.name, package):
                     patches.install(cls, method)
+                    _leaves.add(cls)
     for cls, methods in list(_declared.items()):
         for method in methods:
             patches.install(cls, method)
@@ -136,15 +146,9 @@ def _is_its_own(cls: type, name: str, package: str) -> bool:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether it is an object of a class that `install_all` has patched."""
-    cls = type(value)
-    if cls in _declared:
-        return True
-    return is_client(cls) and any(name == cls.__name__ and _is_in(cls, package) for package, name, _ in _LISTED)
-
-
-def _is_in(cls: type, package: str) -> bool:
-    return cls.__module__ == package or cls.__module__.startswith(f"{package}.")
+    """Whether it is an object of a class that has such methods."""
+    bases = type(value).__mro__
+    return any(base in _leaves for base in bases) or (bool(_declared) and any(base in _declared for base in bases))
 
 
 def declare(component: Any, names: tuple[str, ...]) -> None:
@@ -162,7 +166,7 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
         is_async = inspect.iscoroutinefunction(function)
         method = Method(
             name=name,
-            family=f"declared {name}{' (async)' if is_async else ''}",
+            family=f"{DECLARED}{name}{' (async)' if is_async else ''}",
             op="tool",
             kind="async" if is_async else "sync",
             read=_read,

@@ -13,6 +13,7 @@ from .. import engine
 from ..errors import CallCancelled
 from ..graph.ir import Node
 from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, OVERLAID, UNBUILT, UNLOADED, Reason
+from ..parts.clients import is_closed
 from ..parts.components import called_plainly, facts_of, note_told, tells_within
 from ..parts.epochs import epoch, resource_of
 from ..parts.methods import METHODS, Method
@@ -252,5 +253,7 @@ def _mutable(items: Iterable[Any]) -> Iterable[Any]:
 def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> None:
     if _told(run, call, kwargs):
         return
+    if is_closed(call.component):
+        run.disqualify(call, "the program closes its client while others like it are still called")
     if isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
         give_up(run, call)

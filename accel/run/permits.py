@@ -10,7 +10,7 @@ from typing import Any
 from ..graph import rules
 from ..graph.ir import Node
 from ..graph.rules import Reason, Rule
-from ..parts.components import kind_of, tells_within
+from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
@@ -126,7 +126,12 @@ def stake(run: Run, node: Node, decided: bool) -> bool:
 
 
 def _unvouched(case: Case) -> Found:
-    component, facts = case.component.component, case.component.facts
+    component, facts, method = case.component.component, case.component.facts, case.component.method
+    if facts.pure and not is_meant(component, method):
+        return {
+            "component": type(component).__name__,
+            "why": f"nobody said of it that {method.name} may be called early",
+        }
     return not facts.pure and {"component": type(component).__name__, "why": facts.reason}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from ..graph.ir import Confidence, Evidence, First, Graph, GraphError, Level, Node, When, verify
 from ..graph.ops import OPS
+from ..learn.foreign import literals
 from ..learn.seen_in import SeenIn
 from ..text.dumps import Dump
 from ..text.evaluate import is_opaque
@@ -40,7 +41,7 @@ from ..text.templates import (
 )
 from ..text.turns import CALLED, Turn
 from ..text.values import Tree
-from ..trace.ambient import SECRET
+from ..trace.ambient import CREDENTIAL, SECRET
 from .plan import Plan
 from .used import SavedCall
 
@@ -51,7 +52,8 @@ _AGAIN = "Write a new one with fast.save_plan(path)."
 
 def save(plan: Plan, path: str) -> None:
     """Write what is verified. Nodes that hold an object, were seen with one input only, or say what neither the program
-    nor a known value says, keep their place, without their input: the text in them may be somebody's."""
+    nor a known value says, or hold a key, keep their place, without their input: the text in them may be
+    somebody's."""
     nodes = [_encode_node(node, plan) for node in plan.learnt.nodes]
     calls = {site: [call.cls, call.family, call.method, call.like] for site, call in _calls(plan).items()}
     data = {"accel_plan": VERSION, "nodes": nodes, "calls": calls}
@@ -116,7 +118,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = node.evidence.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.used.mixed
     foreign = plan.contexts.known(node.name).foreign if keep else False
     foreign = plan.program.lacks(node) if foreign is None else foreign
-    keep = keep and not foreign
+    keep = keep and not foreign and not _holds_key(node.input)
     return {
         "name": node.name,
         "op": node.op.name,
@@ -132,6 +134,16 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "evidence": _encode_evidence(node.evidence, keep, foreign),
         "seen_in": _encode_seen_in(plan.contexts.known(node.name).seen_in) if keep else None,
     }
+
+
+def _holds_key(tree: Tree) -> bool:
+    """Whether a literal is called a credential. A `key` alone is rather that of a dict."""
+    if isinstance(tree, list):
+        return any(map(_holds_key, tree))
+    return isinstance(tree, dict) and any(
+        _holds_key(value) or (name != "key" and CREDENTIAL.search(str(name)) is not None and any(literals(value)))
+        for name, value in tree.items()
+    )
 
 
 def _decode_node(data: dict[str, Any]) -> Node:

@@ -126,4 +126,14 @@ def test_of_graphs_side_by_side_in_one_node_nothing_is_known_either() -> None:
     asks = trace.enter("ask", None, around, "a")
     trace.leave(asks, None)
     assert reaches(first, asks) and not reaches(beside, asks) and not reaches(first, beside)
-    assert reaches(asks, visited(trace, "look", around, "c"))
+    trace.leave(around, None)
+    after = trace.enter("write", None)
+    for known in (first, beside, asks):
+        assert not reaches(known, around) and not reaches(known, after), "which of the graphs it was is luck"
+
+
+def test_of_graphs_one_after_the_other_in_one_node_everything_is_known() -> None:
+    trace = Trace()
+    around = trace.enter("work", None)
+    first, second = visited(trace, "look", around, "a"), visited(trace, "look", around, "b")
+    assert reaches(first, second) and reaches(first, around) and reaches(second, around)

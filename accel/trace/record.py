@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import sys
 import sysconfig
@@ -32,6 +33,16 @@ class Inside:
     end: int | None = None
     """until the last one so far ended."""
 
+    @property
+    def beside(self) -> bool:
+        """Whether graphs ran side by side in its visit, this or earlier ones: another time it has another number."""
+        return self.number >= self.visit.in_order
+
+    def note_order(self) -> None:
+        """A node of it starts or ends."""
+        if self.number + 1 < self.visit.graphs:
+            self.visit.in_order = min(self.visit.in_order, self.number)
+
 
 @dataclass(slots=True, eq=False)
 class Visit:
@@ -52,6 +63,8 @@ class Visit:
     """The run of a graph that it is part of, where that is not the run itself."""
     graphs: int = 0
     """How many graphs ran in it."""
+    in_order: float = math.inf
+    """How many of these ended before the next one began."""
     outer: Visit | None = None
     """The visit of another node that it is a part of, and counted beside."""
     order: tuple[int, ...] = ()
@@ -167,6 +180,7 @@ class Trace:
                 inside = self.graphs[around.start, graph] = Inside(around, around.graphs, visit.start)
                 around.graphs += 1
             visit.inside = inside
+            inside.note_order()
         row = self.rows.setdefault((visit.node, visit.inside), [])
         visit.position = len(row)
         while visit.position and order and row[visit.position - 1].order > order:
@@ -186,6 +200,7 @@ class Trace:
         visit.left, visit.end, visit.ended_s = value, self.tick(), now_s()
         if visit.inside is not None:
             visit.inside.end = visit.end
+            visit.inside.note_order()
 
     def read(self, text: str) -> None:
         """The program has read a document."""

@@ -29,7 +29,7 @@ class _Node(cached_property[Any]):
     def __get__(self, node: Any, owner: Any = None) -> Any:
         runnable = super().__get__(node, owner)
         here = scope.get() if node is not None and runnable is not None else None
-        if here is None or here.early or here.visit is None:
+        if here is None or here.early or here.visit is None or here.run.closed:
             return runnable
         # A Pydantic model, of a graph that somebody put together of `Pregel`'s own parts, can't be copied like this.
         copies = "_accel_node" not in vars(runnable) and not isinstance(runnable, Serializable)
@@ -58,9 +58,10 @@ def watched(runnable: Any, name: str = "") -> Any:
 
 
 def _visit(node: Any, value: Any, config: RunnableConfig | None) -> tuple[Scope, Visit] | None:
-    """Where a node runs, and its visit; None outside of runs, and where an early call came here."""
+    """Where a node runs, and its visit; None outside of runs (or beyond the end of one, as what a node has started may
+    go on), and where an early call came here."""
     here = scope.get()
-    if here is None or here.early:
+    if here is None or here.early or here.run.closed:
         return None
     about = (config or {}).get("metadata") or {}
     # "outer:task|inner:task"; what stands before the last node is the same for all nodes of one run of a graph.

@@ -45,7 +45,7 @@ from .kept import is_followed, kept, watch_chats
 from .kinds import BUILT, TAKES, input_of, methods_of
 from .made_of import Parts
 from .parts import LlamaHost, watch
-from .workflows import may_follow, started
+from .workflows import has_waited, may_follow, started, watch_waits
 
 FRAMEWORK_VARS.update(
     (global_stack_trace, global_stack_trace_ids, handler_stack_trace, active_span_id, active_instrument_tags)
@@ -166,6 +166,7 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     install_all()
     watch()
     watch_chats()
+    watch_waits()
     return fast_class if cls is obj else shallow(obj, fast_class)
 
 
@@ -225,7 +226,7 @@ def _starting(cls: type, follows: bool) -> Any:
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., WorkflowHandler] = super(Accelerated, self).run
-        if not follows or self._passes(asynchronous=True):
+        if not follows or has_waited(self._accel.plan) or self._passes(asynchronous=True):
             return inner(*args, **kwargs)
         return started(self._accel.begin(self, given(inner, args, kwargs), True), partial(inner, *args, **kwargs))
 

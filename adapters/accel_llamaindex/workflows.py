@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 from llama_index.core.workflow import Workflow
-from workflows.context import serializers
+from workflows.context import Context, serializers
 from workflows.errors import WorkflowValidationError
 from workflows.handler import WorkflowHandler
 from workflows.plugins import basic
 from workflows.runtime.types import plugin, results
 
+from accel.parts import patches
+from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.trace.ambient import FRAMEWORK_VARS
@@ -25,6 +28,8 @@ FRAMEWORK_VARS.update(
     value for module in (serializers, basic, plugin, results) for value in vars(module).values()
     if isinstance(value, ContextVar)
 )  # fmt: skip
+_WAIT = "a step that waits for an event"
+"""Stands among the barriers of a plan for steps that tell no sooner than when they run."""
 _watching: set[asyncio.Task[None]] = set()
 
 
@@ -48,11 +53,30 @@ async def _watch(run: Run, handler: WorkflowHandler) -> None:
     completed = False
     try:
         await handler.stop_event_result()
-        completed = True
+        completed = not has_waited(run.plan)
     except Exception:  # noqa: BLE001  it is for whoever awaits the handler
         return
     finally:
         run.finish(completed)
+
+
+def watch_waits() -> None:
+    """Hear of steps that wait for what somebody sends. Idempotent."""
+    patches.wrap(Context, "wait_for_event", _waits)
+
+
+def _waits(wrapped: Callable[..., Any], context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Nothing is issued past it, in this run or a later one."""
+    here = scope.get()
+    if here is not None and not here.early:
+        here.run.plan.note_barrier(_WAIT)
+        here.run.silence()
+    return wrapped(*args, **kwargs)
+
+
+def has_waited(plan: Plan) -> bool:
+    """Whether a step ever waited for an event in the middle of its work."""
+    return _WAIT in plan.barriers
 
 
 def may_follow(workflow: Workflow) -> bool:

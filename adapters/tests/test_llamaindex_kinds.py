@@ -8,16 +8,28 @@ import inspect
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
+from llama_index.core.workflow import (
+    Context,
+    HumanResponseEvent,
+    InputRequiredEvent,
+    StartEvent,
+    StopEvent,
+    Workflow,
+    step,
+)
 
 import accel
 from accel.parts.identity import identity_of
 
-from .llamaindex_kinds import KINDS, Clerk, Kind, Letters, index
-from .llamaindex_programs import QUESTIONS
+from .llamaindex_kinds import KINDS, NODES, Clerk, Kind, Letters, index
+from .llamaindex_programs import QUESTIONS, TOPICS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
 
@@ -99,3 +111,63 @@ def test_no_search_is_early_for_nothing() -> None:
         allowed.query(question)
         assert accel.settle()
     assert allowed._accel.plan.total.fed > 0
+
+
+def test_no_code_of_the_programs_in_a_document_store_runs_early() -> None:
+    asked: list[str] = []
+
+    class Kept(SimpleKVStore):
+        def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
+            asked.append(key)
+            return super().get(key, collection)
+
+    def make() -> Any:
+        storage = StorageContext.from_defaults(docstore=SimpleDocumentStore(Kept()))
+        found = VectorStoreIndex(NODES, embed_model=Letters(), storage_context=storage)
+        return found.as_query_engine(llm=Clerk(), response_mode="accumulate", similarity_top_k=4)
+
+    plain, fast = make(), accel.accelerate(make())
+    for question in [*QUESTIONS, *QUESTIONS[:2]]:
+        asked.clear()
+        expected = str(plain.query(question))
+        keys = list(asked)
+        asked.clear()
+        assert str(fast.query(question)) == expected
+        assert accel.settle()
+        assert asked == keys
+
+
+class Approved(Workflow):
+    said: list[str]
+
+    @step
+    async def publish(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        model = Clerk()
+        draft = await model.acomplete(f"Draft a story on {ev.topic}.")
+        answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(prefix=str(draft)))
+        self.said.append("allowed")
+        published = await model.acomplete(f"Publish the story on {ev.topic} now.")
+        return StopEvent(result=f"{published} {answer.response}")
+
+
+async def test_nothing_is_early_that_waits_for_a_person() -> None:
+    """Nobody but the step itself knows that it will ask."""
+
+    async def publish(workflow: Approved, topic: str) -> str:
+        workflow.said.clear()
+        handler = workflow.run(topic=topic)
+        async for event in handler.stream_events():
+            if isinstance(event, InputRequiredEvent):
+                workflow.said.append(event.prefix)
+                assert await asyncio.to_thread(accel.settle)
+                handler.ctx.send_event(HumanResponseEvent(response="yes"))
+        return str(await handler)
+
+    plain = Approved()
+    plain.said = []
+    fast = accel.accelerate(plain, egress="inputs")
+    for topic in TOPICS:
+        expected = [await publish(plain, topic), *plain.said]
+        assert [await publish(fast, topic), *fast.said] == expected
+        assert await asyncio.to_thread(accel.settle)
+    assert fast.report().issued == 0

@@ -6,9 +6,11 @@ import asyncio
 import time
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypedDict
 
 import anthropic
+import httpx
 import ollama
 import openai
 import pytest
@@ -20,6 +22,7 @@ import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
 from accel.parts import patches, sdks
+from accel.parts.clients import is_closed
 from accel.parts.components import facts_of
 from accel.parts.identity import identity_of
 from accel.text.values import snapshot, thaw
@@ -184,6 +187,74 @@ def test_a_conversation_that_goes_on_with_the_model_s_own_messages(client: opena
     assert demanded == 3 and retired >= 1
 
 
+def test_an_answer_of_one_key_is_none_of_another() -> None:
+    """A program sets the key of its tenant on the client that all share."""
+    client = openai.OpenAI(api_key="sk-of-nobody")
+    alike = identity_of(client.chat.completions, False)
+    client.api_key = "sk-of-a-tenant"
+    assert identity_of(client.chat.completions, False) != alike
+    client.api_key = "sk-of-nobody"
+    assert identity_of(client.chat.completions, False) == alike
+
+    def ask(prompt: str) -> str:
+        client.api_key = "sk-of-a-tenant" if prompt.startswith("Give") else "sk-of-nobody"
+        answer = client.chat.completions.create(model="m", messages=messages(prompt))
+        return str(answer.choices[0].message.content)
+
+    assert last_run(program(ask)) == (3, 0)
+    client.close()
+
+
+@pytest.mark.parametrize("make", [openai.OpenAI, lambda: anthropic.Anthropic(api_key="k")])
+def test_a_closed_client_is_known(make: Callable[[], Any]) -> None:
+    """Nothing more is called early where programs close what they call with."""
+    with make() as client:
+        parts = [part for part in (getattr(client, "messages", None), getattr(client, "embeddings", None)) if part]
+        assert parts and not any(map(is_closed, [client, *parts]))
+    assert all(map(is_closed, [client, *parts]))
+
+
+def test_an_answer_that_the_program_reads_is_its_own(client: openai.OpenAI) -> None:
+    """Unread, it keeps its connection."""
+
+    def ask(prompt: str) -> str:
+        completions = client.chat.completions.with_streaming_response
+        with completions.create(model="m", messages=messages(prompt)) as response:
+            return str(response.parse().choices[0].message.content)
+
+    assert last_run(program(ask)) == (3, 0)
+
+
+class Telling(openai.OpenAI):
+    def _prepare_options(self, options: Any) -> Any:
+        told.append("call")
+        return super()._prepare_options(options)
+
+
+told: list[str] = []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Telling,
+        lambda: openai.OpenAI(http_client=httpx.Client(event_hooks={"request": [lambda _: told.append("call")]})),
+    ],
+)
+def test_no_code_of_the_programs_in_a_client_runs_early(make: Callable[[], openai.OpenAI]) -> None:
+    with make() as client:
+
+        def ask(prompt: str) -> str:
+            told.append("node")
+            answer = client.chat.completions.create(model="m", messages=messages(prompt))
+            told.append("end")
+            return str(answer.choices[0].message.content)
+
+        assert last_run(program(ask))[1] == 0
+    assert told == ["node", "call", "end"] * (2 * 3 * len(TOPICS))
+    told.clear()
+
+
 # --- methods that are declared ---
 
 
@@ -238,6 +309,60 @@ def test_a_method_of_a_class_is_declared_for_its_subclasses_that_leave_it_alone(
     assert demanded == 3 and retired >= 1
     assert not facts_of(Other()).pure
     assert last_run(program(finds(Other())))[1] == 0
+
+
+def test_a_method_is_declared_of_one_object_and_not_of_those_of_which_others_were() -> None:
+    """Who may be searched early may not be bought from early, because one may buy from a sandbox."""
+
+    class Shop(Catalogue):
+        def buy(self, title: str) -> str:
+            self.asked.append(f"buy {title}")
+            return super().buy(title)
+
+    real, sandbox = Shop(), Shop()
+    accel.register(real, methods=["search"], readonly=True, concurrency=4)
+    accel.register(sandbox, methods=["buy"], pure=True, concurrency=4)
+
+    def look(state: State) -> State:
+        return {"outline": finds(real)(f"look for {state['topic']}")}
+
+    def order(state: State) -> State:
+        return {"both": "" if state["topic"] == "nothing" else real.buy(f"one {state['topic']}")}
+
+    graph = StateGraph(State).add_node("look", look).add_node("order", order).add_edge(START, "look")
+    fast = accelerate(graph.add_edge("look", "order").compile())
+    for topic in (*TOPICS, "nothing"):
+        real.asked.clear()
+        fast.invoke({"topic": topic})
+        assert accel.settle(10)
+        assert real.asked == [f"look for {topic}", f"buy one {topic}"][: 1 + (topic != "nothing")]
+    assert fast.report().issued == 0
+
+
+KEY = "sk-of-the-module-alone"
+
+
+def test_no_key_that_a_call_is_given_is_in_a_plan(tmp_path: Path) -> None:
+    class Service(Catalogue):
+        def find(self, query: str, *, api_key: str, headers: dict[str, str]) -> str:
+            time.sleep(0.03)
+            return query.upper()
+
+    accel.register(Service, methods=["find"], readonly=True, concurrency=4)
+    service = Service()
+
+    def ask(prompt: str) -> str:
+        return service.find(prompt, api_key=KEY, headers={"Authorization": f"Bearer {KEY}"})
+
+    fast = accelerate(program(ask))
+    for topic in TOPICS:
+        fast.invoke({"topic": topic})
+        assert accel.settle(10)
+    assert fast.report().retired > 0
+    path = tmp_path / "plan.json"
+    fast.save_plan(str(path))
+    assert KEY not in path.read_text(encoding="utf-8")
+    assert accelerate(program(ask), plan=str(path)).invoke({"topic": "bees"}) == program(ask).invoke({"topic": "bees"})
 
 
 def test_what_can_not_be_declared_says_why() -> None:

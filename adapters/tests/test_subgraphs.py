@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -165,6 +168,49 @@ def test_rounds_of_graphs_side_by_side(ask: Any) -> None:
     assert all(count > len(brief["subjects"]) for count, brief in zip(counts[3:], programs.BRIEFS[3:], strict=True))
 
 
+def test_graphs_that_start_side_by_side_in_any_order() -> None:
+    """What one of them found is not asked about with the topic of another."""
+    names = list(programs.LIBRARY)
+    questions: list[Any] = [{"question": ", ".join([names[n], names[n - 1], names[n - 3]])} for n in range(6)]
+    starting: list[str] = []
+
+    def build(llm: Any) -> Any:
+        begun, happened = list[str](), threading.Condition()
+
+        def look_up(state: Desk) -> Desk:
+            with happened:
+                begun.append(state["question"])
+                happened.notify_all()
+                assert happened.wait_for(lambda: len(begun) == len(starting), WAIT_S)
+            return {"context": " / ".join(programs.found(state["question"][::-1]))}
+
+        library = StateGraph(Desk)
+        library.add_sequence([look_up])
+        library.add_edge(START, "look_up")
+        looked_up = library.compile()
+
+        def research(topic: str) -> str:
+            with happened:
+                assert happened.wait_for(lambda: starting[len(begun)] == topic, WAIT_S)
+            notes = looked_up.invoke({"question": topic[::-1]})["context"]
+            return llm.invoke(f"What is new in {topic}? {notes}").content + llm.invoke(f"{topic}? {notes}").content
+
+        def desk(state: Desk) -> Desk:
+            begun.clear()
+            topics = state["question"].split(", ")
+            starting[:] = topics[::-1] if state["question"] == questions[-1]["question"] else topics
+            with ThreadPoolExecutor() as pool:
+                done = [pool.submit(contextvars.copy_context().run, research, topic) for topic in topics]
+                return {"reply": "; ".join(one.result() for one in done)}
+
+        graph = StateGraph(Desk)
+        graph.add_sequence([desk])
+        graph.add_edge(START, "desk")
+        return graph.compile()
+
+    compared(build, questions, invoke)
+
+
 # --- control --------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +307,38 @@ def test_an_accelerated_graph_inside_another_one_is_seen_as_well() -> None:
         return graph.compile()
 
     assert min(compared(build, programs.QUESTIONS, invoke)[3:]) >= 2
+
+
+def test_what_goes_on_beyond_the_end_of_a_run_is_no_part_of_it() -> None:
+    """A node starts work in the background, which runs graphs as long as the process lives."""
+    ended, told = threading.Event(), []
+    library = StateGraph(Desk)
+    library.add_node("look_up", lambda state: {"context": " / ".join(programs.found(state["question"]))})
+    library.add_edge(START, "look_up")
+    looked_up = library.compile()
+
+    def watch_news() -> None:
+        assert ended.wait(WAIT_S)
+        told.extend(looked_up.invoke(value) for value in programs.QUESTIONS)
+
+    def desk(state: Desk) -> Desk:
+        threads.append(threading.Thread(target=contextvars.copy_context().run, args=(watch_news,)))
+        threads[-1].start()
+        return {"reply": looked_up.invoke(state)["context"]}
+
+    threads: list[threading.Thread] = []
+    graph = StateGraph(Desk)
+    graph.add_sequence([desk])
+    graph.add_edge(START, "desk")
+    fast = accelerate(graph.compile())
+    fast.invoke(programs.QUESTIONS[0])
+    assert accel.settle()
+    seen = fast.plan.last
+    visits = list(seen.visits)
+    ended.set()
+    threads[0].join(WAIT_S)
+    assert len(told) == len(programs.QUESTIONS)
+    assert [visit.node for visit in seen.visits] == [visit.node for visit in visits] == ["desk", "desk:look_up"]
 
 
 def test_uninstalling_gives_nodes_back() -> None:
