@@ -11,7 +11,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -189,20 +189,21 @@ def said_of_class(cls: type) -> Facts:
     return facts.over(listed(cls) or _UNKNOWN)
 
 
-_leaf_names: frozenset[str] = frozenset()
+@lru_cache(1)
+def _leaf_names(known: int) -> tuple[frozenset[str], frozenset[str]]:
+    """Of all methods there are, `known` of them: names of leaves, and names that are leaves only in some classes."""
+    methods = list(METHODS.values())
+    return (
+        frozenset(method.name for method in methods if not method.direct),
+        frozenset(method.name for method in methods if method.direct),
+    )
 
 
 def _overrides_leaf(cls: type) -> bool:
-    global _leaf_names
-    if len(_leaf_names) < len(METHODS):
-        _leaf_names = frozenset(method.name for method in list(METHODS.values()) if not method.direct)
-    return not _leaf_names.isdisjoint(cls.__dict__) or _overrides_direct(cls)
-
-
-def _overrides_direct(cls: type) -> bool:
-    """A method with such a name is a leaf only where one of these classes has it as one."""
-    names = {method.name for method in list(METHODS.values()) if method.direct} & cls.__dict__.keys()
-    return any(is_installed(base, name) for name in names for base in cls.__mro__)
+    always, somewhere = _leaf_names(len(METHODS))
+    return not always.isdisjoint(cls.__dict__) or any(
+        is_installed(base, name) for name in somewhere & cls.__dict__.keys() for base in cls.__mro__
+    )
 
 
 def _brings_address(cls: type) -> bool:

@@ -85,6 +85,11 @@ METHODS: dict[tuple[str, str], Method] = {}
 """All methods that adapters have declared, by family and name."""
 
 
+def no_view(result: Any) -> Tree:
+    """Vectors are of no use to templates."""
+    return None
+
+
 def read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """The input of a call of which nothing is the framework's own."""
     return {"args": snapshot(args, exact=True), "kwargs": snapshot(kwargs, exact=True)}

@@ -11,6 +11,7 @@ import sys
 import types
 import weakref
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..errors import ConfigurationError
 from ..text.values import Opaque, Tree, add_view, class_name, class_named, leaves, snapshot
 from . import patches
 from .listed_classes import LISTED
-from .methods import Kind, Method, build_call, read_call
+from .methods import Kind, Method, build_call, no_view, read_call
 
 _DIARY = ("id", "created", "created_at", "model", "model_version", "object", "response_id", "service_tier",
           "system_fingerprint", "total_duration", "usage", "usage_metadata")  # fmt: skip
@@ -59,11 +60,6 @@ def _build_model(fields: dict[str, Any]) -> Any:
     return cls.model_construct(_fields_set=set(fields), **fields)
 
 
-def _nothing(result: Any) -> Tree:
-    """Vectors are of no use to templates."""
-    return None
-
-
 def _tokens(result: Any) -> tuple[int, int]:
     usage = getattr(result, "usage", None)
     for before, after in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
@@ -73,22 +69,24 @@ def _tokens(result: Any) -> tuple[int, int]:
     return 0, 0
 
 
-_KINDS: tuple[tuple[Kind, str], ...] = (("sync", ""), ("async", " (async)"))
+_KINDS: dict[Kind, str] = {"sync": "", "async": " (async)"}
+"""How the families of such methods end."""
 
 
 def _methods() -> Iterator[Method]:
     decode: dict[str, Any] = {"op": "decode", "view": _view, "tokens": _tokens}
+    embedding: dict[str, Any] = {"op": "embedding", "view": no_view}
     for family, name, more in (
         ("create", "create", decode),
         ("parse", "parse", decode),
         ("chat", "chat", decode),
         ("generate", "generate", decode),
         ("generate_content", "generate_content", {**decode, "read": _read_content}),
-        ("embedding", "create", {"op": "embedding", "view": _nothing}),
-        ("embed", "embed", {"op": "embedding", "view": _nothing}),
+        ("embedding", "create", embedding),
+        ("embed", "embed", embedding),
         ("search", "search", {"op": "searching", "view": snapshot}),
     ):
-        for kind, suffix in _KINDS:
+        for kind, suffix in _KINDS.items():
             shared = {"read": _read, **more}
             yield Method(name=name, family=f"sdk {family}{suffix}", kind=kind, build=build_call, direct=True, **shared)
 
@@ -138,11 +136,15 @@ def install_all() -> None:
 def _is_its_own(cls: type, name: str, package: str) -> bool:
     """Whether a method is as the package made it. One that somebody has wrapped, to tell of its calls, is let be."""
     function = cls.__dict__.get(name)
-    if not isinstance(function, types.FunctionType):
-        return False
+    return isinstance(function, types.FunctionType) and _is_file_of(package, function.__code__.co_filename)
+
+
+@lru_cache(1_024)
+def _is_file_of(package: str, file: str) -> bool:
+    """Asked with every run about a method that somebody has wrapped."""
     root = sys.modules[package.partition(".")[0]]
     folders = [Path(folder).resolve() for folder in getattr(root, "__path__", ())]
-    return any(Path(function.__code__.co_filename).resolve().is_relative_to(folder) for folder in folders)
+    return any(Path(file).resolve().is_relative_to(folder) for folder in folders)
 
 
 def is_leaf(value: Any) -> bool:
@@ -163,12 +165,12 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
             )
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigurationError(f"{cls.__name__}.{name} yields.", "Declare methods that return.")
-        is_async = inspect.iscoroutinefunction(function)
+        kind: Kind = "async" if inspect.iscoroutinefunction(function) else "sync"
         method = Method(
             name=name,
-            family=f"{DECLARED}{name}{' (async)' if is_async else ''}",
+            family=f"{DECLARED}{name}{_KINDS[kind]}",
             op="tool",
-            kind="async" if is_async else "sync",
+            kind=kind,
             read=_read,
             build=build_call,
             view=snapshot,

@@ -22,7 +22,7 @@ from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import TOOL, said_of_class
 from accel.parts.listed import listed
-from accel.parts.methods import Inner, Method, build_call, read_call
+from accel.parts.methods import Inner, Method, build_call, no_view, read_call
 from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells
@@ -164,11 +164,6 @@ def _chat_tokens(result: ChatResult) -> tuple[int, int]:
     return (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
 
 
-def _nothing(result: Any) -> Tree:
-    """Vectors are of no use to templates."""
-    return None
-
-
 def _copy_vectors(result: Any) -> Any:
     return [list(item) if isinstance(item, list) else item for item in result]
 
@@ -222,7 +217,7 @@ EMBEDDINGS = tuple(
         op="embedding",
         read=_read_call,
         build=build_call,
-        view=_nothing,
+        view=no_view,
         copy=_copy_vectors,
     )
 )

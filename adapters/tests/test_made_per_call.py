@@ -4,73 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator
-from typing import Any, TypedDict
+from collections.abc import Callable
+from typing import Any
 
 import openai
 import pytest
 from langchain.chat_models import init_chat_model
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from langgraph.graph import START, StateGraph
 from llama_index.embeddings.openai import OpenAIEmbedding
 
 import accel
 from accel import accelerate
 from accel.parts.identity import alike_now, identity_of, unchanged
-from compat_tests.server.processes import Process
+from adapters.tests import three_calls
+from adapters.tests.three_calls import State, environment, url
+
+__all__ = ["environment", "url"]
+"""Fixtures."""
 
 TOPICS = ("bees", "iron smelting", "the far side of the moon")
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    server = Process("model")
-    try:
-        yield f"{server.url}/v1"
-    finally:
-        server.kill()
-
-
-@pytest.fixture(autouse=True)
-def _environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-all")
-    monkeypatch.setenv("OPENAI_BASE_URL", url)
-
-
-class State(TypedDict, total=False):
-    topic: str
-    key: str
-    outline: str
-    keywords: str
-    both: str
-
+pytestmark = pytest.mark.usefixtures("environment")
 
 Make = Callable[[State], Any]
 
 
 def program(make: Make, is_async: bool = False) -> Any:
-    def node(name: str, prompt: Callable[[State], str]) -> Any:
-        def plain(state: State) -> Any:
-            return {name: make(state).invoke(prompt(state)).content}
+    def plain(state: State, prompt: str) -> Any:
+        return make(state).invoke(prompt).content
 
-        async def coroutine(state: State) -> Any:
-            return {name: (await make(state).ainvoke(prompt(state))).content}
+    async def coroutine(state: State, prompt: str) -> Any:
+        return (await make(state).ainvoke(prompt)).content
 
-        return coroutine if is_async else plain
-
-    nodes = {
-        "outline": lambda state: f"Write an outline about {state['topic']}.",
-        "keywords": lambda state: f"Give keywords for {state['topic']}.",
-        "both": lambda state: f"Combine {state['outline']} with {state['keywords']}.",
-    }
-    graph = StateGraph(State)
-    for name, prompt in nodes.items():
-        graph.add_node(f"{name}_node", node(name, prompt))
-    names = [START, *(f"{name}_node" for name in nodes)]
-    for before, after in zip(names, names[1:], strict=False):
-        graph.add_edge(before, after)
-    return graph.compile()
+    return three_calls.program(coroutine if is_async else plain, is_async)
 
 
 def retired(graph: Any, inputs: list[State], run: Callable[[Any, State], Any]) -> int:

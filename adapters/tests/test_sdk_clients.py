@@ -7,7 +7,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import anthropic
 import httpx
@@ -26,58 +26,22 @@ from accel.parts.clients import is_closed
 from accel.parts.components import facts_of
 from accel.parts.identity import identity_of
 from accel.text.values import snapshot, thaw
-from compat_tests.server.processes import Process
+from adapters.tests import three_calls
+from adapters.tests.three_calls import State, environment, url
+
+__all__ = ["environment", "url"]
+"""Fixtures."""
 
 TOPICS = ("bees", "iron smelting", "the far side of the moon", "bread")
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    server = Process("model")
-    try:
-        yield f"{server.url}/v1"
-    finally:
-        server.kill()
-
-
-@pytest.fixture(autouse=True)
-def _environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-all")
-    monkeypatch.setenv("OPENAI_BASE_URL", url)
-
-
-class State(TypedDict, total=False):
-    topic: str
-    outline: str
-    keywords: str
-    both: str
-
+pytestmark = pytest.mark.usefixtures("environment")
 
 Ask = Callable[[str], Any]
 
 
 def program(ask: Ask, is_async: bool = False) -> Any:
-    def node(name: str, prompt: Callable[[State], str]) -> Any:
-        def plain(state: State) -> Any:
-            return {name: ask(prompt(state))}
-
-        async def coroutine(state: State) -> Any:
-            return {name: await ask(prompt(state))}
-
-        return coroutine if is_async else plain
-
-    nodes = {
-        "outline": lambda state: f"Write an outline about {state['topic']}.",
-        "keywords": lambda state: f"Give keywords for {state['topic']}.",
-        "both": lambda state: f"Combine {state['outline']} with {state['keywords']}.",
-    }
-    graph = StateGraph(State)
-    for name, prompt in nodes.items():
-        graph.add_node(f"{name}_node", node(name, prompt))
-    names = [START, *(f"{name}_node" for name in nodes)]
-    for before, after in zip(names, names[1:], strict=False):
-        graph.add_edge(before, after)
-    return graph.compile()
+    return three_calls.program(lambda state, prompt: ask(prompt), is_async)
 
 
 def last_run(graph: Any, run: Callable[[Any, State], Any] = lambda graph, value: graph.invoke(value)) -> Any:
