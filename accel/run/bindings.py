@@ -22,6 +22,14 @@ Moment = dict[tuple[str, str], Bound | None]
 """What was found in one turn, in which nothing of the program's happens."""
 
 
+def alike(one: Bound | None, other: Bound | None) -> bool:
+    """Whether what two bindings say of a component is the same to all rules."""
+    if one is None or other is None:
+        return one is other
+    same = one.component is other.component and one.method is other.method and one.facts is other.facts
+    return same and one.keys == other.keys and one.unused == other.unused
+
+
 class Bindings:
     """The components of one run, by call site."""
 

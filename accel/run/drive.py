@@ -27,13 +27,13 @@ from ..text.evaluate import has_gap, pasted
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
 from .ahead import behind_gaps
-from .bindings import Moment
+from .bindings import Moment, alike
 from .forecast import Forecast
 from .gone import leave
 from .outlook import Element, Line, Outlook, known_prefix
 from .permits import bounds, only_feeds, refuses, stake
 from .plan import Plan
-from .prefill import prefill
+from .prefill import prefill, warm_of
 from .run import Run
 from .settings import Bound, Host, Settings
 from .worth import CHARS_PER_TOKEN
@@ -71,16 +71,15 @@ class Drive(Forecast):
             if element.key is not None and node.schedule.stage_of and self.run.calls.has(element.key):
                 state.ready.refuse(element)  # the program, or another call, has begun with it already
                 continue
-            bound = self.run.bindings.now(node, moment)
             if not asked:
-                asked, held = True, BUSY() if bound is not None and not early.has_room(bound) else self.held(node)
+                asked, held = True, self.held(node)
             reason = held or bounds(self.run)
             if reason is not None or element.key is None:
                 self._said(node, reason)
                 state.ready.add(element)
                 return
             refused = self.refused(node, element.pasted) if element.pasted else None
-            reason = self._said(node, refused or self._issue(state, element, bound))
+            reason = self._said(node, refused or self._issue(state, element, moment))
             if reason is None:
                 asked = not stake(self.run, node, state.decided)  # what may be in vain has its bounds
                 continue
@@ -128,10 +127,18 @@ class Drive(Forecast):
         sent = any(ref.node == node.name and ref not in deciding for ref in after.refs())
         return UNSENT() if sent and bound.judges(self.run.settings.egress) else None
 
-    def _issue(self, state: Outlook, element: Element, bound: Bound | None) -> Reason | None:
-        """Issue an element, or say why not."""
+    def _issue(self, state: Outlook, element: Element, moment: Moment) -> Reason | None:
+        """Issue an element, or say why not. What it goes to is looked at again, as closely as it takes, only here: most
+        elements are refused for less. If that is another component now, the rules are asked about that one."""
         node, position = state.node, element.position
         reason = _beyond_seen(node, position) or self._out_of_order(state, position)
+        if reason:
+            return reason
+        before = self.run.bindings.of(node)
+        bound = self.run.bindings.now(node, moment)
+        if not alike(before, bound):
+            reason = self.held(node) or (self.refused(node, element.pasted) if element.pasted else None)
+        reason = reason or (BUSY() if bound is not None and not early.has_room(bound) else None)
         if reason:
             return reason
         call = early.issue(self.run, node, bound, element.input, element.key)
@@ -159,8 +166,11 @@ class Drive(Forecast):
         return IN_ORDER() if before is not None and has_gap(before.value) else None
 
     def _prefill_node(self, state: Outlook, growing: Line) -> None:
+        """Elements of components that keep nothing of a prompt leave the line for good."""
+        bound = self.run.bindings.of(state.node)
+        prefills = bound is None or warm_of(self.run, bound) is not None
         for element in growing.turn():
-            if state.awaits(element) and element.key is None and has_gap(element.input):
+            if prefills and state.awaits(element) and element.key is None and has_gap(element.input):
                 if not self._prefill(state.node, element):
                     growing.refuse(element)
 

@@ -32,6 +32,12 @@ def prefill(run: Run, node: Node, tree: Tree) -> bool:
     return started
 
 
+def warm_of(run: Run, bound: Bound) -> Callable[..., Any] | None:
+    """What warms its engine's cache; none for services that may keep no cache, or keep it at a price."""
+    name = bound.method.prefill if run.host.loop is None else bound.method.aprefill
+    return getattr(bound.component, name, None) if name else None
+
+
 def _over(run: Run) -> None:
     with run.lock:
         run.prefilling -= 1
@@ -40,8 +46,7 @@ def _over(run: Run) -> None:
 
 def _start(run: Run, node: Node, bound: Bound, tree: Tree) -> bool:
     loop = run.host.loop
-    name = bound.method.prefill if loop is None else bound.method.aprefill
-    warm = getattr(bound.component, name, None) if name else None
+    warm = warm_of(run, bound)
     if warm is None:
         return False
     args, kwargs = bound.method.build(bound.component, tree)

@@ -3,33 +3,60 @@ own, out of sight of the program's frames. Where the program enters, its frames 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
+from langchain_core.language_models.llms import BaseLLM
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import (
+    RouterRunnable,
+    Runnable,
+    RunnableBranch,
+    RunnableGenerator,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+    RunnableSequence,
+    RunnableWithFallbacks,
+)
+from langchain_core.runnables.base import RunnableBindingBase, RunnableEachBase
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables.passthrough import RunnableAssign, RunnablePick
+from langchain_core.runnables.retry import RunnableRetry
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 from accel.parts import patches
 from accel.run.scope import scope
 from accel.trace.record import call_site
 
-ENTRIES: tuple[tuple[type, str], ...] = (
-    (Runnable, "batch"),
-    (Runnable, "abatch"),
-    (RunnableSequence, "ainvoke"),
-    (RunnableSequence, "batch"),
-    (RunnableSequence, "abatch"),
-    (RunnableParallel, "invoke"),
-    (RunnableParallel, "ainvoke"),
-    (BaseChatModel, "ainvoke"),
-)
-"""The public methods behind which frames are lost."""
+Entry = tuple[tuple[type, ...], tuple[str, ...], Callable[..., Any]]
+
+
+def _entries() -> tuple[Entry, ...]:
+    """The public methods behind which frames are lost: coroutines, which any task may await, threads, and streams that
+    are read in tasks."""
+    parts = (RunnableLambda, RunnablePassthrough, RunnableAssign, RunnablePick, RunnableGenerator, RunnableParallel)
+    around = (RunnableBindingBase, RunnableRetry, RunnableWithFallbacks, DynamicRunnable, RunnableEachBase)
+    chosen = (RunnableBranch, RouterRunnable)
+    leaves = (BaseChatModel, BaseLLM, BaseRetriever, BaseTool, Tool, StructuredTool)
+    every = (Runnable, RunnableSequence, *parts, *around, *chosen, *leaves)
+    return (
+        (every, ("ainvoke", "abatch"), _anoting),
+        ((Runnable, RunnableSequence, *around, RouterRunnable), ("batch",), _noting),
+        ((RunnableParallel,), ("invoke",), _noting),
+        ((RunnableSequence, *parts), ("astream",), _anoting_stream),
+    )
 
 
 def install() -> None:
-    for cls, name in ENTRIES:
-        patches.wrap(cls, name, _anoting if name.startswith("a") else _noting)
+    for classes, names, wrapper in _entries():
+        for cls in classes:
+            for name in names:
+                if name in vars(cls):
+                    patches.wrap(cls, name, wrapper)
 
 
 def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -51,10 +78,32 @@ def _anoting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], 
 async def _noted(awaited: Awaitable[Any], site: str) -> Any:
     """`site`: of the call; another task may await it."""
     here = scope.get()
-    if here is None:
+    if here is None or not site:
         return await awaited
-    before = scope.set(replace(here, called=site or here.called))
+    before = scope.set(replace(here, called=site))
     try:
         return await awaited
     finally:
         scope.reset(before)
+
+
+def _anoting_stream(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    stream = wrapped(*args, **kwargs)
+    site = call_site() if scope.get() is not None else ""
+    return _noted_stream(stream, site) if site else stream
+
+
+async def _noted_stream(stream: AsyncGenerator[Any], site: str) -> AsyncIterator[Any]:
+    """`site`: of the call; another task may read it."""
+    async with aclosing(stream):
+        while True:
+            here = scope.get()
+            before = scope.set(replace(here, called=site)) if here is not None else None
+            try:
+                item = await anext(stream)
+            except StopAsyncIteration:
+                return
+            finally:
+                if before is not None:
+                    scope.reset(before)
+            yield item

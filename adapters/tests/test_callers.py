@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableSequence
+from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnableParallel, RunnableSequence
+from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 import accel
@@ -46,6 +47,45 @@ async def side_by_side(model: Any, topic: str) -> Any:
     return (await parts.ainvoke(topic))["described"]
 
 
+async def retried(model: Any, topic: str) -> Any:
+    return await asyncio.wait_for(model.with_retry().ainvoke(f"Describe {topic}"), 60)
+
+
+async def configured(model: Any, topic: str) -> Any:
+    bound = model.bind(stop=["."]).with_config(tags=["kept"])
+    return (await asyncio.gather(bound.ainvoke(f"Describe {topic}"), bound.ainvoke(f"Name {topic}")))[0]
+
+
+async def with_another(model: Any, topic: str) -> Any:
+    return (await asyncio.gather(model.with_fallbacks([model]).ainvoke(f"Describe {topic}")))[0]
+
+
+async def by_function(model: Any, topic: str) -> Any:
+    async def prompt(text: str) -> Any:
+        return model
+
+    return (await asyncio.gather(RunnableLambda(prompt).ainvoke(topic)))[0]
+
+
+async def by_tool(model: Any, topic: str) -> Any:
+    class Describe(BaseTool):
+        name: str = "describe"
+        description: str = "Describes."
+
+        def _run(self, text: str) -> Any:
+            raise NotImplementedError
+
+        async def _arun(self, text: str) -> Any:
+            return await asyncio.wait_for(model.ainvoke(f"Describe {text}"), 60)
+
+    return (await asyncio.gather(Describe().ainvoke(topic)))[0]
+
+
+async def streamed(model: Any, topic: str) -> Any:
+    chain = ChatPromptTemplate.from_template("Describe {topic}") | model | StrOutputParser()
+    return "".join([part async for part in chain.astream({"topic": topic})])
+
+
 def graph(model: Any, ask: Ask) -> Any:
     async def node(state: State) -> State:
         return {"a": str(await ask(model, state["q"]))}
@@ -57,7 +97,12 @@ def graph(model: Any, ask: Ask) -> Any:
     return builder.compile()
 
 
-@pytest.mark.parametrize("ask", [plain, chained, gathered, abatched, batched, side_by_side])
+ASKS = [
+    plain, chained, gathered, abatched, batched, side_by_side, retried, configured, with_another, by_function, streamed,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", [*ASKS, by_tool])
 def test_a_call_is_known_by_the_line_of_the_program_that_led_to_it(ask: Ask) -> None:
     fast = accel.accelerate(graph(Chat(World()), ask))
     asyncio.run(fast.ainvoke({"q": "volcanoes"}))
@@ -91,6 +136,38 @@ def test_a_chain_that_is_a_node_has_no_line_of_whoever_runs_the_graph() -> None:
         assert accel.settle()
         sites |= {where(call.site) for call in fast.plan.last.calls}
     assert sites == {"no user frame"}
+
+
+def test_what_runs_at_the_same_time_on_two_lines_is_two_sites() -> None:
+    async def two(model: Any, topic: str) -> Any:
+        first = model.with_retry().ainvoke(f"Describe {topic}")
+        other = model.with_retry().ainvoke(f"Name {topic}")
+        return (await asyncio.gather(first, other))[0].content
+
+    fast = accel.accelerate(graph(Chat(World()), two))
+    asyncio.run(fast.ainvoke({"q": "volcanoes"}))
+    assert accel.settle()
+    assert len({where(call.site) for call in fast.plan.last.calls}) == 2
+
+
+def test_a_streamed_chain_that_is_left_is_closed() -> None:
+    closed = []
+
+    async def first_only(model: Any, topic: str) -> Any:
+        async def parts(texts: Any) -> Any:
+            try:
+                async for text in texts:
+                    yield text
+            finally:
+                closed.append(topic)
+
+        stream = (model | RunnableGenerator(parts)).astream(f"Describe {topic}")
+        async for part in stream:
+            await stream.aclose()
+            return part.content
+
+    asyncio.run(accel.accelerate(graph(Chat(World()), first_only)).ainvoke({"q": "volcanoes"}))
+    assert closed == ["volcanoes"]
 
 
 def test_uninstall_puts_langchain_s_methods_back() -> None:
