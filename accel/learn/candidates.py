@@ -17,6 +17,8 @@ from .readings import ALL, Readings
 from .shape import Shape, put_at
 
 MAX_COMBINATIONS = 24
+MAX_OPTIONS = 4
+"""Of one hole, that are combined with those of the others."""
 MAX_GUIDES = 4
 MAX_GUESSES = 4
 
@@ -65,8 +67,52 @@ class _Option:
         return Collect(self.ref(), len(self.stars), self.distinct, self.limit)
 
 
-def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list[_Option]:
-    """All readings of one hole that fit every call of the group, the cheapest first."""
+@dataclass(slots=True)
+class _Source:
+    """Where a hole may come from in every call of the group, whichever rows are chosen."""
+
+    skeleton: Skeleton
+    clip: int | None
+    choices: list[list[Row]]
+    """By call, the rows at which its value stands."""
+    join: Hole | None
+    limit: int | None
+    rank: Rank
+    collect: bool
+    distinct: tuple[str, ...] | None
+
+    @property
+    def ambiguous(self) -> int:
+        return sum(len(rows) > 1 for rows in self.choices)
+
+    def option(self, group: list[Covered], guide: list[Row] | None) -> _Option | None:
+        """With one row per call; None if rows differ where no element of a trace does."""
+        rows = _chosen_rows(group, self.choices, guide)
+        stars = []
+        for position in range(len(rows[0])):
+            by_trace: dict[int, set[int]] = {}
+            for covered, row in zip(group, rows, strict=True):
+                by_trace.setdefault(covered.trace, set()).add(row[position])
+            if any(len(places) > 1 for places in by_trace.values()):
+                stars.append(position)
+            elif len({row[position] for row in rows}) > 1:
+                return None
+        return _Option(
+            self.skeleton, self.clip, tuple(stars), rows, self.ambiguous, self.join, self.limit, self.rank,
+            self.collect, self.distinct,
+        )  # fmt: skip
+
+
+def _options(
+    sources: list[_Source], group: list[Covered], guide: list[Row] | None, most: int | None = None
+) -> list[_Option]:
+    """The readings of one hole that fit every call of the group, the cheapest first; so many at most."""
+    fit = (option for source in sources if (option := source.option(group, guide)) is not None)
+    return list(itertools.islice(fit, most))
+
+
+def _sources(group: list[Covered], number: int) -> list[_Source]:
+    """What one hole may come from, the cheapest first."""
     holes = [covered.holes()[number] for covered in group]
     joined = [hole for hole in holes if hole.joined]
     if len({(hole.sep, hole.column, hole.columns) for hole in joined}) > 1:
@@ -75,56 +121,46 @@ def _options(group: list[Covered], number: int, guide: list[Row] | None) -> list
     for hole in holes:
         for (node, _), origin in hole.origins.items():
             ranks[node] = min(origin.rank, ranks.get(node, origin.rank))
-    found: list[_Option] = []
+    found: list[_Source] = []
     for skeleton in set.intersection(*map(skeletons, holes)):
-        collected = all(modes is not None for modes in _modes(holes, skeleton))
-        if collected or (STAR in skeleton[1]) == bool(joined):
-            option = _option(group, holes, skeleton, joined[0] if joined else None, guide, ranks[skeleton[0]])
-            if option is not None:
-                found.append(option)
-    return sorted(found, key=lambda option: cost_of(option.skeleton, option.rank))
+        modes = _modes(holes, skeleton)
+        if all(mode is not None for mode in modes) or (STAR in skeleton[1]) == bool(joined):
+            source = _source(holes, skeleton, modes, joined[0] if joined else None, ranks[skeleton[0]])
+            if source is not None:
+                found.append(source)
+    return sorted(found, key=lambda source: cost_of(source.skeleton, source.rank))
 
 
-def _option(
-    group: list[Covered],
-    holes: list[Hole],
-    skeleton: Skeleton,
-    join: Hole | None,
-    guide: list[Row] | None,
-    rank: tuple[int, int],
-) -> _Option | None:
+def _source(
+    holes: list[Hole], skeleton: Skeleton, modes: list[Modes | None], join: Hole | None, rank: Rank
+) -> _Source | None:
     clips: set[int] = set()
     choices: list[list[Row]] = []
     for hole in holes:
-        rows = list(hole.rows(skeleton))
+        rows = hole.rows(skeleton)
         if not rows:
             for (node, path), clipped in hole.origins.items():
                 if node == skeleton[0] and path and isinstance(path[-1], Clip) and path[:-1] == skeleton[1]:
-                    rows += clipped.rows
+                    rows = [*rows, *clipped.rows]
                     clips.add(path[-1].n)
         choices.append(rows)
-    first, *others = _modes(holes, skeleton)
+    first, *others = modes
     collect = first is not None
-    modes = [mode for mode in first or () if all(other is not None and mode in other for other in others)]
+    shared = [mode for mode in first or () if all(other is not None and mode in other for other in others)]
     known = (hole.origins.get(skeleton) for hole in holes if hole.joined or collect)
     limits = {origin.limit for origin in known if origin is not None} - {None}
-    if len(clips) > 1 or len(limits) > 1 or (collect and not modes):
+    if len(clips) > 1 or len(limits) > 1 or (collect and not shared):
         return None
-    rows = _chosen_rows(group, choices, guide)
-    stars = []
-    for position in range(len(rows[0])):
-        by_trace: dict[int, set[int]] = {}
-        for covered, row in zip(group, rows, strict=True):
-            by_trace.setdefault(covered.trace, set()).add(row[position])
-        if any(len(places) > 1 for places in by_trace.values()):
-            stars.append(position)
-        elif len({row[position] for row in rows}) > 1:
-            return None
-    ambiguous = sum(len(rows) > 1 for rows in choices)
-    clip = clips.pop() if clips else None
-    limit = next(iter(limits)) if limits else None
-    distinct = modes[0] if collect else None
-    return _Option(skeleton, clip, tuple(stars), rows, ambiguous, join, limit, rank, collect, distinct)
+    return _Source(
+        skeleton,
+        clips.pop() if clips else None,
+        choices,
+        join,
+        next(iter(limits)) if limits else None,
+        rank,
+        collect,
+        shared[0] if collect else None,
+    )
 
 
 def _modes(holes: list[Hole], skeleton: Skeleton) -> list[Modes | None]:
@@ -148,7 +184,8 @@ def _chosen_rows(group: list[Covered], choices: list[list[Row]], guide: list[Row
 
 def _agree(row: Row, guide: Row) -> bool:
     """Whether they are the same as far as both go."""
-    return all(own == led for own, led in zip(row, guide, strict=False))
+    shared = min(len(row), len(guide))
+    return row[:shared] == guide[:shared]
 
 
 @dataclass(slots=True)
@@ -180,12 +217,13 @@ def candidates(
 def _candidates(group: list[Covered], sparse: Container[str], readings: Readings) -> Iterator[Candidate]:
     first = group[0].literals()
     count = len(first.holes())
-    free = [_options(group, number, None) for number in range(count)]
+    sources = [_sources(group, number) for number in range(count)]
+    free = [_options(each, group, None) for each in sources]
     if any(not options for options in free):
         return
     per_trace = [sum(1 for c in group if c.trace == trace) for trace in {c.trace for c in group}]
     for guide in _guides(free) if "guide" in readings else [None]:
-        options = free if guide is None else [_options(group, number, guide) for number in range(count)]
+        options = free if guide is None else [_options(each, group, guide, MAX_OPTIONS) for each in sources]
         for chosen in _by_total_index(options):
             domain = max(chosen, key=partial(_as_domain, sparse), default=None)
             level: Level | None = None
@@ -246,7 +284,7 @@ def _domain(option: _Option) -> Ref:
 
 def _by_total_index(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
     """Combinations of one option per hole, those nearest to every first choice first; bounded."""
-    narrow = [option[:4] for option in options]
+    narrow = [option[:MAX_OPTIONS] for option in options]
     ranges = [range(len(option)) for option in narrow]
     combinations = itertools.islice(itertools.product(*ranges), 4096)
     for indices in sorted(combinations, key=sum)[:MAX_COMBINATIONS]:

@@ -186,9 +186,9 @@ class _Builder:
         return (several or site in self._ordinal) and "ordinal" in self.views[0].values.readings
 
     def _explain_one(self, site: str, calls: Sequence[tuple[View, CallRecord]], ordinal: bool) -> bool:
-        tries = 0
+        tries, hopeless = 0, set[int]()
         for view, call in calls:
-            if not OPS[call.op].issuable or call.composite:
+            if not OPS[call.op].issuable or call.composite or id(call) in hopeless:
                 continue
             search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
             best = search.best(view, call)
@@ -199,6 +199,7 @@ class _Builder:
                 self._found[site] += 1
                 return True
             tries += 1
+            hopeless.update(map(id, search.alike))
             if tries == (1 if ordinal else MAX_TRIES):
                 break
         return False

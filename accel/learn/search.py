@@ -62,6 +62,8 @@ class Search:
         self._sparse = {node.name for node in nodes if node.is_sparse}
         """Nodes that don't have an output for every element."""
         self._late = {node.name for node in nodes if node.at_boundary}
+        self.alike: list[CallRecord] = []
+        """Of the last search that found no candidate at all: the calls that could have shared one."""
 
     def late(self, node: Node) -> list[Ref]:
         """What it refers to of framework nodes."""
@@ -121,8 +123,12 @@ class Search:
         # Inside a first run two iterations may share a short value by chance: then rather a hole too many.
         first_run = not any(v.complete for v in self._views)
         lengths = SHORTEST if "short" in self._readings else SHORTEST[:1]
+        self.alike, any_candidate = [], False
         for shortest in (*(reversed(lengths) if first_run else lengths), EDITED):
-            for candidate in candidates(self._group(view, call, shortest), self._sparse, self._readings):
+            group = self._group(view, call, shortest)
+            self.alike += [covered.call for covered in group]
+            for candidate in candidates(group, self._sparse, self._readings):
+                any_candidate = True
                 shape = candidate.shape
                 node = Node(
                     self._name, OPS[call.op], candidate.leaves, site, call.within, call.family, candidate.level,
@@ -151,6 +157,8 @@ class Search:
                 best, best_score = Best(None, []), (0, 0)
             elif best_score[0] == most[0]:
                 break  # it explains every trace; the rest of the site is another node
+        if any_candidate:
+            self.alike = []
         return best
 
     def _holds_edited(self, best: Best) -> bool:

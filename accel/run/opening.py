@@ -73,7 +73,9 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
     if not method.is_async and run.host.loop is not None and loop_here() is run.host.loop:
         run.inbox.elsewhere()
     if not run.quiet and not writes and count in (2, 4, 8, 16) and not call.joined:
-        if call.bound is None or _is_unproven(run, site):
+        # Of calls that were all made at once nothing is left to be foreseen.
+        one_by_one = 2 * run.ended[site] >= count
+        if one_by_one and (call.bound is None or _is_unproven(run, site)):
             run.plan.learn_within(run, site)
     return call
 

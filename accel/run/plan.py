@@ -43,7 +43,7 @@ PATIENCE = 2
 CALLS_A_RUN = 100
 """How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
 HOPELESS_AFTER = 2
-"""Attempts to learn a site inside runs that taught nothing."""
+"""Attempts in a row to learn a site inside runs that taught nothing, or nothing that answered a call."""
 LEAST_GAIN = 0.01
 """How much more of all calls a lesson must explain to count as one that taught something."""
 
@@ -57,6 +57,7 @@ class Lived(Protocol):
     host: Host
     reasons: dict[str, Reason | None]
     learnt: Graph
+    learnt_at: set[str]
     closed: bool
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
@@ -111,7 +112,7 @@ class Plan:
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
         self._hopeless: Counter[str] = Counter()
-        """By call site: attempts to learn it inside a run that taught nothing."""
+        """By call site, see `HOPELESS_AFTER`."""
         self._lock = forks.lock()
         self._unexplained = 0
         """Runs since the last relearn that the graph didn't fully explain."""
@@ -194,6 +195,9 @@ class Plan:
         self.program.ran(run.host.references)
         self.last = trace
         self.reasons |= run.reasons
+        answered = {call.site for call in trace.calls if call.retired}
+        for site in run.learnt_at:
+            self._hopeless[site] = 0 if site in answered else self._hopeless[site] + 1
         if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
             return
         self.worth.note(trace)
@@ -262,6 +266,7 @@ class Plan:
             self._hopeless[site] += 1
             return
         run.learnt = learnt
+        run.learnt_at.add(site)
         run.adopt(self._rewritten(learnt), learnt_here=True)
 
     def _rewritten(self, learnt: Graph) -> Graph:

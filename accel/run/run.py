@@ -12,6 +12,7 @@ import contextvars
 import itertools
 import os
 import weakref
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -101,6 +102,8 @@ class Run:
         self.learnt = plan.learnt
         """The p-graph it was rewritten from; grows with loops that this run shows."""
         self.learnt_here = False
+        self.learnt_at: set[str] = set()
+        """Call sites of which it taught something that it followed itself."""
         self._followed = False
         """By a forecast, now or soon."""
         self.forecast: Follower | None = None
@@ -114,8 +117,8 @@ class Run:
         self.calls.accepting = not self.quiet
         self.identities = Identities()
         self.bindings = Bindings(plan, host, self.identities, self.trace)
-        self.ended: set[str] = set()
-        """Call sites of which a call has ended in this run: whether it makes calls of its own is known."""
+        self.ended: Counter[str] = Counter()
+        """By call site, how many calls have ended in this run: of one, whether it makes calls of its own is known."""
         self.entered = 0
         """How many calls of the program are inside their components."""
         self.site_counts: dict[str, int] = {}
@@ -318,7 +321,7 @@ class Run:
         record.output, record.tokens = call.output, call.tokens
         record.end, record.ended_s = self.trace.tick(), now_s()
         record.issued_s, record.answered_s = call.issued_s, call.ended_s
-        self.ended.add(record.site)
+        self.ended[record.site] += 1
 
     def failed(self, call: Call, error: BaseException) -> bool:
         """A call raised. A demand that fails silences the run: a retry must get calls of its own. False if it says

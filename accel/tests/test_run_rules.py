@@ -80,7 +80,7 @@ def shown_here(run: Run) -> None:
 
 def shown_to_the_end(run: Run) -> None:
     run.learnt_here = True
-    run.ended.add("here")
+    run.ended["here"] += 1
 
 
 def inside_a(run: Run) -> None:
