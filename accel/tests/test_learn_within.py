@@ -1,0 +1,93 @@
+"""Lessons inside runs: where the rest of a loop can still be foreseen, and only as long as it helps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from accel.learn.learner import extend
+from accel.parts.patches import install
+from accel.process.threads import learner
+from accel.run import plan as plans
+from accel.run.plan import HOPELESS_AFTER, Plan
+from accel.run.scope import Scope, scope
+from accel.tests.fake_host import ASK, Model, OtherModel, opened, patched, think
+
+TOWNS = {"towns": ["Aberdeen", "Bordeaux", "Cartagena", "Dubrovnik", "Eindhoven", "Fribourg"]}
+
+
+@pytest.fixture(autouse=True)
+def components() -> Iterator[None]:
+    with patched():
+        yield
+
+
+@pytest.fixture
+def lessons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The call sites that were learnt inside runs."""
+    sites: list[str] = []
+
+    def counted(known: Any, running: Any, site: str) -> Any:
+        sites.append(site)
+        return extend(known, running, site)
+
+    monkeypatch.setattr(plans, "extend", counted)
+    return sites
+
+
+def asked_one_by_one(plan: Plan, model: Model) -> int:
+    """A program that asks about town by town; how many answers were there before it asked."""
+    with opened(plan, TOWNS) as run:
+        for town in TOWNS["towns"]:
+            model.fake_ask(f"What is {town} known for?")
+            assert learner.settle(60.0)
+            think(run)
+    assert learner.settle(60.0)
+    return run.counts.retired
+
+
+def test_a_loop_that_is_foreseen_is_learnt_inside_every_run(lessons: list[str]) -> None:
+    plan = Plan()
+    for _ in range(HOPELESS_AFTER + 2):
+        before = len(lessons)
+        assert asked_one_by_one(plan, Model()) > 2
+        assert len(lessons) > before
+
+
+def test_a_loop_whose_calls_nobody_may_make_early_is_learnt_in_vain_a_few_times_only(lessons: list[str]) -> None:
+    plan, by_run = Plan(), []
+    for _ in range(HOPELESS_AFTER + 2):
+        before = len(lessons)
+        assert asked_one_by_one(plan, OtherModel()) == 0
+        by_run.append(len(lessons) - before)
+    assert all(by_run[:HOPELESS_AFTER]) and not any(by_run[HOPELESS_AFTER:])
+
+
+def test_calls_that_are_all_made_at_once_are_not_learnt_inside_the_run(lessons: list[str]) -> None:
+    together = threading.Barrier(len(TOWNS["towns"]))
+
+    class Slow(OtherModel):
+        def fake_ask(self, text: str) -> str:
+            together.wait(30.0)
+            return text
+
+    install(Slow, ASK)
+    model = Slow()
+    with opened(value=TOWNS) as run:
+
+        def ask(town: str) -> None:
+            scope.set(Scope(run))
+            model.fake_ask(f"What is {town} known for?")
+
+        threads = [threading.Thread(target=ask, args=(town,)) for town in TOWNS["towns"]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60.0)
+        assert learner.settle(60.0)
+    assert learner.settle(60.0)
+    assert run.counts.demanded == len(TOWNS["towns"])
+    assert not lessons
