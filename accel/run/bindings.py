@@ -79,19 +79,23 @@ class Bindings:
 
     def of(self, node: Node) -> Bound | None:
         """The component that a node's calls go to, used in this run, or known to the plan and referenced by the
-        program; None if that is not clear yet. Nobody has asked since the run last used something new whether it still
-        may be called (`now`)."""
+        program; None if that is not clear yet. Nobody has looked since the run last used something new whether it is
+        still what it was, and may be called (`now`)."""
         version, bound = self._found.get(node.name, (-1, None))
-        return bound if version == self._version else self.now(node, {})
+        return bound if version == self._version else self._look(node, {}, closely=False)
 
     def now(self, node: Node, moment: Moment) -> Bound | None:
         """The same, as it is at this moment: asked once for all nodes of a call site, if they are given the same."""
+        return self._look(node, moment, closely=True)
+
+    def _look(self, node: Node, moment: Moment, closely: bool) -> Bound | None:
+        """`closely`: also at what takes long to look at."""
         version = self._version
         stage_of = node.schedule.stage_of
         asked = (node.name if self._is_mixed(node.site) else node.site, stage_of)
         found = moment.get(asked)
         if asked not in moment or (found is not None and not self._holds_its_keys(found)):
-            bound = self._at_site(node)
+            bound = self._at_site(node, closely)
             found = moment[asked] = self._inner(bound) if stage_of and bound is not None else bound
         self._found[node.name] = (version, found)
         return found
@@ -111,7 +115,7 @@ class Bindings:
         """Nodes may have other components than before."""
         self._version += 1
 
-    def _at_site(self, node: Node) -> Bound | None:
+    def _at_site(self, node: Node, closely: bool) -> Bound | None:
         plan = self._plan
         mixed = self._is_mixed(node.site)
         used = self._used.get(node.site) if not mixed else None
@@ -131,9 +135,9 @@ class Bindings:
             if component is None:
                 return None
         bound = self._bound(component, method)
-        return self._may_call(bound, node.site)
+        return self._may_call(bound, node.site, closely)
 
-    def _may_call(self, bound: Bound, site: str) -> Bound | None:
+    def _may_call(self, bound: Bound, site: str, closely: bool) -> Bound | None:
         """The component, if this run has used it with the key that it has now, or the program refers to it and nobody
         has ever changed its key; else an equal one that the run has used; else the one that an earlier run made here,
         if it has a key that everybody may use, or none."""
@@ -149,8 +153,8 @@ class Bindings:
                 and (id(other), keys.note(other)) in self._used_with
             ):
                 return self._bound(other, bound.method)
-        lent = site in used.anew and keys.of_everybody(component) and unchanged(component)
-        if lent and (not bound.method.is_async or used.loop_at(site) is self._host.loop):
+        lent = site in used.anew and (not bound.method.is_async or used.loop_at(site) is self._host.loop)
+        if lent and keys.of_everybody(component) and (not closely or unchanged(component)):
             return replace(bound, unused=True)
         return None
 

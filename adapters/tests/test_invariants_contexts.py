@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 import accel
 from accel import accelerate
+from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import Chat, State, World, after_thinking, chain
 
 REQUEST: ContextVar[Any] = ContextVar("invariants_contexts_request")
@@ -267,6 +268,7 @@ def node(world: World, name: str) -> Any:
 
     def run(state: State) -> Any:
         world.node(name)
+        catch_up()
         return {name: model.invoke(f"{name} asks {state['q']}").content}
 
     return run
