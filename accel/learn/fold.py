@@ -84,13 +84,15 @@ def cover_like(
 def cover_call(
     trace: int, call: CallRecord, values: Values, shortest: int, constant: Container[Hashable] = frozenset()
 ) -> Covered:
-    """Cover every text of a call's input by what its trace knew before the call, but for `constant` lists and dicts."""
+    """Cover every text of a call's input by what its trace knew before the call, but for what is `constant`: lists and
+    dicts, and texts at their places."""
     slots: list[tuple[Place, Parts | Hole]] = []
 
     def visit(tree: Tree, path: Place) -> None:
         breathe()
         if isinstance(tree, str) and tree:
-            slots.append((path, cover_text(values, tree, call.start, shortest)))
+            if (path, tree) not in constant:
+                slots.append((path, cover_text(values, tree, call.start, shortest)))
             return
         is_constant = isinstance(tree, dict | list) and bool(constant) and freeze(tree) in constant
         hole = whole(values, tree, call.start) if not is_constant and _may_be_handed_on(tree, path) else None

@@ -11,15 +11,15 @@ from ..graph.ops import OPS
 from ..parts.methods import METHODS
 from ..text.evaluate import Index
 from ..text.templates import Ref
-from ..text.values import Tree, freeze, wholes_of
+from ..text.values import Tree, freeze, leaves, wholes_of
 from ..trace.record import CallRecord
 from .candidates import candidates
 from .cover import EDITED, holds_edited
-from .fold import Covered, cover_call, cover_like, mates
+from .fold import Covered, cover_call, cover_like, cover_text, mates
 from .foreign import literals
 from .index import SHORTEST
 from .judging import decided, judged
-from .shape import Shape
+from .shape import Place, Shape
 from .view import Fit, View
 
 MAX_MATES = 64
@@ -228,13 +228,31 @@ def _moment(view: View, node: Node | None, place: Index) -> int:
 
 
 def given_always(views: Sequence[View], site: str) -> set[Hashable]:
-    """Lists and dicts that every call of a site was given, in runs with different inputs: part of the program, also
-    where an element happens to be a value the run has seen (the ids of all records, say)."""
+    """What every call of a site was given, in runs with different inputs, and is part of the program: lists and dicts,
+    also where an element happens to be a value the run has seen (the ids of all records, say); and, with their places,
+    texts of which the first call of no run could know anything (the names of tools), although answers repeat them."""
     called = [view for view in views if view.open.get(site)]
     if len({view.witness for view in called}) < 2 or "constant" not in views[0].values.readings:
         return set()
     calls = [call for view in called for call in view.open[site]]
-    return set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
+    wholes = set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
+    firsts = [(view, view.open[site][0]) for view in called]
+    texts = [set(_texts_in(call.input)) for _, call in firsts]
+    texts += [set(_texts_in(call.input)) for call in calls] if any(texts) else []
+    unknown = (
+        (place, text)
+        for place, text in set.intersection(*texts)
+        if all(
+            len(cover_text(view.values, text, call.start, shortest)) == 1
+            for view, call in firsts
+            for shortest in (SHORTEST[-1], EDITED)
+        )
+    )
+    return {*wholes, *unknown}
+
+
+def _texts_in(tree: Tree) -> Iterator[tuple[Place, str]]:
+    return ((place, leaf) for place, leaf in leaves(tree) if isinstance(leaf, str) and leaf)
 
 
 def first_of(call: CallRecord, tree: Tree = None) -> First | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from ..process import forks
 from ..process.threads import issuer
@@ -86,8 +87,9 @@ class Inbox:
         self._busy = True
         try:
             while self._posted:
-                while self._posted:
-                    issuer.do(self._posted.popleft())
+                with suppress(IndexError):  # the run may be closed at any moment
+                    while True:
+                        issuer.do(self._posted.popleft())
                 issuer.do(self._after)
         finally:
             self._busy = False
