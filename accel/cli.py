@@ -18,7 +18,9 @@ try:
     from rich.console import Console
     from rich.table import Table
 except ModuleNotFoundError as error:  # this module is a program, and this its first message
-    raise SystemExit(str(MissingExtra("The command accel", "ray", error.name or ""))) from error
+    missing = (error.name or "").partition(".")[0]
+    sys.stderr.write(f"{MissingExtra('The command accel', 'cli', missing)}\n")
+    raise SystemExit(2) from None
 
 DEFAULT_FILE = "backend.yaml"
 NAMESPACE = "accel"
