@@ -10,9 +10,10 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..engine.profile import Profile
+from ..errors import ConfigurationError
 from ..graph.ir import Graph, Node
 from ..graph.passes import PASSES, Pass, rewrite
 from ..graph.rules import Reason
@@ -62,11 +63,29 @@ class Lived(Protocol):
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 
 
+class Identity(NamedTuple):
+    """Which program an object is, as far as can be told without running it."""
+
+    kind: str
+    """Its class."""
+    nodes: frozenset[str]
+    """The names of its nodes; none where it has none by name."""
+
+    def is_other(self, than: Identity) -> bool:
+        """Whether it can't be an earlier or later version of the other one."""
+        return self.kind != than.kind or bool(self.nodes and than.nodes and self.nodes.isdisjoint(than.nodes))
+
+    def __str__(self) -> str:
+        return f"{self.kind} with the nodes {', '.join(sorted(self.nodes))}" if self.nodes else self.kind
+
+
 class Plan:
-    """Thread-safe; concurrent runs share it."""
+    """What was learnt of a program; thread-safe, and shared by concurrent runs."""
 
     def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
         self.passes = passes
+        self.made_for: Identity | None = None
+        """Which program it is about."""
         self._rewritten_for: dict[str, Profile] = {}
         self.graph = Graph()
         """The e-graph runs follow."""
@@ -119,6 +138,15 @@ class Plan:
         """Lessons in a row that explained no more than one before."""
         self._explained = 0.0
         """The largest share of calls that a lesson explained."""
+
+    def make_for(self, program: Identity) -> None:
+        """Raises ConfigurationError if it is about another program."""
+        if self.made_for is not None and program.is_other(self.made_for):
+            raise ConfigurationError(
+                f"The plan is of another program: of a {self.made_for}, not of a {program}.",
+                "Give the plan of this program, or none.",
+            )
+        self.made_for = program
 
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.pregel import Pregel
 
-from accel.errors import ConfigurationError
+from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control, Topology
 from accel.insight import Insight, shallow
 from accel.parts.patches import enable
@@ -115,10 +115,10 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     if isinstance(chain, AcceleratedChain):
         return chain
     if not is_chain(chain):
-        name = chain.__name__ if isinstance(chain, type) else type(chain).__name__
-        raise TypeError(
-            f"accelerate() takes a chain of LangChain's runnables, not {name}: a model, prompt, parser or tool by "
-            "itself has nothing to issue early"
+        raise WrongObject(
+            f"accelerate() takes a chain of LangChain's runnables, not {kind_of(chain)}: a model, prompt, parser or "
+            "tool by itself has nothing to issue early.",
+            "Accelerate the chain or the graph that calls it, such as accelerate(prompt | model | parser).",
         )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")

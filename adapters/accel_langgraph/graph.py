@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
-from accel.errors import AccelError, ConfigurationError
+from accel.errors import AccelError, ConfigurationError, choose
 from accel.graph.topology import START, Control, Topology
 from accel.insight import Insight, shallow
 from accel.parts.functions import pure
@@ -231,6 +231,6 @@ def accelerate_object(graph: Compiled, settings: Settings, plan: Plan | None, pu
     if unknown:
         raise ConfigurationError(
             f"pure_nodes names {unknown[0]!r}, which is not a node of this graph.",
-            f"Its nodes are: {', '.join(nodes)}.",
+            choose(unknown[0], nodes, "Its nodes are"),
         )
     return _wrap(graph, settings, plan or Plan(), frozenset(pure_nodes))

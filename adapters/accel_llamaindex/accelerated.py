@@ -26,7 +26,7 @@ from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATT
 from llama_index_instrumentation.span import active_span_id
 from workflows.handler import WorkflowHandler
 
-from accel.errors import ConfigurationError
+from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control
 from accel.insight import Insight, shallow
 from accel.parts.patches import enable
@@ -118,6 +118,8 @@ class Accelerated(Insight):
         return accelerate_object, (plain, self._accel.settings, None)
 
     def _run_once(self, value: Any, **options: Any) -> Any:
+        if isinstance(self, Workflow):
+            raise ConfigurationError("A workflow runs as a coroutine.", "await accel.awarmup(fast, inputs)")
         args, named = _as_given(self, value, options)
         name, _ = (methods_of(type(self)) or ())[0]
         return getattr(self, name)(*args, **named)
@@ -145,7 +147,10 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
         return obj
     methods = methods_of(cls)
     if methods is None or (cls is obj and not issubclass(cls, BUILT)):
-        raise TypeError(f"accelerate() takes LlamaIndex's {TAKES}, not {obj if cls is obj else cls.__name__}.")
+        raise WrongObject(
+            f"accelerate() takes LlamaIndex's {TAKES}, not {kind_of(obj)}.",
+            "Give it the object that your program calls.",
+        )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
     members: dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
