@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .reports.report import Report as Report
     from .run.plan import Plan as Plan
     from .run.settings import Budget as Budget
+    from .run.switch import mode as mode
+    from .run.switch import set_mode as set_mode
 
 _HOMES = {
     "api": ("accelerate", "settle", "uninstall"),
@@ -38,6 +40,7 @@ _HOMES = {
     "reports.report": ("Report",),
     "run.plan": ("Plan",),
     "run.settings": ("Budget",),
+    "run.switch": ("mode", "set_mode"),
 }
 """By module, what is public of it: imported when it is first asked for."""
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

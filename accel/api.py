@@ -15,6 +15,7 @@ from .process.threads import learner
 from .run.plan import Identity, Plan
 from .run.run import followed
 from .run.settings import Budget, Egress, Settings, Speculate
+from .run.switch import read_environment
 
 T = TypeVar("T")
 
@@ -51,9 +52,11 @@ def accelerate(
     `budget`: bounds of early work per run (default: `Budget()`).
 
     Raises WrongObject, a TypeError, for anything else, naming what is accepted; ConfigurationError for options that are
-    unknown or contradict the object, a plan that is of another program or damaged, and for a version of the framework
-    that Accel does not support; MissingExtra if a part of Accel is not installed.
+    unknown or contradict the object, a plan that is of another program or damaged, a version of the framework that
+    Accel does not support, and an environment variable ACCEL that is not off, watch or on; MissingExtra if a part of
+    Accel is not installed.
     """
+    read_environment()
     nodes = _names(pure_nodes)
     settings = Settings(speculate, egress, Budget() if budget is None else budget)
     framework = _framework_of(obj)

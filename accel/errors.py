@@ -91,7 +91,7 @@ def choose(given: object, known: Iterable[str], use: str = "Use one of") -> str:
     from difflib import get_close_matches  # here: it takes a while, and mostly nobody needs it
 
     names = list(known)
-    close = get_close_matches(str(given), names, 1)
+    close = get_close_matches(given, names, 1) if isinstance(given, str) else ()
     return f"Did you mean {close[0]!r}?" if close else f"{use} {', '.join(names)}."
 
 

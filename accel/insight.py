@@ -11,6 +11,7 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,15 +20,17 @@ from .process.threads import learner
 from .reports import report as reports
 from .reports import timeline as pictures
 from .reports.report import Report
-from .run import saved
+from .run import saved, switch
 from .run.plan import Plan
 from .run.scope import scope
 from .run.settings import Settings
+from .run.switch import Mode
 from .run.waiting import loop_here
 from .text.values import same, snapshot
 
 SETTLE_S = 60.0
 StrPath = str | os.PathLike[str]
+ADDED = ("plan", "report", "explain", "timeline", "warmup", "awarmup", "save_plan")
 
 
 def report(fast: object) -> Report:
@@ -105,7 +108,7 @@ def warmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
     values = _inputs(accelerated, inputs, "warmup")
     accelerated._accel.plan.pace.news()
     for value in values:
-        accelerated._run_once(value, **options)
+        accelerated._accel_run(value, **options)
     learner.settle(SETTLE_S)
 
 
@@ -115,13 +118,14 @@ async def awarmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
     values = _inputs(accelerated, inputs, "awarmup")
     accelerated._accel.plan.pace.news()
     for value in values:
-        await accelerated._arun_once(value, **options)
+        await accelerated._accel_arun(value, **options)
     await asyncio.to_thread(learner.settle, SETTLE_S)
 
 
 @runtime_checkable
 class Accelerated(Protocol):
-    """What `accelerate` gives back has these methods beside its own: the functions of the same name.
+    """What `accelerate` gives back has these methods beside its own: the functions of the same name. Where the
+    program's own class has one of that name, it keeps that.
 
     The type of `accelerate(obj)` is that of `obj`; ``isinstance(fast, accel.Accelerated)`` tells type checkers more.
     """
@@ -209,9 +213,23 @@ def shallow(obj: Any, cls: type) -> Any:
     return made
 
 
+class _Plan:
+    """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`. Unlike a property, it
+    gives way to an attribute of the program's own."""
+
+    def __get__(self, fast: Insight | None, cls: type) -> Any:
+        return self if fast is None else fast._accel.plan
+
+
+def of_program(cls: type) -> dict[str, Any]:
+    """What a class has of its own under the names that accelerated objects add: programs find what they defined."""
+    own = {name: getattr_static(cls, name, None) for name in ADDED}
+    return {name: member for name, member in own.items() if member is not None}
+
+
 class Insight:
-    """Mixed into accelerated objects, in front of their own class. `_run_once` and `_arun_once` run the program on one
-    input.
+    """Mixed into accelerated objects, in front of their own class. `_accel_run` and `_accel_arun` run the program on
+    one input.
 
     Copies are made by the object's own class, and then accelerated as it is: with the same plan, which is about the
     program, but with an empty one in another process.
@@ -220,44 +238,45 @@ class Insight:
     __slots__ = ()
     _accel: HasPlan
 
-    def _run_once(self, value: Any, **options: Any) -> Any:
+    def _accel_run(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
 
-    async def _arun_once(self, value: Any, **options: Any) -> Any:
+    async def _accel_arun(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _passes(self, asynchronous: bool = False) -> bool:
-        """Whether a call of it goes on as without Accel, or as part of the run that it is inside of."""
-        if scope.get() is not None:
-            return True
-        return not self._accel.plan.pace.follows(loop_here() if asynchronous else None)
+    def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
+        """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
+        the run that it is inside of. `asked`: how much Accel is to do, by the call's metadata."""
+        if switch.off or scope.get() is not None:
+            return None
+        settings = switch.settings_for(self._accel.settings, asked)
+        if settings is None or not self._accel.plan.pace.follows(loop_here() if asynchronous else None):
+            return None
+        return settings
 
-    def _plain(self) -> Any:
+    def _accel_plain(self) -> Any:
         """This object, as its own class without Accel has it."""
         classes = type(self).__mro__
         return shallow(self, classes[classes.index(Insight) + 1])
 
-    def _like(self, plain: Any) -> Any:
+    def _accel_like(self, plain: Any) -> Any:
         """`plain`, accelerated as this object is."""
         raise NotImplementedError
 
-    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """A function of a module, and what it takes to accelerate `plain` as this object is, with an empty plan."""
         raise NotImplementedError
 
     def __copy__(self) -> Any:
-        return self._like(copy.copy(self._plain()))
+        return self._accel_like(copy.copy(self._accel_plain()))
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
-        return self._like(copy.deepcopy(self._plain(), memo))
+        return self._accel_like(copy.deepcopy(self._accel_plain(), memo))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._remade(self._plain())
+        return self._accel_remade(self._accel_plain())
 
-    @property
-    def plan(self) -> Plan:
-        """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`."""
-        return self._accel.plan
+    plan = _Plan()
 
     def report(self) -> Report:
         """See `accel.report`."""

@@ -44,7 +44,8 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         run.counts.demanded += 1
         run.bindings.note(site, component, method, identity)
         ambient = _ambient(run, key, method)
-        call = None if writes else run.calls.claim(key, site, method, component, ambient, facts)
+        alone = writes or run.settings.speculate == "off"  # nothing answers it but its component
+        call = None if alone else run.calls.claim(key, site, method, component, ambient, facts)
         if call is None:
             call = Call(method, component, identity, tree, key, ambient, standing="own")
             call.outer = here.call

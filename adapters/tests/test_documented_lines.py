@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 
 import accel
 from accel import accelerate
+from accel.run import switch
 
 
 class State(TypedDict, total=False):
@@ -149,6 +150,17 @@ def test_declarations() -> None:
     assert_type(accel.uninstall(), None)
 
 
+def test_modes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_process", "off", "_was_set"):  # as they were, after the test
+        monkeypatch.setattr(switch, name, getattr(switch, name))
+    fast = accelerate(graph)
+    for mode in ("off", "watch", "on"):
+        assert_type(accel.set_mode(mode), None)
+    with accel.mode("off"):
+        assert fast.invoke({"question": "tides"})["answer"] == "TIDES"
+    assert fast.invoke({"question": "tides"}, config={"metadata": {"accel": "off"}})["answer"] == "TIDES"
+
+
 def test_what_checkers_refuse(graph: Graph) -> None:
     """Each of these lines is one that mypy and pyright mark: else they would say that the comment is needless."""
     wrong: list[Callable[[], Any]] = [
@@ -163,6 +175,8 @@ def test_what_checkers_refuse(graph: Graph) -> None:
         lambda: accel.register(MyClient, readonly="yes"),  # type: ignore[arg-type]
         lambda: accel.pure(5),  # type: ignore[type-var]
         lambda: accel.save_plan(graph, 1),  # type: ignore[arg-type]
+        lambda: accel.set_mode("of"),  # type: ignore[arg-type]
+        lambda: accel.mode("quiet"),  # type: ignore[arg-type]
     ]
     for call in wrong:
         with pytest.raises(accel.AccelError) as caught:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 import accel
@@ -95,6 +96,13 @@ CASES = {
         "accel.timeline(fast, 'nowhere/run.html')",
         "accel.report(graph)",
         "accel.explain(type(graph))",
+    ),
+    "Modes": (
+        "accel.set_mode('of')",
+        "accel.mode('quiet')",
+        "accelerate(graph)  # with ACCEL=wach",
+        "fast.invoke({'q': 'beaches'}, {'metadata': {'accel': False}})",
+        "fast.invoke({'q': 'beaches'}, {'metadata': {'accel': 'watched'}})",
     ),
     "Declarations": (
         "accel.register(Client, pur=True)",
@@ -204,10 +212,15 @@ def said(code: str, names: dict[str, Any]) -> str:
 
 @contextmanager
 def _installed(code: str) -> Iterator[None]:
-    """As long as the line runs, the version that its comment says is installed is found first."""
+    """As long as the line runs, the version that its comment says is installed is found first, and the environment is
+    what it says."""
     comment = code.partition("#")[2].split()
     if "is installed" not in code:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            if "with" in comment:
+                patch.setenv(*comment[-1].split("="))
+                patch.setattr("accel.run.switch._was_set", False)
+            yield
         return
     package, version = comment[:2]
     with tempfile.TemporaryDirectory() as folder:
