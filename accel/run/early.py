@@ -101,6 +101,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     if not run.calls.hold(call):
         call.leave()
         return LATE()
+    run.plan.says.issued(run.name, node, bound.component)
     if method.kind in ("sync", "stream"):
         threads.spawn(lambda: _on_thread(run, call, args, kwargs))
     else:

@@ -31,6 +31,7 @@ from ..trace.record import Trace
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
+from .says import Says
 from .settings import Counts, Host
 from .used import Used
 from .worth import Cost, Worth
@@ -59,6 +60,7 @@ class Lived(Protocol):
     reasons: dict[str, Reason | None]
     learnt: Graph
     closed: bool
+    name: str
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 
@@ -85,7 +87,9 @@ class Plan:
     def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
         self.passes = passes
         self.made_for: Identity | None = None
-        """Which program it is about."""
+        """Which program it is about,"""
+        self.says = Says()
+        """and what operators are told of it."""
         self._rewritten_for: dict[str, Profile] = {}
         self.graph = Graph()
         """The e-graph runs follow."""
@@ -147,6 +151,7 @@ class Plan:
                 "Give the plan of this program, or none.",
             )
         self.made_for = program
+        self.says.call_it(program.kind, program.nodes)
 
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""
@@ -164,8 +169,10 @@ class Plan:
     def note_composite(self, site: str) -> None:
         self._composites.add(site)
 
-    def note_barrier(self, framework_node: str) -> None:
+    def note_barrier(self, framework_node: str, error: BaseException | None = None) -> None:
+        """It raised, interrupted or waits."""
         self.barriers.add(framework_node)
+        self.says.barrier(framework_node, error)
 
     def note_delay(self, kind: Hashable) -> None:
         """An early call was in the way of the program's own."""
@@ -195,7 +202,10 @@ class Plan:
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
         self.worth.settle(run.trace, run.counts, run.staked)
-        self.pace.ended(run.trace)
+        if self.pace.ended(run.trace):
+            self.says.rests(self.pace.every)
+        ended_s = run.trace.ended_s or run.trace.started_s
+        self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
         if not missed:
             learner.post(self._learn_from_next)
 
@@ -222,7 +232,11 @@ class Plan:
         self.program.ran(run.host.references)
         self.last = trace
         self.reasons |= run.reasons
-        if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
+        if len(trace.calls) > MAX_CALLS:
+            what = f"a run with more than {MAX_CALLS} calls is not learnt from"
+            self.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
+            return
+        if not trace.completed or not trace.calls:
             return
         self.worth.note(trace)
         judged = judge(self.learnt, trace)
@@ -255,6 +269,7 @@ class Plan:
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
             self.contexts.note(learnt.graph, shape, seen.ambient, self.program.lacks)
         self._adopt(learnt.graph)
+        self.says.learnt(learnt.graph, learnt.explained)
         self._unexplained = 0
         better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
         self._in_vain = 0 if better else self._in_vain + 1

@@ -92,7 +92,10 @@ class Run:
         them."""
         self.entry = contextvars.copy_context()
         variables, self.ambient = at_begin(self.entry, host.config)
-        self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
+        if self.ambient is INCOMPARABLE and not self.quiet:  # nothing early could retire
+            self.quiet = True
+            what = "nothing is early where what comes in beside the input differs whenever somebody looks at it"
+            plan.says.stands_down("context", what, "leave such objects out of ContextVars, configurable and context")
         self.trace.ambient = dimensions(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()
@@ -217,7 +220,7 @@ class Run:
             if visit.inside is None:
                 self.host.control.running[node] = self.host.control.running.get(node, 1) - 1
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            self.plan.note_barrier(node)
+            self.plan.note_barrier(node, error)
         self.silence()
 
     def silence(self) -> None:
@@ -377,6 +380,7 @@ class Run:
     def disqualify(self, call: Call, reason: str) -> None:
         """This component turned out not to be fit for early calls."""
         self.plan.disqualified[kind_of(call.component)] = reason
+        self.plan.says.unfit(call.component, reason)
         self.calls.drop(call)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
