@@ -212,6 +212,15 @@ spare.busy = lambda: load.busy
 forks.in_child(load.renew)
 
 
+def gains(trace: Trace) -> list[tuple[float, float]]:
+    """Of each early call that was retired, the seconds for which it ran before it was demanded, and those it took."""
+    return [
+        (max(0.0, call.started_s - call.issued_s), call.answered_s - call.issued_s)
+        for call in trace.calls
+        if call.retired and call.issued_s is not None and call.answered_s is not None
+    ]
+
+
 class Pace:
     """How many runs of one program are followed."""
 
@@ -241,11 +250,7 @@ class Pace:
         """A run that was followed is over. That a call began before the program's turn had come is no gain: everybody
         waits for his turn as long. True if the program begins to rest, or rests longer from now on."""
         lag_s = load.lag_s
-        early = [
-            (call.answered_s - call.issued_s, max(0.0, call.started_s - call.issued_s - lag_s))
-            for call in trace.calls
-            if call.retired and call.issued_s is not None and call.answered_s is not None
-        ]
+        early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
         gain_s, took_s = sum(map(min, early)), sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
         with self._lock:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter, deque
 from collections.abc import Hashable
+from contextvars import Context
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -28,6 +29,7 @@ from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
 from ..trace.record import Trace
+from . import telemetry
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
@@ -61,6 +63,7 @@ class Lived(Protocol):
     learnt: Graph
     closed: bool
     name: str
+    entry: Context
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 
@@ -206,6 +209,7 @@ class Plan:
             self.says.rests(self.pace.every)
         ended_s = run.trace.ended_s or run.trace.started_s
         self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
+        telemetry.ended(self.says.program, run.trace, run.counts, run.entry)
         if not missed:
             learner.post(self._learn_from_next)
 

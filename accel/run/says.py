@@ -17,6 +17,7 @@ from typing import Any
 
 from ..graph.ir import Graph, Node
 from ..graph.rules import Reason
+from . import telemetry
 from .settings import Budget, Counts
 
 log = logging.getLogger("accel.program")
@@ -71,6 +72,7 @@ class Says:
 
     def rests(self, every: int) -> None:
         level = logging.WARNING if self._once("rests") else logging.DEBUG
+        telemetry.stood_down(self.program, "rests")
         log.log(
             level,
             "%s: rests, as early calls have gained nothing; one run in %d is followed. Remedy: accel.report(fast) says "
@@ -82,7 +84,7 @@ class Says:
     def unfit(self, component: Any, why: str) -> None:
         kind = getattr(component, "__qualname__", type(component).__name__)
         remedy = "none is needed; accel.register(..., pure=False) of its class says so beforehand"
-        self.stands_down(("unfit", kind), f"{kind} is not called early any more: {why}", remedy)
+        self.stands_down("unfit", f"{kind} is not called early any more: {why}", remedy, of=kind)
 
     def exhausted(self, budget: Budget, issued: int) -> None:
         """What the rule of the budget refuses. Who waits for others to end hasn't used up anything."""
@@ -94,9 +96,11 @@ class Says:
         elif self._once("max_outstanding"):
             log.info("%s: %d early calls are running, no more at a time", self.program, budget.max_outstanding)
 
-    def stands_down(self, key: Hashable, what: str, remedy: str) -> None:
-        if self._once(key):
+    def stands_down(self, reason: str, what: str, remedy: str, of: str = "") -> None:
+        """`of`: the component that does."""
+        if self._once((reason, of)):
             log.warning("%s: %s. Remedy: %s", self.program, what, remedy)
+            telemetry.stood_down(self.program, reason)
 
     # --- DEBUG
 
