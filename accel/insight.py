@@ -76,7 +76,7 @@ def save_plan(fast: object, path: StrPath) -> None:
     learner.settle(SETTLE_S)
     if not plan.learnt.nodes:
         remedy = "Run the program on two different inputs first: accel.warmup(fast, inputs)."
-        if not plan.runs:
+        if not plan.runs and not plan.pace.passed:
             raise ConfigurationError("There is no run to save anything of yet.", remedy)
         warnings.warn(AccelWarning("The saved plan is empty: nothing was learnt yet.", remedy), stacklevel=2)
     _write(file, lambda: saved.save(plan, file))
