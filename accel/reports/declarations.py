@@ -12,7 +12,7 @@ from ..graph.rules import LOCAL
 from ..parts.components import TOOL, endpoint_of, facts_of, said_of
 from ..run.settings import Settings
 from ..trace.record import CallRecord, where
-from .replay import EGRESS, MANY, Missing, Replay, took_s
+from .replay import EGRESS, MANY, Missing, Replay
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -77,7 +77,7 @@ def undeclared(plan: Plan) -> list[Undeclared]:
             if said_of(call.component).pure is None:
                 found.setdefault(type(call.component), []).append(call)
     rows = [
-        Undeclared(cls.__name__, f"accel.register({cls.__name__}, pure=True)", len(calls), sum(map(took_s, calls)))
+        Undeclared(cls.__name__, f"accel.register({cls.__name__}, pure=True)", len(calls), sum(call.took_s for call in calls))
         for cls, calls in found.items()
     ]
     return sorted(rows, key=lambda row: (-row.seconds, row.component))

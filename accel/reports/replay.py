@@ -26,7 +26,8 @@ from ..run.egress import endpoint_key
 from ..run.settings import Settings
 from ..text.evaluate import Index, pasted
 from ..text.values import Opaque, Tree, leaves
-from ..trace.flow import WHOLE, Event, events_of
+from ..trace.flow import WHOLE, events_of
+from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class Replay:
                     for had in sent.had
                 ]
                 ready = min(at, max(times, default=0.0))
-            took = took_s(call) if call is not None else 0.0
+            took = call.took_s if call is not None else 0.0
             if call is not None:
                 spans = inside.setdefault(id(call.component), [])
                 limit = self._facts[id(call.component)].concurrency or 1
@@ -331,12 +332,6 @@ def _entered_s(spans: list[tuple[float, float, bool]], ready: float, at: float, 
         if len(others) < limit or not any(early for _, early in others):
             return now
         now = min(end for end, early in others if early)
-
-
-def took_s(call: CallRecord) -> float:
-    if call.retired and call.issued_s is not None and call.answered_s is not None:
-        return call.answered_s - call.issued_s
-    return call.ended_s - call.started_s if call.ended_s is not None else 0.0
 
 
 def _texts(tree: Tree) -> Iterator[str]:

@@ -10,6 +10,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Hashable
 from dataclasses import replace
+from time import thread_time
 from typing import Protocol
 
 from ..engine.profile import Profile
@@ -31,6 +32,7 @@ from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
 from .settings import Counts, Host
+from .tally import Tally
 from .used import Used
 from .worth import Cost, Worth
 
@@ -93,6 +95,8 @@ class Plan:
         self.delaying: set[Hashable] = set()
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
+        self.tally = Tally()
+        """What became of its runs and of the calls of every line."""
         self.runs = 0
         """That were followed."""
         self.total = Counts()
@@ -189,7 +193,15 @@ class Plan:
             self._learn_from(run)
 
     def _learn_from(self, run: Lived) -> None:
-        trace = run.trace
+        began_s, trace = thread_time(), run.trace
+        self.tally.note(trace)
+        try:
+            self._learn(run, trace)
+        finally:
+            with self._lock:
+                self.total += Counts(own_s=thread_time() - began_s)
+
+    def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)
         self.program.ran(run.host.references)
         self.last = trace

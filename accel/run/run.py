@@ -14,6 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from time import thread_time
 from typing import Any
 from uuid import uuid4
 
@@ -62,7 +63,6 @@ def followed(timeout_s: float) -> bool:
 
 _process = uuid4().hex
 _numbers = itertools.count()
-
 
 Follow = Callable[["Run", Compiled], Follower]
 Tell = Callable[[Follower], None]
@@ -187,7 +187,7 @@ class Run:
         outer: Visit | None = None,
     ) -> Visit:
         """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
-        entered = snapshot(value)
+        began_s, entered = thread_time(), snapshot(value)
         with self.lock:
             visit = self.trace.enter(node, entered, around, graph, order, outer)
             in_order = self.trace.is_last(visit)
@@ -197,18 +197,19 @@ class Run:
             self.tell(lambda forecast: forecast.entered(visit))
         else:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
+        self.counts.own_s += thread_time() - began_s
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
         """A framework node returned this value."""
-        left, again = snapshot(value), True
+        began_s, left, again = thread_time(), snapshot(value), True
         with self.lock:
             self.trace.leave(visit, left)
             if visit.inside is None:
                 self.host.control.leave(visit.node)
                 again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
-
         self.tell(lambda forecast: forecast.left(visit, again))
+        self.counts.own_s += thread_time() - began_s
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
@@ -238,6 +239,7 @@ class Run:
                 return
             self.trace.ended_s = now_s()
             self.trace.completed = completed and not any(v.failed for v in self.trace.visits if v.inside is None)
+            self.counts.own_s += self.inbox.took_s
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
@@ -287,6 +289,7 @@ class Run:
 
     def done(self, call: Call, result: Any) -> None:
         """A call of the program, or an early one, has its result."""
+        began_s = thread_time()
         output = call.method.view(result) if result is not None else None
         call.output = snapshot(output)
         call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
@@ -309,6 +312,7 @@ class Run:
         call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
         self.tell(lambda forecast: forecast.finished(call))
         self._follow_loops()
+        self.counts.own_s += thread_time() - began_s
 
     def _follow_loops(self) -> None:
         for loop in list(self.announced):
