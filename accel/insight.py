@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from .errors import ConfigurationError
 from .process.threads import learner
-from .reports.report import Report, explain
+from .reports.explain import Format, explain
+from .reports.report import Report
 from .reports.timeline import timeline
 from .run.plan import Plan
 from .run.saved import save
@@ -93,19 +94,23 @@ class Insight:
         return self._accel.plan
 
     def report(self) -> Report:
-        """What was demanded, issued, retired and wasted so far, and what a declaration would gain."""
-        return Report(self._accel.plan, self._accel.settings)
+        """What was gained per request, what would gain more, and what became of every call; `Report.priced` adds what
+        it costs."""
+        return Report(self._accel.plan, self._accel.settings, nodes=hasattr(self._accel, "pure_nodes"))
 
-    def explain(self) -> str:
-        """The learnt graph, what every pass made of it or why nothing, and the graph that runs follow."""
-        return explain(self._accel.plan)
+    def explain(self, *, graph: bool = False, format: Format = "text", path: str | None = None) -> str:
+        """Which call waits for which, and what starts when, in words. `format`: as "text", a "mermaid" flowchart or an
+        "svg" picture, written to `path`, too, if one is given. `graph`: the compiler's view instead: the learnt graph,
+        what every pass made of it or why nothing, and the graph that runs follow."""
+        return explain(self._accel.plan, graph=graph, format=format, path=path)
 
-    def timeline(self, path: str) -> None:
-        """Draw the last run as a self-contained HTML page: calls by kind, early ones marked."""
+    def timeline(self, path: str, *, texts: bool = False) -> None:
+        """Draw the last run, before and after, as one HTML page, or for Perfetto if `path` ends in ``.json``.
+        `texts`: with what prompts and answers say, not only with their lengths."""
         learner.settle(SETTLE_S)
         if self._accel.plan.last is None:
             raise ConfigurationError("There is no run to draw yet.", "Run the program first.")
-        timeline({"last run": self._accel.plan.last}, path)
+        timeline(self._accel.plan.last, path, plan=self._accel.plan, texts=texts)
 
     def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
         """Run the program on these inputs, effects included, and wait until Accel has learnt from them: two at least,

@@ -8,14 +8,31 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..graph.ir import Graph, Node
-from ..graph.rules import CONCURRENCY, INPUTS, LOCAL, PURE, READONLY, Lift
+from ..graph.rules import (
+    CONCURRENCY,
+    CONTEXT,
+    FOREIGN,
+    INPUTS,
+    LIKELY,
+    LOCAL,
+    PURE,
+    READONLY,
+    SCOPE,
+    SOMETIMES,
+    STREAMING,
+    STREAMS_EQUAL,
+    UNDECIDED,
+    UNLIKELY,
+    WASTE,
+    Lift,
+)
 from ..graph.topology import Control
 from ..learn.check import followed, ties
 from ..learn.view import Fit
@@ -23,12 +40,14 @@ from ..parts.components import TOOL, Facts, endpoint_of, facts_of, kind_of, said
 from ..parts.methods import METHODS
 from ..parts.patches import has_leaf
 from ..run.egress import endpoint_key
+from ..run.permits import LIKELY as LIKELY_FROM
 from ..run.settings import Settings
 from ..text.evaluate import Index, pasted
 from ..text.values import Opaque, Tree, leaves
 from ..trace.flow import WHOLE, events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
+from .best import could_stream, streams
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -68,18 +87,41 @@ class Held:
     narrow: Missing | None = None
     """Its component takes one call at a time before this is lifted."""
     sent: list[_Sent] = field(default_factory=list)
+    streams: dict[int, Missing] = field(default_factory=dict)
+    """Of `needs`, those of which a part would be enough if their components streamed; what would let them."""
 
     def rules(self) -> set[Missing]:
         """All that might be lifted."""
         found = {*self.never, *(sent.rule for sent in self.sent), *([EGRESS] if self.sent else [])}
+        found |= set(self.streams.values())
         return (found | {rule for rule in (self.feeds, self.narrow) if rule is not None}) - {NOTHING}
 
 
-def _is_predicted(plan: Plan, node: Node, certain: bool) -> bool:
-    sure = node.evidence.always or bool(node.when) or not certain
+def _is_predicted(plan: Plan, node: Node) -> bool:
     held = plan.reasons.get(node.name)
-    lasting = held is not None and held.rule.lasting
-    return node.op.issuable and node.evidence.confidence == "verified" and sure and not lasting
+    lasting = held is not None and held.rule.lasting and held.rule is not FOREIGN
+    return node.op.issuable and node.evidence.confidence == "verified" and not lasting
+
+
+IN_DOUBT = (SOMETIMES, UNDECIDED, UNLIKELY, WASTE)
+"""What `speculate="likely"` lets go, if at least half of the runs made such calls."""
+
+
+def _in_doubt(plan: Plan, node: Node, settings: Settings) -> Missing | None:
+    """What holds a call that the program may not make; None: nothing."""
+    held = plan.reasons.get(node.name)
+    unsure = settings.speculate == "certain" and not (node.evidence.always or node.when)
+    if not unsure and (held is None or held.rule not in IN_DOUBT):
+        return None
+    standing = plan.standing(node)
+    often = standing.made >= LIKELY_FROM * standing.runs
+    return (LIKELY, None) if often and settings.speculate != "likely" else NOTHING
+
+
+def _elsewhere(plan: Plan, node: Node) -> bool:
+    """Whether the context is what holds its calls."""
+    held = plan.reasons.get(node.name)
+    return held is not None and held.rule in (CONTEXT, FOREIGN)
 
 
 def _is_free(plan: Plan, component: Any, method: str) -> bool:
@@ -147,6 +189,8 @@ class Replay:
         """By event: calls that may be made early, or might if something was declared."""
         self._facts = {id(call.component): facts_of(call.component) for call in trace.calls}
         certain = settings.speculate == "certain"
+        self._lets_stream: dict[int, Missing] = {}
+        """By event, what would let its answer stream."""
         self._seen: dict[Hashable, list[tuple[int, list[str], list[str]]]] = {}
         """By remote endpoint, the texts that each event took there and brought back."""
         for number, event in enumerate(self.events):
@@ -164,8 +208,10 @@ class Replay:
         for node, fit in fits:
             for position, (call, place) in enumerate(zip(fit.calls, fit.places, strict=True)):
                 at, parts = sources.numbers.get(call), inner.get(call, [])
-                since = sure.since(at, certain and not node.when) if at is not None else None
-                if at is None or since is None or not _is_predicted(plan, node, certain):
+                doubt = _in_doubt(plan, node, settings)
+                strict = certain and not node.when and doubt is None
+                since = sure.since(at, strict) if at is not None else None
+                if at is None or since is None or not _is_predicted(plan, node):
                     continue
                 if not all(_is_free(plan, each.component, each.method) for each in (call, *parts)):
                     continue
@@ -174,6 +220,9 @@ class Replay:
                     call, facts, said_of(call.component), parts, type(call.component) in written
                 )
                 held.needs = sources.of(node, place, at) | ({since: WHOLE} if since >= 0 else {})
+                held.never += [doubt] if doubt is not None else []
+                held.never += [(SCOPE, None)] if _elsewhere(plan, node) else []
+                held.streams = dict(self._streaming(held.needs))
                 if settings.egress == "known":
                     values = pasted(node.input, place, position, view.values)
                     held.sent = list(self._sent(at, call, values, parts))
@@ -221,7 +270,8 @@ class Replay:
 
         def known_s(number: int, share: float) -> float:
             call = self.events[number].call
-            if share >= WHOLE or call is None or not self._streams(call):
+            lets = self._lets_stream.get(number)
+            if share >= WHOLE or call is None or not (streams(call) or lets in lifted):
                 return over[number]
             return start[number] + share * (over[number] - start[number])
 
@@ -253,10 +303,16 @@ class Replay:
             seen.append(at + took if again else max(at, over[-1]))
         return Ran(seen[-1], [saw - at for saw, at in zip(seen, asked, strict=True)])
 
-    def _streams(self, call: CallRecord) -> bool:
-        method = METHODS.get((call.family, call.method))
-        streams = method is not None and method.kind in ("stream", "astream")
-        return streams or bool(self._facts[id(call.component)].streams_equal)
+    def _streaming(self, needs: Mapping[int, float]) -> Iterator[tuple[int, Missing]]:
+        """What would let the answers stream of which a part is enough."""
+        for number, share in needs.items():
+            call = self.events[number].call
+            if share < WHOLE and call is not None and not streams(call) and could_stream(call):
+                option = getattr(call.component, "streaming", None) is False
+                lift = STREAMING if option else STREAMS_EQUAL
+                if said_of(call.component).streams_equal is None:
+                    self._lets_stream[number] = (lift, type(call.component))
+                    yield number, self._lets_stream[number]
 
 
 class _Sources:

@@ -1,43 +1,77 @@
-"""What happened, in text: counts, and for every call site whether it is predicted and why not."""
+"""What an accelerated object has gained, what would gain more, and what became of every call, by the user's lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
-from ..graph.ir import Graph, Node
-from ..graph.passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
-from ..graph.rules import AT_ONCE, CONTEXT, FOREIGN
+from ..errors import ConfigurationError
 from ..learn.check import ties
 from ..process.threads import learner
 from ..run.settings import Settings
-from ..trace.record import where
+from ..run.tally import Request, request_of
+from .best import Best, best
 from .declarations import Declaration, Undeclared, declarations, undeclared
 from .limit import Limit, limit
-from .rows import MAX_CALLS, Row, rows
+from .rows import MAX_CALLS, Row, rows, seconds_of
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ..run.plan import Plan
 
-
 LEARNING_S = 60.0
-"""How long `explain` waits for what is being learnt."""
-MAX_DECLARATIONS = 5
-"""In the text."""
+"""How long a report waits for what is being learnt."""
+FORMAT = 1
+"""Of `Report.to_dict`: another number if a key goes or means something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a language model's tokens cost, in money of the user's, by the million."""
+
+    input_per_million: float
+    output_per_million: float
+
+    def of(self, given: float, wrote: float) -> float:
+        return (given * self.input_per_million + wrote * self.output_per_million) / 1e6
 
 
 class Report:
-    """Counts over all runs of an accelerated object so far; ``str(report)`` is for people."""
+    """Over all runs of an accelerated object so far. ``str(report)`` is for people, `to_dict` for programs. A request is
+    a run that was followed and ended well; means are over the last hundred of them."""
 
-    def __init__(self, plan: Plan, settings: Settings | None = None) -> None:
-        """`settings`: what the user asked of `accelerate`."""
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Settings | None = None,
+        prices: Prices | None = None,
+        nodes: bool = False,
+    ) -> None:
+        """Waits for what is being learnt. `settings`: what the user asked of `accelerate`; `nodes`: whether framework
+        nodes can be declared pure."""
+        learner.settle(LEARNING_S)
         self.runs = plan.runs
         self.passed = plan.pace.passed
         """Runs that were not followed."""
         self.counts = plan.total
-        self._plan = plan
-        self._settings = settings or Settings()
+        self.prices = prices
+        self.requests: tuple[Request, ...] = tuple(plan.tally.requests)
+        """The last ones."""
+        self._plan, self._trace = plan, plan.last
+        self._settings, self._nodes = settings or Settings(), nodes
+
+    def priced(self, *, input_per_million: float, output_per_million: float) -> Report:
+        """The same with what it costs, in money by the million tokens."""
+        if min(input_per_million, output_per_million) < 0:
+            raise ConfigurationError("A price is negative.", "Give what a million tokens cost, 0 if nothing.")
+        prices = Prices(input_per_million, output_per_million)
+        return Report(self._plan, self._settings, prices, self._nodes)
+
+    # --- counts
 
     @property
     def demanded(self) -> int:
@@ -59,14 +93,76 @@ class Report:
         """Early calls nobody demanded."""
         return self.counts.wasted
 
+    # --- what was gained
+
+    @cached_property
+    def last(self) -> Request | None:
+        """The last run; None if it raised or was stopped, or made too many calls to be worked out."""
+        trace = self._trace
+        if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS:
+            return None
+        return request_of(trace, seconds_of(trace))
+
+    @property
+    def took_s(self) -> float:
+        """What a request took, in the mean."""
+        return fmean(request.took_s for request in self.requests) if self.requests else 0.0
+
+    @property
+    def alone_s(self) -> float:
+        """What it would have taken without early calls: every call as long as it took, in the program's own order."""
+        return fmean(request.alone_s for request in self.requests) if self.requests else 0.0
+
+    @property
+    def saved_s(self) -> float:
+        """Per request, in the mean."""
+        return self.alone_s - self.took_s
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast requests were."""
+        return self.alone_s / self.took_s if self.took_s > 0.0 else 1.0
+
+    @property
+    def own_s(self) -> float:
+        """Processor time that Accel took for itself, per run that it followed."""
+        return self.counts.own_s / max(1, self.runs)
+
+    @property
+    def wasted_share(self) -> float:
+        """Of the tokens that language models were given and wrote in these requests, those of early calls in vain; of a
+        program whose tokens nobody counts, 0."""
+        tokens = sum(request.input_tokens + request.output_tokens for request in self.requests)
+        per_run = self.counts.wasted_tokens / max(1, self.runs)
+        return per_run * len(self.requests) / tokens if tokens else 0.0
+
+    @cached_property
+    def money(self) -> dict[str, float] | None:
+        """Per request: what it costs, and of that what early calls in vain do; None without prices."""
+        if self.prices is None:
+            return None
+        given = fmean(request.input_tokens for request in self.requests) if self.requests else 0.0
+        wrote = fmean(request.output_tokens for request in self.requests) if self.requests else 0.0
+        counts, runs = self.counts, max(1, self.runs)
+        wasted = self.prices.of(counts.wasted_input_tokens / runs, counts.wasted_output_tokens / runs)
+        own = self.prices.of(given, wrote)
+        return {"cost": own + wasted, "wasted": wasted}
+
+    # --- how fast it could have been
+
+    @cached_property
+    def best(self) -> Best | None:
+        """The last run's best schedule if calls get in nobody's way."""
+        return best(self._plan, self._trace) if self._trace is not None and self.last is not None else None
+
     @cached_property
     def limit(self) -> Limit | None:
         """How fast the last run could have been on the engines it used; None while their speed, or a run, is missing.
 
         Profiles come from engines that have measured themselves (`engine.profile()`, `python -m bench profile`).
         """
-        trace, profiles = self._plan.last, self._plan.used.profiles()
-        if trace is None or not trace.completed or "llm" not in profiles or len(trace.calls) > MAX_CALLS:
+        trace, profiles = self._trace, self._plan.used.profiles()
+        if trace is None or self.last is None or "llm" not in profiles:
             return None
         known = ties(self._plan.learnt, trace)
         return limit(trace, profiles, topology=self._plan.topology, deciding=known.deciding, using=known.using)
@@ -74,115 +170,56 @@ class Report:
     @property
     def share_of_limit(self) -> float | None:
         """The limit over what the last run took: 1 is as fast as these engines allow, as far as the profile is true."""
-        trace = self._plan.last
-        if self.limit is None or trace is None or trace.ended_s is None or trace.ended_s <= trace.started_s:
+        if self.limit is None or self.last is None or self.last.took_s <= 0.0:
             return None
-        return self.limit.makespan_s / (trace.ended_s - trace.started_s)
+        return self.limit.makespan_s / self.last.took_s
+
+    @property
+    def limit_s(self) -> float | None:
+        """The limit; where no engine was measured, the best schedule of calls that get in nobody's way."""
+        if self.limit is not None:
+            return self.limit.makespan_s
+        return self.best.seconds if self.best is not None else None
+
+    # --- what would gain more, and why
 
     @cached_property
     def declarations(self) -> list[Declaration]:
         """What would have made the last run faster if the user declared it, the most useful first."""
-        return declarations(self._plan, self._settings)
+        return declarations(self._plan, self._settings, self._nodes)
 
     @cached_property
     def rows(self) -> list[Row]:
         """The last run by the user's lines: what was early there, and why the rest was not."""
-        return rows(self._plan, self._settings)
+        return rows(self._plan, self._settings, self.best)
 
     @cached_property
     def undeclared(self) -> list[Undeclared]:
         """Classes of the last run that nobody vouches for, those it spent most time in first."""
         return undeclared(self._plan)
 
+    @property
+    def reasons(self) -> list[str]:
+        """What held the calls that are predicted, in the last runs."""
+        return list(dict.fromkeys(str(reason) for reason in self._plan.reasons.values() if reason is not None))
+
+    # --- out
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs; docs/report.md says what the keys mean."""
+        from .shape import to_dict
+
+        return to_dict(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(self.to_dict(), indent=indent)
+
     def __str__(self) -> str:
-        c = self.counts
-        lines = [
-            f"{self.runs} runs: {c.demanded} calls demanded, {c.issued} issued early, {c.retired} retired, "
-            f"{c.wasted} wasted ({c.wasted_s:.2f} s, {c.wasted_tokens} tokens), {c.fed} only fed predictions, "
-            f"{c.missed} mispredicted, {c.prefills} prompts prefilled in parts"
-        ]
-        if self.passed:
-            lines.append(
-                f"  {self.passed} more runs passed as without Accel: following them had gained nothing, or the process "
-                "had no time to spare"
-            )
-        share = self.share_of_limit
-        if self.limit is not None and share is not None:
-            lines.append(
-                f"  last run: {share:.0%} of the limit ({self.limit.makespan_s:.2f} s on these engines; "
-                f"{self.limit.in_order_s:.2f} s one call after the other)"
-            )
-        new = (reason for reason in self._plan.reasons.values() if reason and reason.rule in (CONTEXT, FOREIGN))
-        alone = next(new, None)
-        if alone is not None and not (self._plan.history and self._plan.history[-1].issued):
-            lines.append(f"  the last run issued nothing early, among other things because {alone}")
-        lines += [f"  {row}" for row in self.rows] or _sites(self._plan)
-        if c.delayed:
-            lines.append(f"  {c.delayed} calls of the program waited {c.delayed_s:.2f} s for early ones to leave")
-        gaining = {declaration.line for declaration in self.declarations}
-        unknown = [each for each in self.undeclared if each.line not in gaining]
-        if unknown:
-            lines.append("  nobody vouches for these; declare what only answers, and keeps nothing between calls:")
-            lines += [f"    {each}" for each in unknown]
-        if self.declarations:
-            lines.append("  what declarations would gain, if they are true:")
-            lines += [f"    {declaration}" for declaration in self.declarations[:MAX_DECLARATIONS]]
-        return "\n".join(lines)
+        from .text import text
 
+        return text(self)
 
-def _sites(plan: Plan) -> Iterator[str]:
-    """A line for every call site: whether it is predicted, since when and how surely, or why not; the user's line."""
-    for node in plan.graph.nodes:
-        if node.site:
-            yield f"  {node.name}: {_state(plan, node)}  ({where(node.site)})"
+    def __rich__(self) -> RenderableType:
+        from .table import table
 
-
-def _state(plan: Plan, node: Node) -> str:
-    held = plan.reasons.get(node.name)
-    if node.evidence.confidence != "verified":
-        return str(held or node.evidence.reason or f"{node.evidence.confidence} {plan.standing(node)}")
-    known, why = f"predicted {plan.standing(node)}", AT_ONCE() if node.evidence.at_once else held
-    return f"{known}; not early: {why}" if why else known
-
-
-def explain(plan: Plan) -> str:
-    """The graph as learnt, what every pass made of it, the graph that runs follow, what became of every call site."""
-    learner.settle(LEARNING_S)
-    learnt, profiles = plan.learnt, plan.used.profiles()
-    done = list(steps(learnt, plan.passes, profiles))
-    after = done[-1][2] if done else learnt
-    ran = {step.__name__ for step, _, _ in done}
-    off = [step.__name__ for step in PASSES if step.__name__ not in ran]
-    parts = [f"p-graph, learnt from {learnt.runs} runs:\n{learnt}"]
-    parts += [_pass_text(step, old, new, profiles) for step, old, new in done]
-    if off:
-        parts.append(f"off: {', '.join(off)}")
-    stale = "" if plan.graph == after else " (of when less was known of the engines; the next one is as the passes say)"
-    parts.append(f"e-graph{stale}:\n{plan.graph}")
-    sites = "\n".join(_sites(plan))
-    return "\n\n".join([*parts, *([f"call sites:\n{sites}"] if sites else [])])
-
-
-def _pass_text(step: Pass, before: Graph, after: Graph, profiles: Profiles) -> str:
-    """One pass: what it found, and a line for every node that it added, changed or removed."""
-    said = SUMMARIES[step](before, profiles) if step in SUMMARIES else (step.__doc__ or "").split("\n\n")[0]
-    found = " ".join(said.split())
-    lifts = step in INSTEAD and INSTEAD[step](before, profiles) is not before
-    if after is before and not lifts:
-        found = f"no change ({found})" if found else "no change"
-    return "\n".join([f"{step.__name__}: {found}" if found else f"{step.__name__}:", *_changes(before, after)])
-
-
-def _changes(before: Graph, after: Graph) -> Iterator[str]:
-    for node in after.nodes:
-        old = before.by_name.get(node.name)
-        if old is None:
-            yield f"  + {str(node).splitlines()[0]}"
-            continue
-        gone = [f"-{note}" for note in old.notes if note not in node.notes]
-        new = [f"+{note}" for note in node.notes if note not in old.notes]
-        if old.head != node.head or gone or new:
-            yield f"  {node.name}: {'; '.join([f'now {node.head}'] * (old.head != node.head) + gone + new)}"
-        if old.input != node.input:
-            yield f"  {node.name}: another input"
-    yield from (f"  - {node.head}" for node in before.nodes if node.name not in after.by_name)
+        return table(self)

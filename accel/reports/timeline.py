@@ -22,7 +22,11 @@ rect.call:hover { filter: brightness(0.8); }
 """
 
 
-def timeline(traces: Mapping[str, Trace], path: str) -> None:
+def timeline(trace, path, plan=None, texts=False):
+    pictures({'last run': trace}, path)
+
+
+def pictures(traces: Mapping[str, Trace], path: str) -> None:
     """Write a self-contained HTML page with one panel per named trace, all on the same scale of seconds."""
     longest_s = max((_seconds(trace) for trace in traces.values()), default=0.0) or 1.0
     kinds = sorted({call.op for trace in traces.values() for call in _shown(trace)})

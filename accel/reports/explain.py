@@ -1,0 +1,29 @@
+"""What `explain` gives: words, a Mermaid flowchart or a picture for who wrote the program, and the compiler's view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import ConfigurationError
+from ..process.threads import learner
+from .compiled import compiled
+from .report import LEARNING_S
+
+if TYPE_CHECKING:
+    from ..run.plan import Plan
+
+Format = Literal["text", "mermaid", "svg"]
+
+
+def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: str | None = None) -> str:
+    """Waits for what is being learnt. Raises ConfigurationError for what can't be drawn."""
+    learner.settle(LEARNING_S)
+    if format not in ("text", "mermaid", "svg"):
+        raise ConfigurationError(f"format={format!r} is not known.", 'Use "text", "mermaid" or "svg".')
+    if graph and format != "text":
+        raise ConfigurationError("The compiler's view is text.", 'Leave out graph=True, or format="' + format + '".')
+    text = compiled(plan)
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
