@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import ConfigurationError
 from ..process.threads import learner
 from .compiled import compiled
+from .drawing import svg
 from .report import LEARNING_S
+from .steps import steps_of
+from .words import in_words, mermaid
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -23,7 +26,11 @@ def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: s
         raise ConfigurationError(f"format={format!r} is not known.", 'Use "text", "mermaid" or "svg".')
     if graph and format != "text":
         raise ConfigurationError("The compiler's view is text.", 'Leave out graph=True, or format="' + format + '".')
-    text = compiled(plan)
+    if graph:
+        text = compiled(plan)
+    else:
+        steps = steps_of(plan)
+        text = {"mermaid": mermaid, "svg": svg}[format](steps) if format != "text" else in_words(steps, plan.learnt.runs)
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

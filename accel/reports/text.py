@@ -21,17 +21,15 @@ MOST_GAINS = 8
 
 def text(report: Report) -> str:
     lines = [*headline(report), *_gains(report), *_calls(report)]
-    return "\n".join(folded for line in lines for folded in _folded(line))
+    return "\n".join(part for line in lines for part in folded(line))
 
 
-def _folded(line: str) -> list[str]:
-    """A line in as many as it needs; what follows its first word group is indented under it."""
+def folded(line: str, deeper: int = 4) -> list[str]:
+    """A line in as many as it needs, all but the first indented by so much more."""
     if len(line) <= WIDTH:
         return [line]
     indent = len(line) - len(line.lstrip())
-    return wrap(
-        line, WIDTH, initial_indent="", subsequent_indent=" " * (indent + 4), break_on_hyphens=False, drop_whitespace=True
-    )
+    return wrap(line, WIDTH, subsequent_indent=" " * (indent + deeper), break_on_hyphens=False)
 
 
 def plural(count: int, noun: str) -> str:
