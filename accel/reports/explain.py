@@ -9,7 +9,7 @@ from ..errors import ConfigurationError
 from ..process.threads import learner
 from .compiled import compiled
 from .drawing import svg
-from .report import LEARNING_S
+from .measured import LEARNING_S
 from .steps import steps_of
 from .words import in_words, mermaid
 

@@ -33,7 +33,7 @@ from ..graph.rules import (
 from ..parts.components import facts_of
 from ..run.settings import Settings
 from ..run.tally import Line
-from ..trace.record import CallRecord, Trace, Use, Visit, line_of
+from ..trace.record import CallRecord, Trace, Use, Visit, function_of, line_of
 from .best import Best
 
 if TYPE_CHECKING:
@@ -96,15 +96,19 @@ class Row:
     """of all that were looked at."""
 
     @property
+    def has_line(self) -> bool:
+        """Whether a line of the user's made its calls."""
+        return self.where.rpartition(":")[2].isdigit()
+
+    @property
     def place(self) -> str:
         """In short."""
         return place_of(self.where)
 
     @property
     def function(self) -> str:
-        """The user's function, by its own name."""
-        parts = self.where.split(":")
-        return parts[1].rpartition(".")[2] if len(parts) == 3 else ""
+        """The user's function, by its own name; empty where there is none."""
+        return function_of(self.where)
 
     @property
     def standing(self) -> str:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..run.tally import Request
     from .declarations import Declaration
-    from .report import Report
+    from .measured import Measured
     from .rows import Row
 
+FORMAT = 1
+"""Another number if a key goes or means something else."""
 
-def to_dict(report: Report) -> dict[str, Any]:
-    from .report import FORMAT
 
+def to_dict(report: Measured) -> dict[str, Any]:
     counts = report.counts
     return {
         "format": FORMAT,
@@ -52,7 +53,7 @@ def to_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def _request(report: Report) -> dict[str, Any] | None:
+def _request(report: Measured) -> dict[str, Any] | None:
     last: Request | None = report.last
     if last is None:
         return None

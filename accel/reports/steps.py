@@ -10,7 +10,7 @@ from ..graph.ir import DECIDING, Graph, Node
 from ..graph.rules import AT_ONCE, LATE
 from ..parts.components import facts_of
 from ..text.templates import Extract, Ref, Star
-from ..trace.record import NOWHERE, where
+from ..trace.record import NOWHERE, function_of, where
 from .rows import place_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Step:
     name: str
     """The user's function, or the framework node."""
     place: str
-    """File and line."""
+    """File and line; empty where the framework itself calls."""
     what: str
     """Classes of components."""
     nodes: list[Node] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Step:
 
     @property
     def label(self) -> str:
-        return f"`{self.name}` ({self.place})" if self.place != self.name else f"`{self.name}`"
+        return f"`{self.name}` ({self.place})" if self.place else f"`{self.name}`"
 
 
 def steps_of(plan: Plan) -> list[Step]:
@@ -72,7 +72,7 @@ def steps_of(plan: Plan) -> list[Step]:
     for node in graph.nodes:
         if node.site:
             line = _line(node)
-            step = found.setdefault(line, Step(line, _name(node), place_of(line), ""))
+            step = found.setdefault(line, Step(line, name_of(node), _place(node), ""))
             step.nodes.append(node)
     for step in found.values():
         classes = [node.site.split("|")[2] for node in step.nodes if not node.schedule.stage_of]
@@ -96,10 +96,14 @@ def _line(node: Node) -> str:
     return f"{node.site.split('|')[2].rpartition('.')[2]} in {node.within or 'the program'}"
 
 
-def _name(node: Node) -> str:
-    parts = where(node.site).split(":")
-    function = parts[1].rpartition(".")[2] if len(parts) == 3 else ""
-    return function if function and not function.startswith("<") else node.within or node.op.name
+def _place(node: Node) -> str:
+    frame = where(node.site)
+    return place_of(frame) if frame != NOWHERE else ""
+
+
+def name_of(node: Node) -> str:
+    """What a user calls its step: the function, or the framework node."""
+    return function_of(where(node.site)) or node.within or node.op.name
 
 
 def _add_needs(step: Step, node: Node, plan: Plan, found: dict[str, Step]) -> None:

@@ -11,10 +11,10 @@ from rich.text import Text
 from .text import amounts, headline, sayings, seconds
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .measured import Measured
 
 
-def table(report: Report) -> RenderableType:
+def table(report: Measured) -> RenderableType:
     first, *rest = headline(report)
     parts: list[RenderableType] = [Text(first, style="bold"), *(Text(line, style="dim") for line in rest)]
     if report.declarations:
@@ -34,7 +34,7 @@ def table(report: Report) -> RenderableType:
         calls.add_column("since when, or why not", overflow="fold")
         for row in report.rows:
             calls.add_row(
-                Text(row.place),
+                Text(row.place if row.has_line or not row.nodes else f"node {row.nodes[0]}"),
                 Text(f"{row.what}: {', '.join(amounts(row))}" if row.calls or row.uses else row.what),
                 Text(f"{row.early}", style="green" if row.early == row.calls else "yellow" if row.early else "dim"),
                 Text(seconds(row.saved_s) if row.early else ""),

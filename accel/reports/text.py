@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..graph.rules import COMPOSITE, PART
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .measured import Measured
     from .rows import Row
 
 WIDTH = 100
@@ -19,7 +19,7 @@ MOST_GAINS = 8
 """In the text."""
 
 
-def text(report: Report) -> str:
+def text(report: Measured) -> str:
     lines = [*headline(report), *_gains(report), *_calls(report)]
     return "\n".join(part for line in lines for part in folded(line))
 
@@ -41,11 +41,13 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if value >= 0.1 or value <= -0.1 or value == 0.0 else f"{value * 1000:.1f} ms"
 
 
-def headline(report: Report) -> Iterator[str]:
+def headline(report: Measured) -> Iterator[str]:
     """What matters, a line each."""
     requests = len(report.requests)
     if not requests:
         yield "Nothing is measured yet: no request that was followed has ended well."
+    elif not any(request.early for request in report.requests):
+        yield f"Nothing was early yet: {seconds(report.took_s)} per request, in the mean of {plural(requests, 'request')}"
     else:
         more = report.saved_s >= 0.0
         yield (
@@ -64,11 +66,11 @@ def headline(report: Report) -> Iterator[str]:
     yield from _spent(report)
 
 
-def _spent(report: Report) -> Iterator[str]:
+def _spent(report: Measured) -> Iterator[str]:
     counts, last = report.counts, report.last
     if last is not None:
         yield f"  early: {last.early} of the {plural(last.calls, 'call')} of the last request, {counts.retired} in all"
-    share = f", {report.wasted_share:.1%} of what language models took" if report.wasted_share else ""
+    share = f", {report.wasted_share:.1%} of what language models took" if report.wasted_share > 0.0005 else ""
     yield (
         f"  in vain: {plural(counts.wasted, 'early call')}, {seconds(counts.wasted_s)}, "
         f"{plural(counts.wasted_tokens, 'token')}{share}"
@@ -83,7 +85,7 @@ def _spent(report: Report) -> Iterator[str]:
         yield f"  {plural(counts.delayed, 'call')} of the program waited {seconds(counts.delayed_s)} for early ones to leave"
 
 
-def _gains(report: Report) -> Iterator[str]:
+def _gains(report: Measured) -> Iterator[str]:
     if report.declarations:
         yield ""
         yield "What would gain more, at most, if it is true (in seconds of the last request):"
@@ -99,7 +101,7 @@ def _gains(report: Report) -> Iterator[str]:
     yield from (f"  {each}" for each in unknown[:MOST_GAINS])
 
 
-def _calls(report: Report) -> Iterator[str]:
+def _calls(report: Measured) -> Iterator[str]:
     if report.rows:
         yield ""
         yield "The last request, by your lines:"
@@ -111,8 +113,11 @@ def _calls(report: Report) -> Iterator[str]:
 def title(row: Row) -> str:
     """Whose row it is."""
     times = ", ".join(amounts(row))
-    node = f" in {row.function}" if row.function and row.function != "<module>" else ""
-    return f"{row.place}{node}  {row.what}: {times}{', ' * bool(times)}{seconds(row.took_s)}"
+    if not row.has_line:
+        place = f"node {row.nodes[0]}" if row.nodes else row.place
+    else:
+        place = row.place + (f" in {row.function}" if row.function else "")
+    return f"{place}  {row.what}: {times}{', ' * bool(times)}{seconds(row.took_s)}"
 
 
 def amounts(row: Row) -> Iterator[str]:
@@ -120,7 +125,7 @@ def amounts(row: Row) -> Iterator[str]:
     if row.calls:
         yield plural(row.made or row.calls, "call") + (f" ({row.calls} in all)" if 0 < row.made < row.calls else "")
     if row.uses:
-        yield f"{row.uses} of tools"
+        yield plural(row.uses, "use")
 
 
 def sayings(row: Row) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .steps import REQUEST, Need, Step
 from .text import folded
@@ -28,12 +28,12 @@ def _sentence(step: Step, by_line: dict[str, Step]) -> str:
     sure = ", if the program gets there" if step.sometimes else ""
     if step.held:
         return f"{step.label}{what} when the program does{sure}, as before: {step.held}."
-    said = f"{step.label} starts {' and '.join(_conditions(step, by_line))}{sure}"
+    said = f"{step.label} starts {_when(step, by_line)}{sure}"
     if step.once_per:
         owner = f" of {by_line[step.of].label}" if step.of in by_line and step.of not in step.needs else ""
         said += f", once per {step.once_per}{owner or ' of the request' * (not step.of)}"
     if step.after_itself:
-        said += "; every further round as soon as the one before has answered"
+        said += "; its later calls start as soon as its earlier ones have answered"
     spared = [by_line[line].label for line in step.spared] + ["its other calls"] * bool(
         step.once_per and not step.after_itself
     )
@@ -42,18 +42,23 @@ def _sentence(step: Step, by_line: dict[str, Step]) -> str:
     return said + "."
 
 
-def _conditions(step: Step, by_line: dict[str, Step]) -> Iterator[str]:
-    whole = [by_line[line].label for line, need in step.needs.items() if line != REQUEST and not _is_partial(need)]
-    part = [by_line[line].label for line, need in step.needs.items() if line != REQUEST and need.part and not need.own]
-    own = [by_line[line].label for line, need in step.needs.items() if line != REQUEST and need.own]
-    if not whole and not part and not own:
-        yield "with the request"
-    if whole:
-        yield f"as soon as {_named(whole)} {'has' if len(whole) == 1 else 'have'} answered"
-    if part:
-        yield f"while {_named(part)} still writes, as soon as its own {step.once_per or 'item'} is there"
-    if own:
-        yield f"as soon as the call of {_named(own)} that it belongs to has answered"
+def _when(step: Step, by_line: dict[str, Step]) -> str:
+    """What has to be there."""
+    needs = [(by_line[line].label, need) for line, need in step.needs.items() if line != REQUEST]
+    whole = [label for label, need in needs if not _is_partial(need)]
+    part = [label for label, need in needs if need.part and not need.own]
+    own = [label for label, need in needs if need.own]
+    item = step.once_per if step.once_per not in ("", "call") else "item"
+    if not needs:
+        return "with the request"
+    if not part and not own:
+        return f"as soon as {_named(whole)} {'has' if len(whole) == 1 else 'have'} answered"
+    if not whole and not own:
+        return f"while {_named(part)} still writes, as soon as its own {item} is there"
+    if not whole and not part:
+        return f"as soon as the call of {_named(own)} that it belongs to has answered"
+    has = [f"the answer of {label}" for label in whole] + [f"its own {item} of {label}" for label in part]
+    return f"as soon as it has {_named(has + [f'the answer to its own call of {label}' for label in own])}"
 
 
 def _is_partial(need: Need) -> bool:
@@ -94,7 +99,7 @@ def edge_label(step: Step, line: str, need: Need) -> str:
     if need.own:
         return "each its own"
     if need.part:
-        return f"per {step.once_per or 'item'}, while it writes"
+        return f"per {step.once_per if step.once_per not in ('', 'call') else 'item'}, while it writes"
     return ""
 
 

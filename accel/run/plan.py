@@ -27,6 +27,7 @@ from ..learn.memory import Memory
 from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
+from ..text.values import freeze
 from ..trace.record import Trace
 from .chances import Chances, Standing
 from .compiled import Compiled
@@ -146,6 +147,18 @@ class Plan:
     def note_delay(self, kind: Hashable) -> None:
         """An early call was in the way of the program's own."""
         self.delaying.add(kind)
+
+    def unmodified(self, trace: Trace) -> Trace | None:
+        """A run with the same input in which nothing was early, if one is remembered."""
+        given = freeze(trace.given)
+        return next(
+            (
+                kept
+                for kept in self._memory.traces
+                if kept is not trace and freeze(kept.given) == given and not any(call.retired for call in kept.calls)
+            ),
+            None,
+        )
 
     def standing(self, node: Node) -> Standing:
         """Since when a node is known, and how often it was demanded."""

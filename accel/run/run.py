@@ -65,7 +65,6 @@ _process = uuid4().hex
 _numbers = itertools.count()
 
 Follow = Callable[["Run", Compiled], Follower]
-Tell = Callable[[Follower], None]
 
 
 class Run:
@@ -162,12 +161,12 @@ class Run:
             self.forecast = forecast
         forecast.start()
 
-    def tell(self, event: Tell) -> None:
+    def tell(self, event: Callable[[Follower], None]) -> None:
         """Let the forecast know, when it is its turn."""
         if self._followed:
             self.inbox.post(lambda: self._heard(event))
 
-    def _heard(self, event: Tell) -> None:
+    def _heard(self, event: Callable[[Follower], None]) -> None:
         forecast = self.forecast
         if forecast is not None and not self.closed:
             event(forecast)
@@ -319,9 +318,8 @@ class Run:
             self.inbox.post(loop)
 
     def _close(self, call: Call, record: CallRecord) -> None:
-        record.output, record.tokens = call.output, call.tokens
-        record.end, record.ended_s = self.trace.tick(), now_s()
-        record.issued_s, record.answered_s = call.issued_s, call.ended_s
+        record.output, record.tokens, record.end = call.output, call.tokens, self.trace.tick()
+        record.ended_s, record.issued_s, record.answered_s = now_s(), call.issued_s, call.ended_s
         self.ended.add(record.site)
 
     def failed(self, call: Call, error: BaseException) -> bool:

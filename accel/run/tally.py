@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..trace.order import alone
+from ..trace.alone import Beside, alone
 from ..trace.record import CallRecord, Trace, line_of
 from .worth import paid
 
@@ -60,10 +60,13 @@ class Tally:
         self.requests: deque[Request] = deque(maxlen=WINDOW)
         """The last ones."""
         self.lines: dict[str, Line] = {}
+        self.beside = Beside()
+        """Which of its calls it makes side by side."""
 
     def note(self, trace: Trace) -> None:
         """A run is over."""
         self.runs += 1
+        self.beside.note(trace)
         made: dict[str, list[CallRecord]] = {}
         for call in trace.calls:
             made.setdefault(line_of(call), []).append(call)
@@ -81,13 +84,13 @@ class Tally:
             line.early += early
             line.saved_s += sum(call.saved_s for call in calls if call.retired)
         if trace.completed and trace.ended_s is not None and len(trace.calls) <= MAX_CALLS:
-            self.requests.append(request_of(trace, trace.ended_s - trace.started_s))
+            self.requests.append(request_of(trace, trace.ended_s - trace.started_s, self.beside))
 
 
-def request_of(trace: Trace, took_s: float) -> Request:
+def request_of(trace: Trace, took_s: float, beside: Beside) -> Request:
     early = sum(call.retired for call in trace.calls)
     given, wrote = spent(trace.calls)
-    return Request(took_s, alone(trace).seconds if early else took_s, len(trace.calls), early, given, wrote)
+    return Request(took_s, alone(trace, beside).seconds if early else took_s, len(trace.calls), early, given, wrote)
 
 
 def spent(calls: Iterable[CallRecord]) -> tuple[int, int]:

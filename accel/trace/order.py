@@ -1,5 +1,4 @@
-"""A recorded run in the program's own order: what it waited for, how long it took to think, and how long the run would
-have taken had nothing been early."""
+"""A recorded run in the program's own order: what it waited for, and how long it took to think."""
 
 from __future__ import annotations
 
@@ -66,32 +65,6 @@ def end_of(trace: Trace, events: Sequence[Event]) -> Event:
     ended = [call.ended_s for _, call in calls if call.ended_s is not None]
     at_s = trace.ended_s if trace.ended_s is not None else max(ended, default=0.0)
     return _placed(calls, trace, _Begun(trace), None, at_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """A run without early calls, in seconds from its start, by event."""
-
-    events: list[Event]
-    asked_s: list[float]
-    over_s: list[float]
-
-    @property
-    def seconds(self) -> float:
-        return self.over_s[-1]
-
-
-def alone(trace: Trace) -> Alone:
-    """The run worked out anew without early calls: the program makes the same calls in the same order, takes the same
-    time to think, and waits for each as long as that call took."""
-    events = [event for _, event in ordered(trace)]
-    events.append(end_of(trace, events))
-    asked: list[float] = []
-    over: list[float] = []
-    for event in events:
-        asked.append(max((over[before] for before in event.after), default=0.0) + event.think_s)
-        over.append(asked[-1] + (event.call.took_s if event.call is not None else 0.0))
-    return Alone(events, asked, over)
 
 
 class _Begun:

@@ -367,3 +367,12 @@ def line_of(call: CallRecord | Use) -> str:
         return frame
     what = call.name if isinstance(call, Use) else type(call.component).__name__
     return f"{what} in {call.within or 'the program'}"
+
+
+def function_of(line: str) -> str:
+    """The user's function that a line is in, by its own name; empty for a lambda, a module, or no line."""
+    _, _, rest = line.partition(":")
+    names = rest.rpartition(":")[0].split(".")
+    if names[-1] in ("", "<lambda>", "<module>"):
+        return ""
+    return next((name for name in reversed(names) if not name.startswith("<")), "")
