@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL, PURE_FUNCTION, PURE_NODE, READONLY, Lift
+from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
 from ..parts.components import TOOL, endpoint_of, facts_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..run.settings import Settings
@@ -81,7 +81,7 @@ def undeclared(plan: Plan) -> list[Undeclared]:
             if said_of(call.component).pure is None:
                 found.setdefault(type(call.component), []).append(call)
     rows = [
-        Undeclared(cls.__name__, f"accel.register({cls.__name__}, pure=True)", len(calls), sum(call.took_s for call in calls))
+        Undeclared(cls.__name__, PURE.line.format(component=cls.__name__), len(calls), sum(c.took_s for c in calls))
         for cls, calls in found.items()
     ]
     return sorted(rows, key=lambda row: (-row.seconds, row.component))
@@ -103,7 +103,7 @@ def _unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
     uses: dict[str, list[Use]] = {}
     for use in foreign_uses(trace):
         uses.setdefault(use.name, []).append(use)
-    for name, each in uses.items():
+    for each in uses.values():
         took_s = sum(use.took_s for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called = _lift_of(each[0])

@@ -48,7 +48,8 @@ class _Layout:
         self.ways: dict[tuple[str, str], list[str]] = {}
         """By edge, the places that it goes by in the rows between, so that it crosses no box."""
         for source, target, _ in self.edges:
-            way = self.ways[source, target] = [f"{source}\0{target}\0{r}" for r in range(ranks[source] + 1, ranks[target])]
+            between = range(ranks[source] + 1, ranks[target])
+            way = self.ways[source, target] = [f"{source}\0{target}\0{rank}" for rank in between]
             for rank, place in enumerate(way, ranks[source] + 1):
                 self.rows[rank].append(place)
                 self.width[place] = 0.0
@@ -84,7 +85,8 @@ def svg(steps: Sequence[Step]) -> str:
     parts = [_box(layout, REQUEST, "start", ("the request",), "what a run is given")]
     for step in steps:
         note = step.held or (f"once per {step.once_per}" if step.once_per else "starts early")
-        parts.append(_box(layout, step.line, "held" if step.held else "early", (step.name, step.place, step.what), note))
+        kind = "held" if step.held else "early"
+        parts.append(_box(layout, step.line, kind, (step.name, step.place, step.what), note))
     lines = [_edge(layout, source, target, need, by_line[target]) for source, target, need in layout.edges]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {layout.wide:.0f} {layout.high:.0f}" '

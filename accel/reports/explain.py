@@ -30,7 +30,8 @@ def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: s
         text = compiled(plan)
     else:
         steps = steps_of(plan)
-        text = {"mermaid": mermaid, "svg": svg}[format](steps) if format != "text" else in_words(steps, plan.learnt.runs)
+        drawn = {"mermaid": mermaid, "svg": svg}.get(format)
+        text = drawn(steps) if drawn is not None else in_words(steps, plan.learnt.runs)
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

@@ -36,8 +36,8 @@ class Prices:
 
 
 class Measured:
-    """Over all runs of an accelerated object so far. A request is a run that was followed and ended well; means are over
-    the last hundred of them."""
+    """Over all runs of an accelerated object so far. A request is a run that was followed and ended well; means are
+    over the last hundred of them."""
 
     def __init__(
         self,

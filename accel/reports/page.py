@@ -34,12 +34,14 @@ h1 { font-size: clamp(18px, 2.4vw, 26px); margin: 0 0 4px; } h1 b { color: var(-
 h2 { font-size: 16px; margin: 28px 0 6px; } h2 span { font-weight: 400; color: var(--dim); }
 p { color: var(--dim); margin: 4px 0; }
 .key { display: flex; flex-wrap: wrap; gap: 4px 18px; } .key span { white-space: nowrap; }
-.key i { display: inline-block; width: 22px; height: 11px; margin-right: 6px; border-radius: 2px; vertical-align: -1px; }
+.key i { display: inline-block; width: 22px; height: 11px; margin-right: 6px; border-radius: 2px;
+  vertical-align: -1px; }
 .row { display: grid; grid-template-columns: minmax(216px, 24%) minmax(0, 1fr) 68px; column-gap: 10px;
   align-items: center; position: relative; min-height: 22px; }
 .name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .name small { color: var(--dim); font-size: 12px; }
-.took { text-align: right; color: var(--dim); font-size: 12px; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.took { text-align: right; color: var(--dim); font-size: 12px; font-variant-numeric: tabular-nums;
+  white-space: nowrap; }
 .track { position: relative; height: 18px; background: repeating-linear-gradient(90deg, var(--line) 0 1px,
   transparent 1px var(--tick)); }
 .track i { position: absolute; top: 3px; height: 12px; min-width: 2px; border-radius: 2px; background: var(--c); }
@@ -49,7 +51,8 @@ p { color: var(--dim); margin: 4px 0; }
 .track i.held { top: 8px; height: 2px; min-width: 0; background: var(--c); opacity: .6; border-radius: 0; }
 .track i.asked { top: 0; height: 18px; width: 2px; min-width: 2px; background: var(--asked); border-radius: 0; }
 .lane { margin-top: 6px; padding-top: 4px; border-top: 1px solid var(--line); }
-.lane > .row { font-weight: 600; } .lane > .call { font-weight: 400; border-radius: 4px; } .call .name { padding-left: 14px; }
+.lane > .row { font-weight: 600; } .lane > .call { font-weight: 400; border-radius: 4px; }
+.call .name { padding-left: 14px; }
 .call:hover, .call:focus { background: var(--band); outline: none; }
 .card { display: none; position: absolute; z-index: 2; left: 12px; right: 12px; top: 100%; padding: 8px 12px;
   max-width: 640px; max-height: 420px; overflow: auto; background: var(--card); border: 1px solid var(--dim);
@@ -60,7 +63,8 @@ p { color: var(--dim); margin: 4px 0; }
 .axis b { position: absolute; font-weight: 400; white-space: nowrap; transform: translateX(-50%); }
 .axis b:first-child { transform: none; } .axis b.last { transform: translateX(-100%); }
 @media (max-width: 640px) {
-.row { grid-template-columns: minmax(0, 1fr) 68px; } .row .name { grid-column: 1; } .row .took { grid-column: 2; grid-row: 1; }
+.row { grid-template-columns: minmax(0, 1fr) 68px; } .row .name { grid-column: 1; }
+.row .took { grid-column: 2; grid-row: 1; }
 .row .track { grid-column: 1 / 3; grid-row: 2; margin-bottom: 3px; } .axis .name, .axis .took { display: none; }
 .axis .track { grid-row: 1; } .axis b.odd { display: none; } }
 """
@@ -71,12 +75,12 @@ def page(panels: Sequence[Panel], title: str, notes: Sequence[str], details: Cal
     longest_s = max((panel.seconds for panel in panels), default=0.0) or 1.0
     tick_s = next((step for step in TICKS if longest_s / step <= MOST_TICKS), TICKS[-1])
     kinds = dict.fromkeys(bar.kind for panel in panels for bar in panel.bars)
-    keys = "".join(f'<span><i style="background:{_colour(kind)}"></i>{escape(KINDS.get(kind, kind))}</span>' for kind in kinds)
+    keys = "".join(f'<span><i style="background:{_colour(kind)}"></i>{escape(_said(kind))}</span>' for kind in kinds)
     early = any(bar.early for panel in panels for bar in panel.bars)
     if early:
         keys += (
-            '<span class="track" style="background:none"><i class="early" style="position:static;--c:var(--decode)"></i>'
-            "early: before the program asks</span>"
+            '<span class="track" style="background:none"><i class="early" style="position:static;--c:var(--decode)">'
+            "</i>early: before the program asks</span>"
             '<span><i style="width:2px;height:14px;background:var(--asked)"></i>the program asks, the early answer '
             "retires</span>"
         )
@@ -108,7 +112,7 @@ def _axis(longest_s: float, tick_s: float) -> str:
         f'style="left:{100 * at_s / longest_s:.3f}%">{at_s:g} s</b>'
         for number, at_s in enumerate(ticks)
     )
-    return f'<div class="row axis"><span class="name"></span><span class="track">{marks}</span><span class="took"></span></div>'
+    return f'<div class="row axis"><i class="name"></i><span class="track">{marks}</span><i class="took"></i></div>'
 
 
 def _lane(lane: Lane, longest_s: float, details: Callable[[Bar], list[str]]) -> str:
@@ -128,8 +132,9 @@ def _row(bar: Bar, longest_s: float, details: list[str]) -> str:
     return (
         f'<div class="row call{" is-early" * bar.early}" tabindex="0" style="--c:{_colour(bar.kind)}">'
         f'<span class="name">{escape(bar.name)} <small>{escape(bar.place)}</small></span>'
-        f'<span class="track">{"".join(_pieces(bar, longest_s))}</span><span class="took">{seconds(bar.end_s - bar.start_s)}'
-        f'</span><div class="card">{escape(chr(10).join(card))}</div></div>'
+        f'<span class="track">{"".join(_pieces(bar, longest_s))}</span>'
+        f'<span class="took">{seconds(bar.end_s - bar.start_s)}</span>'
+        f'<div class="card">{escape(chr(10).join(card))}</div></div>'
     )
 
 
@@ -156,11 +161,16 @@ def _share(at_s: float, longest_s: float) -> float:
 
 
 def _times(bar: Bar) -> Iterator[str]:
-    yield f"{bar.what} ({KINDS.get(bar.kind, bar.kind)}), {bar.start_s:.2f} s to {bar.end_s:.2f} s{', failed' * bar.failed}"
+    failed = ", failed" if bar.failed else ""
+    yield f"{bar.what} ({_said(bar.kind)}), {bar.start_s:.2f} s to {bar.end_s:.2f} s{failed}"
     if bar.early:
         yield f"begun {bar.asked_s - bar.start_s:.2f} s before the program asked; retired at {bar.seen_s:.2f} s"
     if sum(bar.tokens):
         yield f"{bar.tokens[0]} prompt and {bar.tokens[1]} output tokens"
+
+
+def _said(kind: str) -> str:
+    return KINDS.get(kind, kind)
 
 
 def _colour(kind: str) -> str:

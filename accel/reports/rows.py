@@ -144,7 +144,7 @@ def rows(plan: Plan, settings: Settings, best: Best | None) -> list[Row]:
     placed = []
     for line in dict.fromkeys((*found, *uses)):
         calls, used = found.get(line, []), uses.get(line, [])
-        begun_s = min(each.started_s for each in (*calls, *used))
+        begun_s = min([call.started_s for call in calls] + [use.started_s for use in used])
         placed.append((begun_s, _row(plan, settings, line, calls, used, best)))
     own: dict[str, list[tuple[Visit, float]]] = {}
     for visit, seconds in own_work(trace):
@@ -175,18 +175,19 @@ def _row(
     for use in uses:
         reason = UNDECLARED_TOOL(component=use.name)
         late.setdefault(str(reason), (reason, []))[1].append(0.0)
+    nodes = [call.within for call in calls] + [use.within for use in uses]
     names = [type(call.component).__name__ for call in calls] + [f"tool {use.name}" for use in uses]
     past = plan.tally.lines.get(line, Line())
     return Row(
         line,
-        tuple(dict.fromkeys(each.within for each in (*calls, *uses) if each.within)),
+        tuple(dict.fromkeys(within for within in nodes if within)),
         " + ".join(dict.fromkeys(names)),
         len(calls),
         sum(not _is_inside(call, line) for call in calls),
         len(uses),
         sum(call.retired for call in calls),
         sum(call.saved_s for call in calls if call.retired),
-        sum(each.took_s for each in (*calls, *uses) if not (isinstance(each, CallRecord) and _is_inside(each, line))),
+        sum(call.took_s for call in calls if not _is_inside(call, line)) + sum(use.took_s for use in uses),
         tuple(Late(reason.rule.name, text, len(gains), sum(gains)) for text, (reason, gains) in late.items()),
         past.since,
         past.early_runs,

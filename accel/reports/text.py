@@ -47,12 +47,12 @@ def headline(report: Measured) -> Iterator[str]:
     if not requests:
         yield "Nothing is measured yet: no request that was followed has ended well."
     elif not any(request.early for request in report.requests):
-        yield f"Nothing was early yet: {seconds(report.took_s)} per request, in the mean of {plural(requests, 'request')}"
+        yield f"Nothing was early yet: {seconds(report.took_s)} per request, {_mean(requests)}"
     else:
-        more = report.saved_s >= 0.0
+        more = "saved" if report.saved_s >= 0.0 else "lost"
         yield (
-            f"{seconds(abs(report.saved_s))} {'saved' if more else 'lost'} per request: {seconds(report.took_s)} instead of "
-            f"{seconds(report.alone_s)} ({report.ratio:.2f}x), in the mean of {plural(requests, 'request')}"
+            f"{seconds(abs(report.saved_s))} {more} per request: {seconds(report.took_s)} instead of "
+            f"{seconds(report.alone_s)} ({report.ratio:.2f}x), {_mean(requests)}"
         )
     if report.last is not None:
         last, limit = report.last, report.limit_s
@@ -66,6 +66,10 @@ def headline(report: Measured) -> Iterator[str]:
     yield from _spent(report)
 
 
+def _mean(requests: int) -> str:
+    return f"in the mean of {plural(requests, 'request')}"
+
+
 def _spent(report: Measured) -> Iterator[str]:
     counts, last = report.counts, report.last
     if last is not None:
@@ -77,12 +81,12 @@ def _spent(report: Measured) -> Iterator[str]:
     )
     if report.money is not None:
         yield f"  money: {report.money['cost']:.4g} per request, of that {report.money['wasted']:.2g} in vain"
-    yield (
-        f"  Accel itself: {seconds(report.own_s)} of processor time per request; followed {plural(report.runs, 'request')}"
-        + (f", let {report.passed} pass: nothing to gain, or no time to spare" if report.passed else "")
-    )
+    passed = f", let {report.passed} pass: nothing to gain, or no time to spare" if report.passed else ""
+    own = f"{seconds(report.own_s)} of processor time per request"
+    yield f"  Accel itself: {own}; followed {plural(report.runs, 'request')}{passed}"
     if counts.delayed:
-        yield f"  {plural(counts.delayed, 'call')} of the program waited {seconds(counts.delayed_s)} for early ones to leave"
+        waited = f"waited {seconds(counts.delayed_s)} for early ones to leave"
+        yield f"  {plural(counts.delayed, 'call')} of the program {waited}"
 
 
 def _gains(report: Measured) -> Iterator[str]:

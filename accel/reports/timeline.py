@@ -63,7 +63,8 @@ def title_of(panels: list[Panel]) -> str:
         return f"{panels[0].seconds:.2f} s"
     slow, fast = panels[0].seconds, panels[-1].seconds
     ratio = f" ({slow / fast:.2f}x)" if fast > 0.0 else ""
-    return f"{abs(slow - fast):.2f} s {'saved' if slow >= fast else 'lost'}: {fast:.2f} s instead of {slow:.2f} s{ratio}"
+    said = "saved" if slow >= fast else "lost"
+    return f"{abs(slow - fast):.2f} s {said}: {fast:.2f} s instead of {slow:.2f} s{ratio}"
 
 
 def _notes(trace: Trace, before: Trace | None) -> list[str]:

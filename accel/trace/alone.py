@@ -9,7 +9,6 @@ from .flow import events_of
 from .order import Event, end_of, ordered
 from .record import CallRecord, Trace
 
-
 MAX_PAIRS = 2_000
 
 

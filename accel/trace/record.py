@@ -178,8 +178,6 @@ class Trace:
     calls: list[CallRecord] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
     """Those inside others, too."""
-    uses: list[Use] = field(default_factory=list)
-    """Of tools that are no components."""
     started_s: float = field(default_factory=now_s)
     ended_s: float | None = None
     completed: bool = False
@@ -195,6 +193,8 @@ class Trace:
     """By node, and the run of its graph, the visits in their order."""
     graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
     """The runs of graphs inside visits, by when those started and what the framework calls them."""
+    uses: list[Use] = field(default_factory=list)
+    """Of tools that are no components."""
 
     def enter(
         self,
