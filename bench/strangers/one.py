@@ -25,8 +25,8 @@ from accel.graph.ops import OPS
 from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
 from accel.process import clock
-from accel.reports.limit import best_of, latencies
 from accel.reports.best import Best
+from accel.reports.limit import best_of, latencies
 from accel.reports.rows import MAX_CALLS, why
 from accel.reports.workload import Unbatched
 from accel.run.plan import Plan
