@@ -58,7 +58,7 @@ def check_mermaid(text: str) -> tuple[set[str], set[tuple[str, str]]]:
         elif arrow is not None:
             arrows.add((arrow[1], arrow[2]))
         else:
-            assert re.fullmatch(r"    (classDef \w+ [\w -]+|class [\w,]+ \w+)", line), line
+            assert re.fullmatch(r"    (classDef \w+ [\w: -]+|class [\w,]+ \w+)", line), line
     assert {end for arrow in arrows for end in arrow} <= boxes
     return boxes, arrows
 
