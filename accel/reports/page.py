@@ -38,7 +38,7 @@ p { color: var(--dim); margin: 4px 0; }
   vertical-align: -1px; }
 .row { display: grid; grid-template-columns: minmax(216px, 24%) minmax(0, 1fr) 68px; column-gap: 10px;
   align-items: center; position: relative; min-height: 22px; }
-.name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.name { overflow-wrap: anywhere; }
 .name small { color: var(--dim); font-size: 12px; }
 .took { text-align: right; color: var(--dim); font-size: 12px; font-variant-numeric: tabular-nums;
   white-space: nowrap; }

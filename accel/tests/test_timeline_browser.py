@@ -40,7 +40,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     trace = trace_of(100.5, calls=5)
-    trace.uses.append(Use(object(), "lookup", "|Tool|app.py:ask:30", "ask <all>", trace.visits[0], 100.5, 101.5))
+    long = "summarise_every_document_that_the_search_has_found"
+    trace.uses.append(Use(object(), long, "|Tool|app.py:ask:30", "ask <all>", trace.visits[0], 100.5, 101.5))
     timeline(trace, str(tmp_path / "run.html"), plan=Plan())
     return tmp_path / "run.html"
 
