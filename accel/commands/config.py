@@ -5,6 +5,9 @@
 
     [budget]
     waste = 0.05
+
+    [run]                         # what every run is given beside its input, in the framework's form
+    configurable = { user = "ada" }
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from ..run.settings import Budget
 def accelerate_options(file: str | Path | None, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the file, and over them the chosen ones that are not None. Raises ConfigurationError."""
     known = [name for name in inspect.signature(accelerate).parameters if name != "obj"]
-    found = {**(_of_file(Path(file)) if file is not None else {})}
+    found = _of_file(Path(file)) if file is not None else {}
+    found.pop("run", None)
     found |= {name: value for name, value in chosen.items() if value is not None}
     for name in found:
         if name not in known:
@@ -53,4 +57,12 @@ def _of_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not TOML: {error}.", 'Write lines like speculate = "likely".') from error
     if path.name == "pyproject.toml":
         found = found.get("tool", {}).get("accel", {})
+    return found
+
+
+def run_config(file: str | Path | None) -> dict[str, Any]:
+    """The table `run` of a file. Raises ConfigurationError."""
+    found = _of_file(Path(file)).get("run", {}) if file is not None else {}
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{file}: run is no table.", "Write [run], and below it what every run is given.")
     return found

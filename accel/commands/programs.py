@@ -13,6 +13,7 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Program:
         if self.awaited:
             self._loops.run(lambda: self.kind.arun(*arguments))
         else:
-            self.kind.run(*arguments)
+            copy_context().run(self.kind.run, *arguments)
         return told.get("result")
 
     async def arun(self, obj: Any, value: Any, way: str = "", told: Told | None = None) -> Any:
@@ -119,7 +120,7 @@ class Loops:
 
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(awaited())
+        return self._runner.run(awaited(), context=copy_context())
 
     def close(self) -> None:
         self.entered.close()

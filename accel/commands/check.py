@@ -1,0 +1,247 @@
+"""Whether a program gives the same accelerated: unmodified and accelerated in turns on the user's own inputs.
+
+    assert accel.check(graph, inputs)                                  # true if nothing differs
+    print(accel.check("app.py:graph", inputs, cassette="answers.jsonl"))
+
+Every run is seen as its user sees it (result, streams, error) and from below: which calls of components it made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..api import settle
+from ..errors import ConfigurationError
+from ..run.pace import load
+from .cassette import Cassette
+from .compare import Difference, difference, plain, shortened
+from .config import accelerate_options
+from .findings import ACCELERATED, UNMODIFIED, CheckResult, Found, Wasted
+from .programs import Program, program_of
+from .tapping import Leaf, RunLog, Tapping
+
+ROUNDS = 4
+MAX_FOUND = 10
+"""Differences after which a check ends."""
+IN_ANY_ORDER = ("updates", "messages", "custom", "events")
+"""Streams in which what nodes side by side say comes in any order."""
+Progress = Callable[[int, int, str], None]
+"""Told how many runs are over, of how many, and what comes next."""
+
+
+def check(
+    program: Any,
+    inputs: Iterable[Any],
+    *,
+    rounds: int = ROUNDS,
+    cassette: str | Path | None = None,
+    config: Mapping[str, Any] | None = None,
+    awaited: bool | None = None,
+    progress: Progress = lambda done, total, text: None,
+    **options: Any,
+) -> CheckResult:
+    """Run a program on these inputs, unmodified and accelerated, and compare. It runs with its effects, twice for each
+    input and round.
+
+    `program`: a graph, chain, engine or workflow, a factory of one, or its name (``"app.py:graph"``). `rounds`: how
+    often every input is asked, in turns streamed and not, so that Accel learns; two different inputs at least.
+    `cassette`: a file with the answers of models and services (`accel.commands.cassette`): those that it has not are
+    recorded, once. `config`: for every run, of the framework's form. `awaited`: run it by its coroutines (left out:
+    only where it has nothing else). `options`: of `accelerate`.
+
+    Raises ConfigurationError.
+    """
+    if rounds < 1:
+        raise ConfigurationError(f"rounds={rounds}.", "Take 1 at least, and 3 or more for Accel to learn.")
+    with program_of(program, awaited=awaited, config=config) as opened:
+        return run_check(opened, list(inputs), rounds, cassette, progress, accelerate_options(None, options))
+
+
+def run_check(
+    program: Program,
+    inputs: list[Any],
+    rounds: int,
+    cassette: str | Path | None,
+    progress: Progress,
+    options: Mapping[str, Any],
+) -> CheckResult:
+    """The same of a program that is open."""
+    if not inputs:
+        raise ConfigurationError("There are no inputs.", "Give what the program is asked, two different ones at least.")
+    return _Check(program, inputs, rounds, Path(cassette) if cassette is not None else None, options).run(progress)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run."""
+
+    told: Any
+    """As plain values: what its user saw."""
+    log: RunLog
+
+
+class _Check:
+    def __init__(
+        self, program: Program, inputs: list[Any], rounds: int, cassette: Path | None, options: Mapping[str, Any]
+    ) -> None:
+        self.program, self.inputs, self.rounds = program, inputs, rounds
+        self.cassette = Cassette(cassette) if cassette is not None else None
+        self.tap = Tapping(program.kind, self.cassette)
+        self.fast = program.accelerated(**options)
+        self.result = CheckResult(program.name, len(inputs), rounds, program.ways, cassette=self.cassette)
+        self._varying: set[int] = set()
+        self._raised = 0
+        self._wasted: Counter[Leaf] = Counter()
+
+    def run(self, progress: Progress) -> CheckResult:
+        total, followed = self.rounds * len(self.inputs), load.enabled
+        load.enabled = False  # also on a machine that is busy with something else
+        try:
+            with self.tap.within():
+                for number in range(total):
+                    turn, place = divmod(number, len(self.inputs))
+                    progress(number, total, f"round {turn + 1}, input {place + 1}")
+                    self._compare(turn, place)
+                    if len(self.result.found) >= MAX_FOUND:
+                        break
+        finally:
+            load.enabled = followed
+        progress(total, total, "")
+        self._finish()
+        return self.result
+
+    def _compare(self, turn: int, place: int) -> None:
+        way = self.program.ways[::-1][turn % len(self.program.ways)]  # streamed first: a recorded stream has the whole
+        before = self._unmodified(place, way)
+        after = self._run(place, way, accelerated=True)
+        self.result.runs += 1
+        self._raised += "raised" in before.told
+        self._note_waste(after.log)
+        found = [*self._told(before.told, after.told), *_calls(before.log, after.log)]
+        if not found:
+            return
+        if place not in self._varying and self._differs(before, self._run(place, way, accelerated=False)):
+            self._varying.add(place)
+        varies = place in self._varying
+        self.result.found += [Found(place + 1, turn + 1, way, each, varies) for each in found]
+
+    def _unmodified(self, place: int, way: str) -> Seen:
+        """Run it, again where that has recorded something, or shown classes of components that nobody watched."""
+        recorded, known = self._recorded(), self.tap.look()
+        seen = self._run(place, way, accelerated=False)
+        if self._recorded() > recorded or self.tap.look() > known:
+            seen = self._run(place, way, accelerated=False)
+        return seen
+
+    def _recorded(self) -> int:
+        return self.cassette.recorded if self.cassette is not None else 0
+
+    def _run(self, place: int, way: str, accelerated: bool) -> Seen:
+        told: dict[str, Any] = {}
+        if accelerated:
+            self.fast.plan.pace.news()  # every run is followed
+        with self.tap.run(accelerated) as log:
+            try:
+                self.program.run(self.fast if accelerated else self.program.obj, self.inputs[place], way, told)
+            except Exception as error:  # noqa: BLE001  whatever the program raises is compared
+                told["raised"] = error
+        settle()
+        return Seen(plain(told, self.program.kind.plain), log)
+
+    # --- comparing
+
+    def _told(self, before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+        """The first difference in what the user sees: errors before results, and these before streams."""
+        names = sorted({**before, **after}, key=lambda name: ("raised", "result").index(name) if name in _FIRST else 2)
+        for name in names:
+            if name in IN_ANY_ORDER and before.get(name) != after.get(name):
+                both = [sorted(each.get(name) or (), key=repr) for each in (before, after)]
+                if both[0] == both[1]:
+                    self.result.reordered += 1
+                    continue
+            found = difference({name: before[name]} if name in before else {}, _only(after, name))
+            if found is not None:
+                return [found]
+        return []
+
+    def _differs(self, one: Seen, other: Seen) -> bool:
+        reordered = self.result.reordered
+        differs = bool(self._told(one.told, other.told) or _calls(one.log, other.log))
+        self.result.reordered = reordered
+        return differs
+
+    def _note_waste(self, log: RunLog) -> None:
+        """Early calls that answered no call of the program's."""
+        asked, ran, early = (_outermost(leaves) for leaves in (log.asked, log.ran, log.early))
+        kinds = {_same(leaf): leaf for leaf in log.early}
+        for same, times in early.items():
+            if same in kinds and (extra := times - max(0, asked[same] - ran[same])) > 0:
+                self._wasted[kinds[same]] += extra
+
+    def _finish(self) -> None:
+        result, counts = self.result, self.fast.plan.total
+        result.counts = {name: getattr(counts, name) for name in ("demanded", "issued", "retired", "wasted", "fed")}
+        result.raised = self._raised
+        result.wasted = [
+            Wasted(leaf.key.component, leaf.key.family, shortened(leaf.said), times)
+            for leaf, times in self._wasted.most_common()
+        ]
+
+
+_FIRST = ("raised", "result")
+
+
+def _only(told: dict[str, Any], name: str) -> dict[str, Any]:
+    return {name: told[name]} if name in told else {}
+
+
+# --- calls
+
+
+Same = tuple[str, str, str, str]
+
+
+def _same(leaf: Leaf) -> Same:
+    """What two calls have in common that ask the same, but for times and made-up ids."""
+    return leaf.key.component, leaf.key.configured, leaf.key.family, leaf.key.alike
+
+
+def _outermost(leaves: Iterable[Leaf]) -> Counter[Same]:
+    return Counter(_same(leaf) for leaf in leaves if leaf.inside is None)
+
+
+def _calls(before: RunLog, after: RunLog) -> list[Difference]:
+    """The first difference in what the program asked of its components."""
+    inner = not _answered_early(after)  # of what early calls answered, the program's own has no parts
+    asked = [[leaf for leaf in log.asked if inner or leaf.inside is None] for log in (before, after)]
+    counts = [Counter(map(_same, leaves)) for leaves in asked]
+    if counts[0] == counts[1]:
+        return []
+    missing = next((leaf for leaf in asked[0] if counts[0][_same(leaf)] > counts[1][_same(leaf)]), None)
+    more = [leaf for leaf in asked[1] if counts[1][_same(leaf)] > counts[0][_same(leaf)]]
+    if missing is None:
+        times = counts[0][_same(more[0])], counts[1][_same(more[0])]
+        return [_times(more[0], *times)]
+    alike = (leaf for leaf in more if _same(leaf)[:3] == _same(missing)[:3])
+    instead = next((leaf for leaf in alike if not counts[0][_same(leaf)]), None)
+    if instead is not None:
+        found = difference(missing.input, instead.input, f"calls.{missing.name}")
+        if found is not None:
+            return [found]
+    return [_times(missing, counts[0][_same(missing)], counts[1][_same(missing)])]
+
+
+def _answered_early(log: RunLog) -> bool:
+    return _outermost(log.asked) != _outermost(log.ran)
+
+
+def _times(leaf: Leaf, before: int, after: int) -> Difference:
+    times = [f"{count} time{'s' * (count != 1)}" for count in (before, after)]
+    return Difference(f"calls.{leaf.name} with {shortened(leaf.said)}", *times)
+
+
+__all__ = ["ACCELERATED", "UNMODIFIED", "CheckResult", "check", "run_check"]
