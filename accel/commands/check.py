@@ -27,6 +27,8 @@ from .tapping import Leaf, RunLog, Tapping
 ROUNDS = 4
 MAX_FOUND = 10
 """Differences after which a check ends."""
+MAX_RECORDINGS = 4
+"""Runs until nothing new is recorded: one more than is recorded, unless the program asks something new each time."""
 IN_ANY_ORDER = ("updates", "messages", "custom", "events")
 """Streams in which what nodes side by side say comes in any order."""
 Progress = Callable[[int, int, str], None]
@@ -94,8 +96,8 @@ class _Check:
         self.fast = program.accelerated(**options)
         self.result = CheckResult(program.name, len(inputs), rounds, program.ways, cassette=self.cassette)
         self._varying: set[int] = set()
-        self._raised = 0
-        self._wasted: Counter[Leaf] = Counter()
+        self._wasted: Counter[tuple[Leaf, bool]] = Counter()
+        """Early calls in vain, and whether the program made the same call itself."""
 
     def run(self, progress: Progress) -> CheckResult:
         total, followed = self.rounds * len(self.inputs), load.enabled
@@ -119,7 +121,9 @@ class _Check:
         before = self._unmodified(place, way)
         after = self._run(place, way, accelerated=True)
         self.result.runs += 1
-        self._raised += "raised" in before.told
+        if (error := before.told.get("raised")) is not None:
+            self.result.raised += 1
+            self.result.errors.add(f"{error['$class']}: {shortened(error['args'])}")
         self._note_waste(after.log)
         found = [*self._told(before.told, after.told), *_calls(before.log, after.log)]
         if not found:
@@ -131,10 +135,11 @@ class _Check:
 
     def _unmodified(self, place: int, way: str) -> Seen:
         """Run it, again where that has recorded something, or shown classes of components that nobody watched."""
-        recorded, known = self._recorded(), self.tap.look()
-        seen = self._run(place, way, accelerated=False)
-        if self._recorded() > recorded or self.tap.look() > known:
+        for _ in range(MAX_RECORDINGS):
+            recorded, known = self._recorded(), self.tap.look()
             seen = self._run(place, way, accelerated=False)
+            if self._recorded() == recorded and self.tap.look() == known:
+                break
         return seen
 
     def _recorded(self) -> int:
@@ -176,19 +181,18 @@ class _Check:
 
     def _note_waste(self, log: RunLog) -> None:
         """Early calls that answered no call of the program's."""
-        asked, ran, early = (_outermost(leaves) for leaves in (log.asked, log.ran, log.early))
+        asked, ran = (Counter(map(_same, leaves)) for leaves in (log.asked, log.ran))
         kinds = {_same(leaf): leaf for leaf in log.early}
-        for same, times in early.items():
-            if same in kinds and (extra := times - max(0, asked[same] - ran[same])) > 0:
-                self._wasted[kinds[same]] += extra
+        for same, times in _outermost(log.early).items():
+            if (extra := times - max(0, asked[same] - ran[same])) > 0:
+                self._wasted[kinds[same], bool(asked[same])] += extra
 
     def _finish(self) -> None:
         result, counts = self.result, self.fast.plan.total
         result.counts = {name: getattr(counts, name) for name in ("demanded", "issued", "retired", "wasted", "fed")}
-        result.raised = self._raised
         result.wasted = [
-            Wasted(leaf.key.component, leaf.key.family, shortened(leaf.said), times)
-            for leaf, times in self._wasted.most_common()
+            Wasted(leaf.key.component, leaf.key.family, shortened(leaf.said), times, again)
+            for (leaf, again), times in self._wasted.most_common()
         ]
 
 

@@ -1,4 +1,4 @@
-"""Calls of components as they can be written down: by which key one is found again, and what it gave, without secrets."""
+"""Calls of components, written down: by which key one is found again, and what it gave, without secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _FORMS = re.compile(
 )
 """How keys of common services look."""
 _HEADERS = re.compile(
-    r"^((proxy-)?authorization|(x-)?api[-_]?key|(set-)?cookie|password|(client_)?secret|(access|refresh|id)_token)$", re.I
+    r"^((proxy-)?authorization|(x-)?api[-_]?key|(set-)?cookie|password|(client_)?secret|(access|refresh|id)_token)$",
+    re.IGNORECASE,
 )
 """Names under which answers hold them. Not all that may hold one: a model may ask for the key of a table."""
 _SHORTEST_HELD, _SHORTEST_AROUND = 6, 12
@@ -98,7 +99,7 @@ class Names:
 
 
 def _plain_fields(fields: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in list(fields.items()):
         if not isinstance(name, str) or name.startswith("_") or CREDENTIAL.search(name):
             continue

@@ -39,9 +39,12 @@ class Wasted:
     method: str
     input: str
     times: int
+    again: bool
+    """The program made the same call itself: an early read of what somebody may have changed only feeds predictions."""
 
     def __str__(self) -> str:
-        return f"{self.times} x {self.component.rpartition('.')[2]}.{self.method} {self.input}"
+        made = "made again by the program" if self.again else "never asked for"
+        return f"{made}: {self.times} x {self.component.rpartition('.')[2]}.{self.method} {self.input}"
 
 
 @dataclass
@@ -60,8 +63,10 @@ class CheckResult:
     """Calls: demanded, issued early, of these retired into demands, wasted, and those that only fed predictions."""
     reordered: int = 0
     """Runs whose streams differ in the order alone of what nodes side by side say."""
+    errors: set[str] = field(default_factory=set)
+    """That the unmodified program raised,"""
     raised: int = 0
-    """Runs in which the unmodified program raised an error."""
+    """in so many runs."""
     cassette: Cassette | None = None
 
     @property
@@ -90,6 +95,7 @@ class CheckResult:
             notes.append("the unmodified program raised an error in every run: nothing else was compared")
         elif self.raised:
             notes.append(f"the unmodified program raised an error in {self.raised} of {self.runs} runs")
+        notes += sorted(self.errors)[:_MAX_FOUND]
         if not self.found and self.verdict == "equal" and not self.counts.get("issued"):
             notes.append(
                 "nothing was called early in these runs: give two different inputs at least, and look at what "
@@ -114,10 +120,12 @@ class CheckResult:
             "ways": list(self.ways),
             "runs": self.runs,
             "raised": self.raised,
+            "errors": sorted(self.errors),
             "reordered": self.reordered,
             "calls": dict(self.counts),
             "wasted": [
-                {"component": one.component, "method": one.method, "input": one.input, "times": one.times}
+                {"component": one.component, "method": one.method, "input": one.input, "times": one.times,
+                 "again": one.again}
                 for one in self.wasted
             ],
             "differences": [
@@ -150,8 +158,9 @@ class CheckResult:
                 f"{c['wasted']} wasted, {c['fed']} only fed predictions"
             )
         if self.cassette is not None:
-            lines.append(f"  {self.cassette.path}: {self.cassette.recorded} recorded, {self.cassette.replayed} replayed")
-        lines += [f"  early for nothing: {each}" for each in self.wasted[:_MAX_WASTED]]
+            tape = self.cassette
+            lines.append(f"  {tape.path}: {tape.recorded} answers recorded, {tape.replayed} replayed")
+        lines += [f"  early, {each}" for each in self.wasted[:_MAX_WASTED]]
         if len(self.wasted) > _MAX_WASTED:
-            lines.append(f"  early for nothing: {len(self.wasted) - _MAX_WASTED} more")
+            lines.append(f"  early, and not taken: {len(self.wasted) - _MAX_WASTED} more")
         return "\n".join([*lines, *(f"  note: {each}" for each in self.notes)])

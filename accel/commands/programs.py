@@ -190,7 +190,13 @@ def _called(name: str, factory: Callable[..., Any], loops: Loops) -> Any:
         )
     made = factory()
     if inspect.isawaitable(made):
-        made = loops.run(lambda: made)
+        coming = made
+        try:
+            made = loops.run(lambda: coming)
+        except ConfigurationError:  # inside a loop: it is never awaited
+            if inspect.iscoroutine(coming):
+                coming.close()
+            raise
     if hasattr(type(made), "__aenter__") and programs_of(made) is None:
         return loops.run(lambda: loops.awaited.enter_async_context(made))
     if hasattr(type(made), "__enter__") and programs_of(made) is None:

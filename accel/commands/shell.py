@@ -25,7 +25,7 @@ Target = Annotated[str, typer.Argument(metavar="PROGRAM", help="app.py:graph, or
 Inputs = Annotated[Path | None, typer.Option("--inputs", help="A file with a JSON value on each line.")]
 OneInput = Annotated[list[str] | None, typer.Option("--input", help="A single input, JSON or text; may be repeated.")]
 EnvFile = Annotated[Path | None, typer.Option(help="Variables for the program's environment.")]
-Config = Annotated[Path | None, typer.Option(help="A TOML file with options of accelerate; [run]: for every run.")]
+Config = Annotated[Path | None, typer.Option(help="A TOML file: options of accelerate, and what every run is given.")]
 Speculate = Annotated[str | None, typer.Option(help="auto, certain, likely or off.")]
 Egress = Annotated[str | None, typer.Option(help="known or inputs.")]
 Plan = Annotated[str | None, typer.Option(help="A saved plan.")]
@@ -59,11 +59,13 @@ def check(
 ) -> None:
     """Compare your program, unmodified and accelerated, on your own inputs.
 
-    Results, streams, errors, and the calls of components are compared, over several rounds. The program runs with its
-    effects, twice for each input and round. Models that sample, or that you pay for: --cassette FILE records their
-    answers once.
+    Results, streams, errors and calls of components must be equal.
+    The program runs with its effects, twice for each input and round.
+    Models that sample, or that you pay for: --cassette FILE records
+    their answers once, and replays them to both.
 
-    Exit codes: 0 equal, 1 different (or the program differs from itself), 2 wrong usage (or it raised in every run).
+    Exit codes: 0 equal; 1 different, or different from itself;
+    2 wrong usage, or the program raised an error in every run.
     """
     from .check import run_check
 
@@ -88,7 +90,8 @@ def ran(
     what: str,
 ) -> T:
     """What comes of work with an open program; at a terminal, with a bar of its progress."""
-    with redirect_stdout(sys.stderr), opened(program, env_file=env_file, awaited=awaited, config=run_config(config)) as of:
+    given = run_config(config)
+    with redirect_stdout(sys.stderr), opened(program, env_file=env_file, awaited=awaited, config=given) as of:
         with bar(what) as progress:
             return work(of, progress)
 

@@ -48,8 +48,8 @@ class Leaf:
     @property
     def said(self) -> str:
         """Its texts, the last ones first to be seen: prompts begin alike."""
-        found = [(path[-1] if path else "", text) for path, text in leaves(self.input) if isinstance(text, str) and text]
-        return " | ".join(text for key, text in reversed(found) if not is_class_name(str(key), text))
+        found = [(str(path[-1]) if path else "", text) for path, text in leaves(self.input) if isinstance(text, str)]
+        return " | ".join(text for key, text in reversed(found) if text and not is_class_name(key, text))
 
 
 @dataclass(eq=False, slots=True)
@@ -299,13 +299,17 @@ class _Play:
         self._chunks.append((now_s() - self._began_s, chunk))
 
     def done(self, result: Any) -> Any:
-        """It has ended well."""
-        chunks = self._chunks if self.method.kind in ("stream", "astream") else None
-        self._keep(Answer(self.turn, now_s() - self._began_s, self.beside, result, chunks))
-        return result
+        """It has ended well: its result, without secrets if it was recorded, as the next run gets it."""
+        streams = self.method.kind in ("stream", "astream")
+        answer = Answer(self.turn, now_s() - self._began_s, self.beside, result, self._chunks if streams else None)
+        if not self._keep(answer) or streams:
+            return result
+        return self.result(answer)
 
-    def _keep(self, answer: Answer) -> None:
+    def _keep(self, answer: Answer) -> bool:
+        """Whether the cassette has it now."""
         with self.tap._lock:
             self.log.open[self.call.key] -= 1
-        if self.cassette is not None and not (self.log.accelerated and self.early):
+        if self.cassette is not None:
             self.cassette.add(self.call.key, answer, self.tap.programs, self.component)
+        return self.cassette is not None
