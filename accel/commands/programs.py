@@ -160,7 +160,8 @@ def program_of(
         return
     loops = Loops()
     try:
-        yield _made(getattr(obj, "name", None) or type(obj).__name__, obj, loops, awaited, config or {})
+        name = getattr(obj, "name", None) or getattr(obj, "__name__", None) or type(obj).__name__
+        yield _made(str(name), obj, loops, awaited, config or {})
     finally:
         loops.close()
 
