@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ..errors import AccelError
+from ..errors import AccelError, ConfigurationError
 from .config import run_config
 from .findings import USAGE
 from .programs import Program, opened, options
@@ -40,6 +40,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 def add(app: typer.Typer) -> None:
     """Make these subcommands of the command."""
     app.command()(check)
+    app.command()(bench)
 
 
 def check(
@@ -79,6 +80,84 @@ def check(
         result = ran(program, env_file, awaited, config, work, "checking")
     say(result, as_json)
     raise typer.Exit(result.exit_code)
+
+
+def bench(
+    program: Target,
+    inputs: Inputs = None,
+    input: OneInput = None,
+    concurrency: Annotated[str, typer.Option(help="How many runs at a time, one after the other: 1,16.")] = "1",
+    rounds: Annotated[int, typer.Option(min=1, help="Pairs of runs for each input.")] = 5,
+    warm: Annotated[int, typer.Option(min=0, help="Rounds before that, from which Accel learns.")] = 2,
+    cassette: CassetteFile = None,
+    picture: Annotated[Path | None, typer.Option(help="Where to draw it, as SVG.")] = None,
+    env_file: EnvFile = None,
+    config: Config = None,
+    speculate: Speculate = None,
+    egress: Egress = None,
+    plan: Plan = None,
+    pure_node: PureNode = None,
+    awaited: Awaited = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure your program, unmodified and accelerated, on your own inputs.
+
+    Both are asked the same in turns, after a warm-up from which Accel learns.
+    The program runs with its effects. With --cassette FILE, models and
+    services are asked once, and then replayed as fast as they were.
+
+    Exit codes: 0 measured; 2 wrong usage, or every run raised an error.
+    """
+    from .benchmark import run_bench
+
+    chosen = {"speculate": speculate, "egress": egress, "plan": plan, "pure_nodes": pure_node or None}
+
+    def work(of: Program, progress: Callable[[int, int, str], None]) -> Any:
+        asked, levels = of.inputs(inputs, input or ()), _levels(concurrency)
+        return run_bench(of, asked, rounds, warm, levels, cassette, progress, options(config, **chosen))
+
+    with errors():
+        result = ran(program, env_file, awaited, config, work, "measuring")
+        if picture is not None and result.exit_code != USAGE:
+            draw(result, picture)
+    if sys.stdout.isatty() and not as_json:
+        show(result)
+    else:
+        say(result, as_json)
+    raise typer.Exit(result.exit_code)
+
+
+def _levels(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigurationError(f"--concurrency {text} is no list of numbers.", "Write 1,16.") from None
+
+
+def draw(result: Any, path: Path) -> None:
+    from .picture import picture
+
+    try:
+        path.write_text(picture(result), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be written: {error.strerror}.", "Name a file, as SVG.") from error
+
+
+def show(result: Any) -> None:
+    """At a terminal: as a table of it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    head, *rows = result.rows()
+    table = Table(title=result.title, title_justify="left")
+    for number, name in enumerate(head):
+        table.add_column(name, justify="left" if number == 1 else "right")
+    for row in rows:
+        table.add_row(*row, end_section=not row[0])
+    console = Console(highlight=False)
+    console.print(table)
+    for line in result.below:
+        console.print(line, markup=False)
 
 
 def ran(

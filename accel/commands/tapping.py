@@ -78,8 +78,13 @@ _one = threading.Lock()
 class Tapping:
     """`accel.parts.patches.Tap`."""
 
-    def __init__(self, programs: Programs, cassette: Cassette | None, wait: Wait = lambda took_s: LEAST_S) -> None:
-        self.programs, self.cassette, self.wait = programs, cassette, wait
+    def __init__(
+        self, programs: Programs, cassette: Cassette | None, wait: Wait = lambda took_s: LEAST_S, exact: bool = True
+    ) -> None:
+        """`wait`: how long a replayed call takes. `exact`: answers come in the program's order, and the accelerated
+        program may ask only what the unmodified one did; else as they are asked for, and what is missing is recorded.
+        """
+        self.programs, self.cassette, self.wait, self.exact = programs, cassette, wait, exact
         self._names = cassette or Cassette()
         self._last: RunLog | None = None
         self._lock = threading.Lock()
@@ -116,8 +121,8 @@ class Tapping:
 
     def asked(self, method: Method, component: Any, args: Any, kwargs: Any) -> None:
         here = scope.get()
-        if (here is not None and here.early) or self._is_part(method, component):
-            return
+        if not self.exact or (here is not None and here.early) or self._is_part(method, component):
+            return  # who measures does not count
         log = self._log()
         if log is not None:
             log.asked.append(self._leaf(method, component, args, kwargs))
@@ -171,10 +176,10 @@ class Tapping:
     def _stream(self, play: _Play, leaf: Callable[..., Any]) -> Generator[Any, None, None]:
         answer = play.begin()
         if answer is not None:
-            before = 0.0
+            waited_s = 0.0
             for at, chunk in play.chunks(answer):
-                time.sleep(self.wait(at) - self.wait(before) if before else self.wait(at))
-                before = at
+                time.sleep(max(0.0, self.wait(at) - waited_s))
+                waited_s = self.wait(at)
                 yield chunk
             return
         with play.live():
@@ -204,10 +209,10 @@ class Tapping:
     async def _aread(self, play: _Play, leaf: Callable[..., Any]) -> AsyncGenerator[Any, None]:
         answer = play.begin()
         if answer is not None:
-            before = 0.0
+            waited_s = 0.0
             for at, chunk in play.chunks(answer):
-                await asyncio.sleep(self.wait(at) - self.wait(before) if before else self.wait(at))
-                before = at
+                await asyncio.sleep(max(0.0, self.wait(at) - waited_s))
+                waited_s = self.wait(at)
                 yield chunk
             return
         with play.live():
@@ -247,33 +252,39 @@ class _Play:
     def begin(self) -> Answer | None:
         """Its answer, if that is recorded. Raises where an accelerated program must not ask what it asks."""
         (self.log.early if self.early else self.log.ran).append(self.call)
-        key, log = self.call.key, self.log
-        answer = None
-        if self.cassette is not None:
-            turns = self.cassette.turns(key, self.method)
-            if self.early and (not turns or not all(turn.same(turns[0]) for turn in turns)):
-                raise CallCancelled("which of the recorded answers this is, only the program's own order says")
-            with self.tap._lock:
-                self.turn = log.begun[key]
-                log.begun[key] += not self.early
-            if self.method.op != "decode" or log.accelerated:
-                self.turn = min(self.turn, max(0, len(turns) - 1))
-            answer = turns[self.turn] if self.turn < len(turns) else None
-            if answer is None and log.accelerated:
-                log.unrecorded += 1
-                raise NotRecorded(
-                    f"{self.call.name} was asked what the unmodified program did not ask it.",
-                    "Look at the first difference of the check.",
-                )
+        key = self.call.key
+        answer = self._recorded(self.cassette) if self.cassette is not None else None
         if answer is not None:
             assert self.cassette is not None
             self.cassette.replayed += 1
         else:
             with self.tap._lock:
-                self.beside = log.open[key] > 0
-                log.open[key] += 1
+                self.beside = self.log.open[key] > 0
+                self.log.open[key] += 1
             self._began_s = now_s()
         return answer
+
+    def _recorded(self, cassette: Cassette) -> Answer | None:
+        key, log, exact = self.call.key, self.log, self.tap.exact
+        turns = cassette.turns(key, self.method)
+        if self.early and (not turns or (exact and not all(turn.same(turns[0]) for turn in turns))):
+            # Nobody pays for a guess; and which of several answers is whose, only the program's own order says.
+            raise CallCancelled("there is no recorded answer to it")
+        with self.tap._lock:
+            self.turn = log.begun[key]
+            log.begun[key] += not (self.early and exact)
+        if self.method.op != "decode" or log.accelerated:
+            self.turn = min(self.turn, max(0, len(turns) - 1))
+        if self.turn < len(turns):
+            return turns[self.turn]
+        if log.accelerated:
+            log.unrecorded += 1
+            if exact:
+                raise NotRecorded(
+                    f"{self.call.name} was asked what the unmodified program did not ask it.",
+                    "Look at the first difference of the check.",
+                )
+        return None
 
     def result(self, answer: Answer) -> Any:
         assert self.cassette is not None
