@@ -90,7 +90,10 @@ class Cassette:
         self.path = path
         self.recorded = self.replayed = 0
         self.kept: set[str] = set()
-        """Classes of results that could not be written to the file."""
+        """Classes of results that could not be written to the file, and are kept in memory."""
+        self.live: set[str] = set()
+        """Calls of which no copy can be kept at all: they are made each time."""
+        self._live: set[Key] = set()
         self._names = Names()
         self._answers: dict[Key, list[Answer]] = {}
         self._alike: dict[tuple[str, ...], Key] = {}
@@ -99,8 +102,7 @@ class Cassette:
             self._read(path)
 
     def key(self, method: Method, component: Any, tree: Tree) -> Key:
-        if isinstance(tree, dict) and "managed" in tree:
-            tree = {name: value for name, value in tree.items() if name != "managed"}
+        """`tree`: without what the framework passes for itself."""
         return Key(*self._names.of(component), method.family, key_of(tree), alike_of(tree))
 
     def turns(self, key: Key, method: Method) -> list[Answer]:
@@ -115,8 +117,8 @@ class Cassette:
                 found.append(found[-1] if answer.beside and found else answer)
             return found
 
-    def add(self, key: Key, answer: Answer, programs: Programs, component: Any) -> None:
-        """Keep an answer; in the file, too, if it can be written down."""
+    def add(self, key: Key, answer: Answer, programs: Programs, component: Any) -> bool:
+        """Keep an answer; in the file, too, if it can be written down. False if it can't be kept."""
         secrets = secrets_of(component)
         try:
             if answer.error is None and answer.chunks is None:
@@ -124,8 +126,12 @@ class Cassette:
             elif answer.error is None:
                 answer.chunks = [(at, encoded(programs.dump(chunk), secrets)) for at, chunk in answer.chunks or ()]
         except Unwritable as why:
+            try:
+                answer.result, answer.chunks = copy.deepcopy((answer.result, answer.chunks))
+            except Exception:  # noqa: BLE001  whatever an object says that can't be copied
+                self.lives(key, str(why))
+                return False
             answer.live = True
-            answer.result = _copied(answer.result)
             self.kept.add(str(why))
         with self._lock:
             self.recorded += 1
@@ -135,6 +141,15 @@ class Cassette:
             known.sort(key=lambda each: each.turn)
             if self.path is not None and answer.error is None and not answer.live:
                 _append(self.path, _line(key, answer))
+        return True
+
+    def lives(self, key: Key, name: str) -> None:
+        """Of a call with this key nothing can be kept."""
+        self._live.add(key)
+        self.live.add(name)
+
+    def is_live(self, key: Key) -> bool:
+        return key in self._live
 
     def result(self, answer: Answer, method: Method, programs: Programs) -> Any:
         """A new object; of chunks, what the component's framework makes of them. Raises a recorded error."""
@@ -156,7 +171,7 @@ class Cassette:
 
     def _object(self, answer: Answer, kept: Any, programs: Programs) -> Any:
         if answer.live:
-            return _copied(kept)
+            return copy.deepcopy(kept)
         try:
             return programs.load(decoded(kept))
         except (LookupError, TypeError, ValueError) as error:
@@ -218,14 +233,8 @@ def _append(path: Path, line: dict[str, Any]) -> None:
         os.close(file)
 
 
-def _copied(value: Any) -> Any:
-    with suppress(Exception):  # what can't be copied is shared, as it was
-        return copy.deepcopy(value)
-    return value
-
-
 def _again(error: BaseException) -> BaseException:
-    with suppress(Exception):  # as above
+    with suppress(Exception):  # one that can't be copied is raised again itself
         made = copy.copy(error)
         made.__cause__, made.__context__, made.__traceback__ = error.__cause__, None, None
         return made

@@ -124,7 +124,7 @@ class _Check:
         if (error := before.told.get("raised")) is not None:
             self.result.raised += 1
             self.result.errors.add(f"{error['$class']}: {shortened(error['args'])}")
-        self._note_waste(after.log)
+        self._note_waste(before.log, after.log)
         found = [*self._told(before.told, after.told), *_calls(before.log, after.log)]
         if not found:
             return
@@ -179,11 +179,12 @@ class _Check:
         self.result.reordered = reordered
         return differs
 
-    def _note_waste(self, log: RunLog) -> None:
-        """Early calls that answered no call of the program's."""
-        asked, ran = (Counter(map(_same, leaves)) for leaves in (log.asked, log.ran))
-        kinds = {_same(leaf): leaf for leaf in log.early}
-        for same, times in _outermost(log.early).items():
+    def _note_waste(self, before: RunLog, after: RunLog) -> None:
+        """Early calls that answered no call of the program's, nor one that the unmodified one makes inside of those."""
+        asked, ran = Counter(map(_same, before.asked)), Counter(map(_same, after.ran))
+        early = [leaf for leaf in after.early if leaf.inside is None]
+        kinds = {_same(leaf): leaf for leaf in early}
+        for same, times in Counter(map(_same, early)).items():
             if (extra := times - max(0, asked[same] - ran[same])) > 0:
                 self._wasted[kinds[same], bool(asked[same])] += extra
 
@@ -214,33 +215,32 @@ def _same(leaf: Leaf) -> Same:
     return leaf.key.component, leaf.key.configured, leaf.key.family, leaf.key.alike
 
 
-def _outermost(leaves: Iterable[Leaf]) -> Counter[Same]:
-    return Counter(_same(leaf) for leaf in leaves if leaf.inside is None)
+def _path(leaf: Leaf) -> tuple[Same, ...]:
+    """It, after the calls that it was made by."""
+    return (*(_path(leaf.inside) if leaf.inside is not None else ()), _same(leaf))
 
 
 def _calls(before: RunLog, after: RunLog) -> list[Difference]:
-    """The first difference in what the program asked of its components."""
-    inner = not _answered_early(after)  # of what early calls answered, the program's own has no parts
-    asked = [[leaf for leaf in log.asked if inner or leaf.inside is None] for log in (before, after)]
-    counts = [Counter(map(_same, leaves)) for leaves in asked]
-    if counts[0] == counts[1]:
-        return []
-    missing = next((leaf for leaf in asked[0] if counts[0][_same(leaf)] > counts[1][_same(leaf)]), None)
-    more = [leaf for leaf in asked[1] if counts[1][_same(leaf)] > counts[0][_same(leaf)]]
+    """The first difference in what the program asked of its components. What an early call has answered was not made
+    once more, with what it would have asked itself."""
+    counts = [Counter(map(_path, log.asked)) for log in (before, after)]
+    ran = Counter(map(_path, after.ran))
+
+    def excused(path: tuple[Same, ...]) -> bool:
+        return any(counts[1][path[:end]] > ran[path[:end]] for end in range(1, len(path)))
+
+    fewer = (leaf for leaf in before.asked if counts[0][_path(leaf)] > counts[1][_path(leaf)])
+    missing = next((leaf for leaf in fewer if not excused(_path(leaf))), None)
+    extra = [leaf for leaf in after.asked if counts[1][_path(leaf)] > counts[0][_path(leaf)]]
     if missing is None:
-        times = counts[0][_same(more[0])], counts[1][_same(more[0])]
-        return [_times(more[0], *times)]
-    alike = (leaf for leaf in more if _same(leaf)[:3] == _same(missing)[:3])
-    instead = next((leaf for leaf in alike if not counts[0][_same(leaf)]), None)
+        return [_times(leaf, counts[0][_path(leaf)], counts[1][_path(leaf)]) for leaf in extra[:1]]
+    alike = (leaf for leaf in extra if _same(leaf)[:3] == _same(missing)[:3])
+    instead = next((leaf for leaf in alike if not counts[0][_path(leaf)]), None)
     if instead is not None:
         found = difference(missing.input, instead.input, f"calls.{missing.name}")
         if found is not None:
             return [found]
-    return [_times(missing, counts[0][_same(missing)], counts[1][_same(missing)])]
-
-
-def _answered_early(log: RunLog) -> bool:
-    return _outermost(log.asked) != _outermost(log.ran)
+    return [_times(missing, counts[0][_path(missing)], counts[1][_path(missing)])]
 
 
 def _times(leaf: Leaf, before: int, after: int) -> Difference:

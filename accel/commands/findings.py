@@ -106,6 +106,8 @@ class CheckResult:
         if self.cassette is not None and self.cassette.kept:
             kept = ", ".join(sorted(self.cassette.kept))
             notes.append(f"kept in memory only, because it can't be written down: {kept}")
+        if self.cassette is not None and self.cassette.live:
+            notes.append(f"made each time, because no copy can be kept: {', '.join(sorted(self.cassette.live))}")
         return notes
 
     def as_dict(self) -> dict[str, Any]:

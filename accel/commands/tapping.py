@@ -20,7 +20,7 @@ from ..parts import patches, sdks
 from ..parts.methods import Method
 from ..process.clock import now_s
 from ..run.scope import scope
-from ..text.values import Tree, is_class_name, leaves
+from ..text.values import Tree, is_class_name, is_comparable, leaves
 from ..trace.ambient import FRAMEWORK_VARS
 from .cassette import Answer, Cassette, Key, NotRecorded, takes
 from .kinds import Programs
@@ -149,6 +149,8 @@ class Tapping:
 
     def _leaf(self, method: Method, component: Any, args: Any, kwargs: Any) -> Leaf:
         tree = method.read(component, args, kwargs)
+        if isinstance(tree, dict) and "managed" in tree:  # by the framework's own callback manager
+            tree = {name: value for name, value in tree.items() if name != "managed"}
         outer = _inside.get()
         key = self._names.key(method, component, tree)
         return Leaf(key, method.op, tree, outer[2] if outer is not None else None)
@@ -242,8 +244,11 @@ class _Play:
         self.log = log
         here = scope.get()
         self.early = here is not None and here.early
-        self.cassette = tap.cassette if takes(method) else None
         self.call = tap._leaf(method, component, args, kwargs)
+        self.cassette = tap.cassette if takes(method) else None
+        if self.cassette is not None and not is_comparable(self.call.input):
+            self.cassette.lives(self.call.key, self.call.name)  # an object in it may be another one in another process
+            self.cassette = None
         self.turn = 0
         self.beside = False
         self._began_s = 0.0
@@ -266,6 +271,8 @@ class _Play:
 
     def _recorded(self, cassette: Cassette) -> Answer | None:
         key, log, exact = self.call.key, self.log, self.tap.exact
+        if cassette.is_live(key):
+            return None
         turns = cassette.turns(key, self.method)
         if self.early and (not turns or (exact and not all(turn.same(turns[0]) for turn in turns))):
             # Nobody pays for a guess; and which of several answers is whose, only the program's own order says.
@@ -321,6 +328,5 @@ class _Play:
         """Whether the cassette has it now."""
         with self.tap._lock:
             self.log.open[self.call.key] -= 1
-        if self.cassette is not None:
-            self.cassette.add(self.call.key, answer, self.tap.programs, self.component)
-        return self.cassette is not None
+        cassette = self.cassette
+        return cassette is not None and cassette.add(self.call.key, answer, self.tap.programs, self.component)
