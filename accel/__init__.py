@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .api import accelerate as accelerate
     from .api import settle as settle
     from .api import uninstall as uninstall
+    from .commands.benchmark import bench as bench
+    from .commands.check import check as check
     from .errors import AccelError as AccelError
     from .parts.components import register as register
     from .parts.functions import pure as pure
@@ -25,6 +27,8 @@ _HOMES = {
     "AccelError": "errors",
     "pure": "parts.functions",
     "Budget": "run.settings",
+    "check": "commands.check",
+    "bench": "commands.benchmark",
 }
 __all__ = sorted(_HOMES)
 __version__ = "0.1.0"

@@ -32,6 +32,8 @@ class Framework:
     """How the names of its packages begin, and those of its integrations."""
     boundaries: tuple[str, ...]
     """How the names of files end through which it, or its adapter, enters user code."""
+    programs: str
+    """The module with `PROGRAMS`: how commands run its programs and compare what they give (`accel.commands.kinds`)."""
 
     def makes(self, obj: object) -> bool:
         """Whether it is one of these objects, or a class of them."""

@@ -13,4 +13,5 @@ FRAMEWORK = Framework(
     packages=("langgraph", "langchain_core"),
     families=("langchain", "langgraph", "langsmith"),
     boundaries=("/langgraph/_internal/_runnable.py", "/accel_langgraph/chains.py"),
+    programs="accel_langgraph.programs",
 )

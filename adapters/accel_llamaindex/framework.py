@@ -24,4 +24,5 @@ FRAMEWORK = Framework(
     packages=("llama_index", "workflows"),
     families=("llama_index",),
     boundaries=("/accel_llamaindex/accelerated.py",),
+    programs="accel_llamaindex.programs",
 )
