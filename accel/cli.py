@@ -18,7 +18,7 @@ try:
     from rich.console import Console
     from rich.table import Table
 
-    from .commands import shell
+    from .commands import insights, shell
 except ModuleNotFoundError as error:  # this module is a program, and this its first message
     raise SystemExit(str(MissingExtra("The command accel", "ray", error.name or ""))) from error
 
@@ -98,6 +98,7 @@ def conformance(
 
 
 shell.add(app)
+insights.add(app)
 
 
 def _console() -> Console:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import ConfigurationError
 from ..process.threads import learner
@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 Format = Literal["text", "mermaid", "svg"]
 
 
-def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: str | None = None) -> str:
-    """Waits for what is being learnt. Raises ConfigurationError for what can't be drawn."""
-    learner.settle(LEARNING_S)
+def check_form(format: str, graph: bool) -> Format:
+    """The format. Raises ConfigurationError for what can't be drawn."""
     if format not in ("text", "mermaid", "svg"):
         raise ConfigurationError(f"format={format!r} is not known.", 'Use "text", "mermaid" or "svg".')
     if graph and format != "text":
-        raise ConfigurationError("The compiler's view is text.", 'Leave out graph=True, or format="' + format + '".')
+        raise ConfigurationError("The compiler's view is text.", f'Leave out graph=True, or format="{format}".')
+    return cast("Format", format)
+
+
+def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: str | None = None) -> str:
+    """Waits for what is being learnt. Raises ConfigurationError for what can't be drawn."""
+    check_form(format, graph)
+    learner.settle(LEARNING_S)
     if graph:
         text = compiled(plan)
     else:

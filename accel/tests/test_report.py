@@ -136,10 +136,9 @@ def test_a_request_that_raised_has_rows_and_reasons_too() -> None:
         two(run, model, topic)
 
     plan, model = ran(fails, topics=TOPICS[:1]), Slow()
-    run = None
-    with opened(plan, {"topic": "wind"}, references=Refers(model)) as run:
+    with opened(plan, {"topic": "wind"}, references=Refers(model)) as broken:
         model.fake_ask("Outline wind")
-        run.finish(False)
+        broken.finish(False)
     report = Report(plan)
     check_report(report, plan)
     assert report.last is None and len(report.requests) == 1 and report.runs == 2
