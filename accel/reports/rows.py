@@ -302,6 +302,6 @@ def _missed(plan: Plan, call: CallRecord, best: Best) -> Reason:
     nodes = plan.graph.by_site.get(call.site, ())
     if not nodes:
         return FIRST_SEEN()
-    return JUST_LEARNT() if all(plan.standing(node).since == plan.runs for node in nodes) else OTHERWISE()
+    return JUST_LEARNT() if all(plan.standing(node).since == plan.tally.runs for node in nodes) else OTHERWISE()
 
 

@@ -245,7 +245,7 @@ class Plan:
             learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
-        self.chances.learnt(learnt, self.runs)
+        self.chances.learnt(learnt, self.tally.runs)  # others may wait to be looked at
         self.program.changed()
         self.used.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
