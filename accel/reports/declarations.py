@@ -15,7 +15,8 @@ from ..parts.components import TOOL, endpoint_of, facts_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..run.settings import Settings
 from ..trace.record import CallRecord, Trace, Use, where
-from .replay import EGRESS, MANY, Missing, Replay
+from .held import EGRESS, MANY, Missing
+from .replay import Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of
 
 if TYPE_CHECKING:

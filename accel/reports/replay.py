@@ -6,168 +6,36 @@ their way, and no engine is slower for having more to do: what comes out is a bo
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..graph.ir import Graph, Node
 from ..graph.rules import (
-    CONCURRENCY,
-    CONTEXT,
-    FOREIGN,
-    INPUTS,
-    LIKELY,
     LOCAL,
-    PURE,
-    READONLY,
     SCOPE,
-    SOMETIMES,
     STREAMING,
     STREAMS_EQUAL,
-    UNDECIDED,
-    UNLIKELY,
-    WASTE,
-    Lift,
 )
 from ..graph.topology import Control
 from ..learn.check import followed, ties
 from ..learn.view import Fit
-from ..parts.components import TOOL, Facts, endpoint_of, facts_of, kind_of, said_of, tells_within
-from ..parts.methods import METHODS
-from ..parts.patches import has_leaf
+from ..parts.components import facts_of, said_of
 from ..run.egress import endpoint_key
-from ..run.permits import LIKELY as LIKELY_FROM
 from ..run.settings import Settings
 from ..text.evaluate import Index, pasted
+from ..text.templates import refs_in
 from ..text.values import Opaque, Tree, leaves
 from ..trace.flow import WHOLE, events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
 from .best import could_stream, streams
+from .held import EGRESS, MANY, Held, Missing, Sent, elsewhere, has_own_name, held_of, in_doubt, is_free, is_predicted
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
-
-MANY = 8
-"""What is tried for components that nobody said anything of."""
-
-Missing = tuple[Lift | None, type | None]
-"""What would let calls go, and the class that it is about (None: all of them)."""
-EGRESS: Missing = (INPUTS, None)
-NOTHING: Missing = (None, None)
-"""No declaration lifts what holds them."""
-
-# --- what holds a call
-
-
-@dataclass(slots=True)
-class _Sent:
-    """Values that a call takes to a remote endpoint, and the calls that the endpoint had each of them from."""
-
-    rule: Missing
-    """What would let them go: `local` of this class, or `egress`."""
-    had: list[list[tuple[int, bool]]]
-    """By value: events, and whether it was in their output."""
-
-
-@dataclass(slots=True)
-class Held:
-    """A call that is predicted, and what holds it."""
-
-    needs: dict[int, float] = field(default_factory=dict)
-    """Events that its input is made of or that make sure of it, and what share of their output has to be there."""
-    never: list[Missing] = field(default_factory=list)
-    """It is not made early at all before these are lifted."""
-    feeds: Missing | None = None
-    """Made early, it only feeds predictions before this is lifted."""
-    narrow: Missing | None = None
-    """Its component takes one call at a time before this is lifted."""
-    sent: list[_Sent] = field(default_factory=list)
-    streams: dict[int, Missing] = field(default_factory=dict)
-    """Of `needs`, those of which a part would be enough if their components streamed; what would let them."""
-
-    def rules(self) -> set[Missing]:
-        """All that might be lifted."""
-        found = {*self.never, *(sent.rule for sent in self.sent), *([EGRESS] if self.sent else [])}
-        found |= set(self.streams.values())
-        return (found | {rule for rule in (self.feeds, self.narrow) if rule is not None}) - {NOTHING}
-
-
-def _is_predicted(plan: Plan, node: Node) -> bool:
-    held = plan.reasons.get(node.name)
-    lasting = held is not None and held.rule.lasting and held.rule is not FOREIGN
-    return node.op.issuable and node.evidence.confidence == "verified" and not lasting
-
-
-IN_DOUBT = (SOMETIMES, UNDECIDED, UNLIKELY, WASTE)
-"""What `speculate="likely"` lets go, if at least half of the runs made such calls."""
-
-
-def _in_doubt(plan: Plan, node: Node, settings: Settings) -> Missing | None:
-    """What holds a call that the program may not make; None: nothing."""
-    held = plan.reasons.get(node.name)
-    unsure = settings.speculate == "certain" and not (node.evidence.always or node.when)
-    if not unsure and (held is None or held.rule not in IN_DOUBT):
-        return None
-    standing = plan.standing(node)
-    often = standing.made >= LIKELY_FROM * standing.runs
-    return (LIKELY, None) if often and settings.speculate != "likely" else NOTHING
-
-
-def _elsewhere(plan: Plan, node: Node) -> bool:
-    """Whether the context is what holds its calls."""
-    held = plan.reasons.get(node.name)
-    return held is not None and held.rule in (CONTEXT, FOREIGN)
-
-
-def _is_free(plan: Plan, component: Any, method: str) -> bool:
-    """Whether declarations are all that may be missing for calls of this component."""
-    facts, said = facts_of(component), said_of(component)
-    stays_impure = not facts.pure and said.pure is not None
-    return not (stays_impure or kind_of(component) in plan.disqualified or tells_within(component, method))
-
-
-def _own_name(component: Any) -> bool:
-    """Whether its address is a name that only a private network knows."""
-    address = endpoint_of(component)
-    try:
-        host = urlsplit(address if "//" in address else f"//{address}").hostname if address else None
-    except ValueError:
-        return False
-    if not host:
-        return False
-    try:
-        ipaddress.ip_address(host)
-        return False  # public, or it would count as local
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".internal", ".lan", ".intranet", ".home.arpa"))
-
-
-def _held(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRecord], written: bool) -> Held:
-    """What holds this call, but for where its values go. `inner`: the calls it makes of other components; `written`:
-    the program itself changes what such components read."""
-    cls, held = type(call.component), Held()
-    undeclared = call.family == TOOL and not facts.pure
-    if undeclared and said.readonly is None:
-        held.never.append((READONLY, cls))
-    elif not facts.pure:
-        held.never.append((PURE, cls))
-    held.never += [(PURE, type(each.component)) for each in inner if not facts_of(each.component).pure]
-    if call.op == "searching" and not facts.readonly and not facts.owned:
-        held.feeds = (READONLY, cls) if said.readonly is None and not written else NOTHING
-    if said.concurrency is None and not isinstance(call.component, FunctionType):
-        held.narrow = (CONCURRENCY, cls)
-        method = METHODS.get((call.family, call.method))
-        if method is not None and method.sync_name and not has_leaf(call.component, method.sync_name):
-            held.never.append(held.narrow)  # a coroutine of the run's own loop, which others may block
-    return held
-
-
-# --- the run
 
 
 @dataclass(slots=True)
@@ -208,20 +76,24 @@ class Replay:
         for node, fit in fits:
             for position, (call, place) in enumerate(zip(fit.calls, fit.places, strict=True)):
                 at, parts = sources.numbers.get(call), inner.get(call, [])
-                doubt = _in_doubt(plan, node, settings)
-                strict = certain and not node.when and doubt is None
-                since = sure.since(at, strict) if at is not None else None
-                if at is None or since is None or not _is_predicted(plan, node):
+                doubt = in_doubt(plan, node, settings)
+                since = sure.since(at, certain and not node.when and doubt is None) if at is not None else None
+                if at is None or since is None or not is_predicted(plan, node):
                     continue
-                if not all(_is_free(plan, each.component, each.method) for each in (call, *parts)):
+                if not all(is_free(plan, each.component, each.method) for each in (call, *parts)):
                     continue
                 facts = self._facts[id(call.component)]
-                held = self.calls[at] = _held(
+                held = self.calls[at] = held_of(
                     call, facts, said_of(call.component), parts, type(call.component) in written
                 )
-                held.needs = sources.of(node, place, at) | ({since: WHOLE} if since >= 0 else {})
-                held.never += [doubt] if doubt is not None else []
-                held.never += [(SCOPE, None)] if _elsewhere(plan, node) else []
+                deciding = {when.ref.node for when in node.when}
+                held.needs = sources.of(node, place, at, deciding) | ({since: WHOLE} if since >= 0 else {})
+                held.unsure, held.doubt = sources.named(deciding, place, at), doubt
+                if doubt is not None and not node.when:
+                    decided = sure.since(at, True) if node.evidence.always else None
+                    held.unsure |= {decided: WHOLE} if decided is not None and decided >= 0 else {}
+                    held.never += [doubt] if decided is None else []
+                held.never += [(SCOPE, None)] if elsewhere(plan, node) else []
                 held.streams = dict(self._streaming(held.needs))
                 if settings.egress == "known":
                     values = pasted(node.input, place, position, view.values)
@@ -238,14 +110,14 @@ class Replay:
             if call is not None and rule in held.rules():
                 yield number, call
 
-    def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[_Sent]:
+    def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[Sent]:
         for each, texts in [(call, values), *((part, list(_texts(part.input))) for part in inner)]:
             if self._facts[id(each.component)].local:
                 continue
             rule = EGRESS
-            if said_of(each.component).local is None and _own_name(each.component):
+            if said_of(each.component).local is None and has_own_name(each.component):
                 rule = (LOCAL, type(each.component))
-            yield _Sent(rule, [self._had(number, each, text) for text in texts if text.strip()])
+            yield Sent(rule, [self._had(number, each, text) for text in texts if text.strip()])
 
     def _had(self, number: int, call: CallRecord, text: str) -> list[tuple[int, bool]]:
         """Where the endpoint of a call had this text from before."""
@@ -281,7 +153,8 @@ class Replay:
             held, call = self.calls.get(number), event.call
             ready = at
             if held is not None and lifted.issuperset(held.never):
-                times = [known_s(source, share) for source, share in held.needs.items()]
+                needs = held.needs if held.doubt in lifted else held.needs | held.unsure
+                times = [known_s(source, share) for source, share in needs.items()]
                 times += [
                     min((over[n] if out else asked[n] for n, out in had), default=at)
                     for sent in held.sent
@@ -328,12 +201,20 @@ class _Sources:
         self.steps = {n: (node, suffix) for n, (_, node, suffix) in zip(moments, sorted(steps), strict=True)}
         """Framework nodes that start or end, by event."""
 
-    def of(self, node: Node, place: Index, number: int) -> dict[int, float]:
-        """What this call needs; from what share on where a text tells."""
+    def of(self, node: Node, place: Index, number: int, without: set[str]) -> dict[int, float]:
+        """What this call needs; from what share on where a text tells. `without`: nodes that only decide."""
         texts = self._events[number].needs or {}
-        found = {source: texts.get(source, WHOLE) for name in self._graph.producers[node.name]
-                 for source in self._numbers(name, place, number)}  # fmt: skip
-        return texts | found
+        pasted = {ref.node for leaf in node.leaves() for ref in refs_in(leaf)}
+        deciding = self.named(without - pasted, place, number)
+        found = self.named(self._graph.producers[node.name] - (without - pasted), place, number)
+        return {n: share for n, share in texts.items() if n not in deciding} | found
+
+    def named(self, names: AbstractSet[str], place: Index, number: int) -> dict[int, float]:
+        """The events of these nodes that this call needs."""
+        texts = self._events[number].needs or {}
+        return {
+            source: texts.get(source, WHOLE) for name in sorted(names) for source in self._numbers(name, place, number)
+        }
 
     def _numbers(self, name: str, place: Index, before: int) -> Iterator[int]:
         made, source = self._made.get(name), self._graph.by_name[name]
