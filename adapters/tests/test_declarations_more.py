@@ -80,7 +80,8 @@ def test_likely(world: World, options: dict[str, Any]) -> None:
     watch_once(graph, fast, COMMON[0])
     found = suggested(fast)
     assert found["likely"].line == 'accel.accelerate(graph, speculate="likely")'
-    assert found["likely"].gain_s == pytest.approx(1.0) and found["likely"].where.startswith("test_declarations_more.py:branching")
+    assert found["likely"].gain_s == pytest.approx(1.0)
+    assert found["likely"].where.startswith("test_declarations_more.py:branching")
     likely = accelerate(graph, speculate="likely")
     train(likely, (COMMON[0], "something rare", *COMMON[1:]))
     assert "likely" not in suggested(likely)
@@ -118,7 +119,7 @@ class Lister(Chat):
 
     def _lines(self, messages: Any) -> list[str]:
         text = self._world.serve(self.label, str(messages[-1].content))
-        return [f"the {colour} thing of all that is worth {text[-9:-1]}\n" for colour in ("red", "green", "blue", "grey")]
+        return [f"the {of} thing of all that is worth {text[-9:-1]}\n" for of in ("red", "green", "blue", "grey")]
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=AIMessage("".join(self._lines(messages))))])
