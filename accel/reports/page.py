@@ -100,7 +100,8 @@ def _panel(panel: Panel, longest_s: float, tick_s: float, details: Callable[[Bar
     lanes = "\n".join(_lane(lane, longest_s, details) for lane in panel.lanes)
     tick = f"{100 * tick_s / longest_s:.4f}%"
     return (
-        f'<section style="--tick:{tick}"><h2>{escape(panel.title)} <span>{panel.seconds:.2f} s, {count}</span></h2>\n'
+        f'<section style="--tick:{tick}"><h2>{escape(panel.title)} '
+        f"<span>{seconds(panel.seconds)}, {count}</span></h2>\n"
         f"{_axis(longest_s, tick_s)}\n{lanes}</section>"
     )
 
@@ -109,10 +110,14 @@ def _axis(longest_s: float, tick_s: float) -> str:
     ticks = [number * tick_s for number in range(int(longest_s / tick_s + 1e-9) + 1)]
     marks = "".join(
         f'<b class="{"odd" if number % 2 else "even"}{" last" * (at_s > 0.93 * longest_s)}" '
-        f'style="left:{100 * at_s / longest_s:.3f}%">{at_s:g} s</b>'
+        f'style="left:{100 * at_s / longest_s:.3f}%">{_tick(at_s, tick_s)}</b>'
         for number, at_s in enumerate(ticks)
     )
     return f'<div class="row axis"><i class="name"></i><span class="track">{marks}</span><i class="took"></i></div>'
+
+
+def _tick(at_s: float, tick_s: float) -> str:
+    return f"{1000 * at_s:g} ms" if tick_s < 0.01 else f"{at_s:g} s"
 
 
 def _lane(lane: Lane, longest_s: float, details: Callable[[Bar], list[str]]) -> str:

@@ -51,7 +51,7 @@ class Step:
     once_per: str = ""
     """A noun: it is taken for each of them, on its own,"""
     of: str = ""
-    """which are this line's; empty: the request's."""
+    """which are this line's, or the `REQUEST`'s; empty: of what a framework node had."""
     after_itself: bool = False
     """Its later calls need its earlier ones."""
     sometimes: bool = False
@@ -62,7 +62,7 @@ class Step:
 
     @property
     def label(self) -> str:
-        return f"`{self.name}` ({self.place})" if self.place else f"`{self.name}`"
+        return f"`{self.name}` ({self.place or self.what})"
 
 
 def steps_of(plan: Plan) -> list[Step]:
@@ -133,11 +133,16 @@ def _sources(ref: Ref, node: Node, plan: Plan, found: dict[str, Step]) -> Iterat
         yield REQUEST, Need(decides=decides)
     else:  # what enters or leaves a framework node
         name = ref.node.rpartition(".")[0]
-        inside = [step.line for step in found.values() if any(each.within == name for each in step.nodes)]
+        inside = [step.line for step in found.values() if any(_is_in(each.within, name) for each in step.nodes)]
         if ref.node.endswith(".out") and inside:
             yield from ((line, Need(decides=decides)) for line in inside)
         else:
             yield REQUEST, Need(decides=decides)
+
+
+def _is_in(node: str, around: str) -> bool:
+    """Whether a framework node is another one, or a part of it."""
+    return node == around or node.startswith((f"{around}.", f"{around}:"))
 
 
 def _of_item(ref: Ref) -> bool:
@@ -155,7 +160,7 @@ def _once_per(domain: Ref, graph: Graph) -> tuple[str, str]:
     """Once per line, and of which line's answer."""
     source = graph.by_name[domain.node]
     if not source.site:
-        return "item", ""
+        return "item", REQUEST if domain.node == REQUEST else ""
     extract = next((step.name for step in domain.path if isinstance(step, Extract)), None)
     if extract is not None:
         return _NOUNS.get(extract, "item"), _line(source)

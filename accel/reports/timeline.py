@@ -12,6 +12,7 @@ from . import page, perfetto
 from .bars import Bar, Panel, after
 from .bars import before as worked_out
 from .shapes import shape_of, texts_of
+from .text import seconds
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -60,11 +61,11 @@ def _panels(trace: Trace, before: Trace | None, beside: Beside) -> list[Panel]:
 def title_of(panels: list[Panel]) -> str:
     """The seconds saved."""
     if len(panels) < 2:
-        return f"{panels[0].seconds:.2f} s"
+        return seconds(panels[0].seconds)
     slow, fast = panels[0].seconds, panels[-1].seconds
     ratio = f" ({slow / fast:.2f}x)" if fast > 0.0 else ""
     said = "saved" if slow >= fast else "lost"
-    return f"{abs(slow - fast):.2f} s {said}: {fast:.2f} s instead of {slow:.2f} s{ratio}"
+    return f"{seconds(abs(slow - fast))} {said}: {seconds(fast)} instead of {seconds(slow)}{ratio}"
 
 
 def _notes(trace: Trace, before: Trace | None) -> list[str]:

@@ -24,14 +24,14 @@ def in_words(steps: Sequence[Step], runs: int) -> str:
 
 
 def _sentence(step: Step, by_line: dict[str, Step]) -> str:
-    what = f" asks {step.what}" if step.what else " makes its call"
+    what = f" asks {step.what}" if step.what and step.place else " makes its call"
     sure = ", if the program gets there" if step.sometimes else ""
     if step.held:
         return f"{step.label}{what} when the program does{sure}, as before: {step.held}."
     said = f"{step.label} starts {_when(step, by_line)}{sure}"
     if step.once_per:
         owner = f" of {by_line[step.of].label}" if step.of in by_line and step.of not in step.needs else ""
-        said += f", once per {step.once_per}{owner or ' of the request' * (not step.of)}"
+        said += f", once per {step.once_per}{owner or ' of the request' * (step.of == REQUEST)}"
     if step.after_itself:
         said += "; its later calls start as soon as its earlier ones have answered"
     spared = [by_line[line].label for line in step.spared] + ["its other calls"] * bool(

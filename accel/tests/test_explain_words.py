@@ -107,7 +107,7 @@ def test_lines_that_no_run_has_to_reach_say_so() -> None:
 def test_what_the_framework_calls_is_named_by_its_node() -> None:
     model = Node("model", OPS["decode"], {"t": Template((Ref("input", ("q",)),))}, site="agent|chat|Chat|",
                  within="agent", evidence=Evidence("verified", always=True))  # fmt: skip
-    assert sentences(planned(Graph((PROGRAM.nodes[0], model)))) == ["`agent` starts with the request."]
+    assert sentences(planned(Graph((PROGRAM.nodes[0], model)))) == ["`agent` (Chat) starts with the request."]
 
 
 def test_nothing_is_known_yet() -> None:
