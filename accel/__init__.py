@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .api import accelerate as accelerate
     from .api import settle as settle
     from .api import uninstall as uninstall
+    from .commands.benchmark import bench as bench
+    from .commands.check import check as check
     from .errors import AccelError as AccelError
     from .errors import AccelWarning as AccelWarning
     from .errors import ConfigurationError as ConfigurationError
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api": ("accelerate", "settle", "uninstall"),
+    "commands.benchmark": ("bench",),
+    "commands.check": ("check",),
     "errors": ("AccelError", "AccelWarning", "ConfigurationError"),
     "insight": ("Accelerated", "awarmup", "explain", "load_plan", "report", "save_plan", "timeline", "warmup"),
     "parts.components": ("register",),

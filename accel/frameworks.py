@@ -35,6 +35,8 @@ class Framework:
     """How the names of its packages begin, and those of its integrations."""
     boundaries: tuple[str, ...]
     """How the names of files end through which it, or its adapter, enters user code."""
+    programs: str
+    """The module with `PROGRAMS`: how commands run its programs and compare what they give (`accel.commands.kinds`)."""
     supports: tuple[tuple[str, str, str], ...]
     """Its distributions, the main one first, with the oldest version that is supported and the first that is not."""
     instead: tuple[tuple[str, str, str], ...] = ()

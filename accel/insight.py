@@ -13,12 +13,13 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from inspect import getattr_static
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .errors import AccelWarning, ConfigurationError, WrongObject, kind_of
 from .process.threads import learner
-from .reports import report as reports
+from .reports import explain as explained
 from .reports import timeline as pictures
+from .reports.explain import Format
 from .reports.report import Report
 from .run import saved, switch
 from .run.plan import Plan
@@ -30,28 +31,37 @@ from .text.values import same, snapshot
 
 SETTLE_S = 60.0
 StrPath = str | os.PathLike[str]
+R = TypeVar("R")
 ADDED = ("plan", "report", "explain", "timeline", "warmup", "awarmup", "save_plan")
 
 
 def report(fast: object) -> Report:
-    """What was demanded, issued, retired and wasted by all runs so far; of the last one every call, by your lines,
-    early or not and why, and what a declaration would gain. ``print`` it, or ask its fields.
+    """What was gained per request, what would gain more, and what became of every call, by your lines; ``print`` it, or
+    ask its fields. `Report.priced` adds what it costs.
 
     `fast`: what `accelerate` gave back, as in all functions here; WrongObject (a TypeError) for anything else.
     """
     accel = _accelerated(fast, "report")._accel
-    return Report(accel.plan, accel.settings)
+    return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"))
 
 
-def explain(fast: object) -> str:
-    """The learnt graph, what every pass made of it or why nothing, and the graph that runs follow, as a text. Waits up
-    to 60 s for what is being learnt."""
-    return reports.explain(_accelerated(fast, "explain")._accel.plan)
+def explain(fast: object, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
+    """Which call waits for which, and what starts when, in words. Waits up to 60 s for what is being learnt.
+
+    `format`: as "text" (default), a "mermaid" flowchart or an "svg" picture, written to `path`, too, if one is given.
+    `graph`: the compiler's view instead: the learnt graph, what every pass made of it or why nothing, and the graph
+    that runs follow. Raises ConfigurationError for what can't be drawn, and for a path that can't be written.
+    """
+    plan = _accelerated(fast, "explain")._accel.plan
+    if path is None:
+        return explained.explain(plan, graph=graph, format=format)
+    file = _file(path, "explain")
+    return _write(file, lambda: explained.explain(plan, graph=graph, format=format, path=file))
 
 
-def timeline(fast: object, path: StrPath) -> None:
-    """Draw the last run as a self-contained HTML page at `path`: calls by kind, early ones marked, on a scale of
-    seconds.
+def timeline(fast: object, path: StrPath, *, texts: bool = False) -> None:
+    """Draw the last run, before and after, as one HTML page at `path`, or for Perfetto if that ends in ``.json``.
+    `texts`: with what prompts and answers say, not only with their lengths (default: without).
 
     Raises ConfigurationError before the first run, and for a path that can't be written.
     """
@@ -61,7 +71,7 @@ def timeline(fast: object, path: StrPath) -> None:
     if plan.last is None:
         raise ConfigurationError("There is no run to draw yet.", "Run the program first.")
     last = plan.last
-    _write(file, lambda: pictures.timeline({"last run": last}, file))
+    _write(file, lambda: pictures.timeline(last, file, plan=plan, texts=texts))
 
 
 def save_plan(fast: object, path: StrPath) -> None:
@@ -133,8 +143,8 @@ class Accelerated(Protocol):
     @property
     def plan(self) -> Plan: ...
     def report(self) -> Report: ...
-    def explain(self) -> str: ...
-    def timeline(self, path: StrPath) -> None: ...
+    def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str: ...
+    def timeline(self, path: StrPath, *, texts: bool = False) -> None: ...
     def warmup(self, inputs: Iterable[Any], **options: Any) -> None: ...
     async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None: ...
     def save_plan(self, path: StrPath) -> None: ...
@@ -181,9 +191,9 @@ def _file(path: Any, function: str) -> str:
     return file
 
 
-def _write(file: str, write: Callable[[], None]) -> None:
+def _write(file: str, write: Callable[[], R]) -> R:
     try:
-        write()
+        return write()
     except OSError as error:
         raise ConfigurationError(f"{file} can't be written: {error.strerror}.", "Name another file.") from None
 
@@ -282,13 +292,13 @@ class Insight:
         """See `accel.report`."""
         return report(self)
 
-    def explain(self) -> str:
+    def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
         """See `accel.explain`."""
-        return explain(self)
+        return explain(self, graph=graph, format=format, path=path)
 
-    def timeline(self, path: StrPath) -> None:
+    def timeline(self, path: StrPath, *, texts: bool = False) -> None:
         """See `accel.timeline`."""
-        timeline(self, path)
+        timeline(self, path, texts=texts)
 
     def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
         """See `accel.warmup`."""

@@ -57,6 +57,6 @@ def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
     def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if instance is not None:  # a bound method: its object isn't among the arguments
             return wrapped(*args, **kwargs)
-        return patches.route(method, wrapped, wrapped, args, kwargs)
+        return patches.reach(method, wrapped, wrapped, args, kwargs)
 
     return wrapt.FunctionWrapper(function, call)  # type: ignore[return-value]

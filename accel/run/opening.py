@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Hashable
+from time import thread_time
 from typing import Any
 
 from ..parts.epochs import bump, epoch, resource_of
@@ -23,7 +24,7 @@ from .waiting import loop_here
 def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str) -> Call:
     """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
     the user's frames."""
-    now = now_s()
+    began_s, now = thread_time(), now_s()
     tree = method.read(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
     key = (method.family, identity, freeze(tree))
@@ -76,6 +77,7 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
     if not run.quiet and not writes and count in (2, 4, 8, 16) and not call.joined:
         if call.bound is None or _is_unproven(run, site):
             run.plan.learn_within(run, site)
+    run.counts.own_s += thread_time() - began_s
     return call
 
 

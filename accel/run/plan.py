@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Hashable
 from contextvars import Context
 from dataclasses import replace
+from time import thread_time
 from typing import NamedTuple, Protocol
 
 from ..engine.profile import Profile
@@ -28,6 +29,7 @@ from ..learn.memory import Memory
 from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
+from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
 from .chances import Chances, Standing
@@ -35,6 +37,7 @@ from .compiled import Compiled
 from .pace import Pace
 from .says import Says
 from .settings import Counts, Host
+from .tally import Tally
 from .used import Used
 from .worth import Cost, Worth
 
@@ -119,6 +122,8 @@ class Plan:
         self.delaying: set[Hashable] = set()
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
+        self.tally = Tally()
+        """What became of its runs and of the calls of every line."""
         self.runs = 0
         """That were followed."""
         self.total = Counts()
@@ -181,6 +186,18 @@ class Plan:
         """An early call was in the way of the program's own."""
         self.delaying.add(kind)
 
+    def unmodified(self, trace: Trace) -> Trace | None:
+        """A run with the same input in which nothing was early, if one is remembered."""
+        given = freeze(trace.given)
+        return next(
+            (
+                kept
+                for kept in self._memory.traces
+                if kept is not trace and freeze(kept.given) == given and not any(call.retired for call in kept.calls)
+            ),
+            None,
+        )
+
     def standing(self, node: Node) -> Standing:
         """Since when a node is known, and how often it was demanded."""
         return self.chances.standing(self.learnt.by_name.get(node.learnt_as, node))
@@ -231,7 +248,15 @@ class Plan:
             self._learn_from(run)
 
     def _learn_from(self, run: Lived) -> None:
-        trace = run.trace
+        began_s, trace = thread_time(), run.trace
+        self.tally.note(trace)
+        try:
+            self._learn(run, trace)
+        finally:
+            with self._lock:
+                self.total += Counts(own_s=thread_time() - began_s)
+
+    def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)
         self.program.ran(run.host.references)
         self.last = trace
@@ -266,7 +291,7 @@ class Plan:
             learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
-        self.chances.learnt(learnt, self.runs)
+        self.chances.learnt(learnt, self.tally.runs)  # others may wait to be looked at
         self.program.changed()
         self.used.whose = learnt.whose
         self.contexts.learnt(learnt.graph)

@@ -14,6 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from time import thread_time
 from typing import Any
 from uuid import uuid4
 
@@ -63,9 +64,7 @@ def followed(timeout_s: float) -> bool:
 _process = uuid4().hex
 _numbers = itertools.count()
 
-
 Follow = Callable[["Run", Compiled], Follower]
-Tell = Callable[[Follower], None]
 
 
 class Run:
@@ -92,10 +91,7 @@ class Run:
         them."""
         self.entry = contextvars.copy_context()
         variables, self.ambient = at_begin(self.entry, host.config)
-        if self.ambient is INCOMPARABLE and not self.quiet:  # nothing early could retire
-            self.quiet = True
-            what = "nothing is early where what comes in beside the input differs whenever somebody looks at it"
-            plan.says.stands_down("context", what, "leave such objects out of ContextVars, configurable and context")
+        self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
         self.trace.ambient = dimensions(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()
@@ -165,12 +161,12 @@ class Run:
             self.forecast = forecast
         forecast.start()
 
-    def tell(self, event: Tell) -> None:
+    def tell(self, event: Callable[[Follower], None]) -> None:
         """Let the forecast know, when it is its turn."""
         if self._followed:
             self.inbox.post(lambda: self._heard(event))
 
-    def _heard(self, event: Tell) -> None:
+    def _heard(self, event: Callable[[Follower], None]) -> None:
         forecast = self.forecast
         if forecast is not None and not self.closed:
             event(forecast)
@@ -190,7 +186,7 @@ class Run:
         outer: Visit | None = None,
     ) -> Visit:
         """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
-        entered = snapshot(value)
+        began_s, entered = thread_time(), snapshot(value)
         with self.lock:
             visit = self.trace.enter(node, entered, around, graph, order, outer)
             in_order = self.trace.is_last(visit)
@@ -200,18 +196,19 @@ class Run:
             self.tell(lambda forecast: forecast.entered(visit))
         else:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
+        self.counts.own_s += thread_time() - began_s
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
         """A framework node returned this value."""
-        left, again = snapshot(value), True
+        began_s, left, again = thread_time(), snapshot(value), True
         with self.lock:
             self.trace.leave(visit, left)
             if visit.inside is None:
                 self.host.control.leave(visit.node)
                 again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
-
         self.tell(lambda forecast: forecast.left(visit, again))
+        self.counts.own_s += thread_time() - began_s
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
@@ -241,6 +238,7 @@ class Run:
                 return
             self.trace.ended_s = now_s()
             self.trace.completed = completed and not any(v.failed for v in self.trace.visits if v.inside is None)
+            self.counts.own_s += self.inbox.took_s
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
@@ -290,6 +288,7 @@ class Run:
 
     def done(self, call: Call, result: Any) -> None:
         """A call of the program, or an early one, has its result."""
+        began_s = thread_time()
         output = call.method.view(result) if result is not None else None
         call.output = snapshot(output)
         call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
@@ -312,15 +311,15 @@ class Run:
         call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
         self.tell(lambda forecast: forecast.finished(call))
         self._follow_loops()
+        self.counts.own_s += thread_time() - began_s
 
     def _follow_loops(self) -> None:
         for loop in list(self.announced):
             self.inbox.post(loop)
 
     def _close(self, call: Call, record: CallRecord) -> None:
-        record.output, record.tokens = call.output, call.tokens
-        record.end, record.ended_s = self.trace.tick(), now_s()
-        record.issued_s, record.answered_s = call.issued_s, call.ended_s
+        record.output, record.tokens, record.end = call.output, call.tokens, self.trace.tick()
+        record.ended_s, record.issued_s, record.answered_s = now_s(), call.issued_s, call.ended_s
         self.ended.add(record.site)
 
     def failed(self, call: Call, error: BaseException) -> bool:

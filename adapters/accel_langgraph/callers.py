@@ -1,5 +1,6 @@
 """Who called: LangChain runs steps of chains, prompts of models and elements of batches in tasks and threads of their
-own, out of sight of the program's frames. Where the program enters, its frames are noted for those."""
+own, out of sight of the program's frames. Where the program enters, its frames are noted for those. And that tools were
+used, whether they are components or not."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
+from langchain_core.tools import BaseTool
 
 from accel.parts import patches
 from accel.run.scope import scope
+from accel.run.uses import aused, used
 from accel.trace.record import call_site
 
 ENTRIES: tuple[tuple[type, str], ...] = (
@@ -30,6 +33,8 @@ ENTRIES: tuple[tuple[type, str], ...] = (
 def install() -> None:
     for cls, name in ENTRIES:
         patches.wrap(cls, name, _anoting if name.startswith("a") else _noting)
+    patches.wrap(BaseTool, "run", used)
+    patches.wrap(BaseTool, "arun", aused)
 
 
 def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -86,7 +86,7 @@ def test_a_process_that_watches_learns_and_does_nothing_early(world: World) -> N
     train(fast)
     assert goes_plainly(world, fast)
     assert fast.report().runs == 3 and fast.report().issued == 0
-    assert "Alpha asks: {input.q}" in fast.explain()
+    assert "Alpha asks: {input.q}" in fast.explain(graph=True)
     accel.set_mode("on")
     assert gains(world, fast), "what was learnt meanwhile is used at once"
 
@@ -323,4 +323,4 @@ async def test_names_of_the_program_stay_its_own() -> None:
     assert await fast.run(q="tides") == ["tides", "other", "saved"] and plain.plan == ["outline"]
     with accel.mode("off"):
         assert await fast.run(q="tides") == ["tides", "other", "saved"]
-    assert isinstance(accel.report(fast), accel.Report) and "p-graph" in accel.explain(fast)
+    assert isinstance(accel.report(fast), accel.Report) and "p-graph" in accel.explain(fast, graph=True)
