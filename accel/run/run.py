@@ -94,8 +94,7 @@ class Run:
         variables, self.ambient = at_begin(self.entry, host.config)
         if self.ambient is INCOMPARABLE and not self.quiet:  # nothing early could retire
             self.quiet = True
-            what = "nothing is early where what comes in beside the input differs whenever somebody looks at it"
-            plan.says.stands_down("context", what, "leave such objects out of ContextVars, configurable and context")
+            plan.says.incomparable()
         self.trace.ambient = dimensions(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()

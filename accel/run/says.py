@@ -86,6 +86,10 @@ class Says:
         remedy = "none is needed; accel.register(..., pure=False) of its class says so beforehand"
         self.stands_down("unfit", f"{kind} is not called early any more: {why}", remedy, of=kind)
 
+    def incomparable(self) -> None:
+        what = "nothing is early, as what comes in beside the input differs whenever somebody looks at it"
+        self.stands_down("context", what, "leave such objects out of ContextVars, configurable and context")
+
     def exhausted(self, budget: Budget, issued: int) -> None:
         """What the rule of the budget refuses. Who waits for others to end hasn't used up anything."""
         if issued >= budget.max_issued:
