@@ -92,9 +92,7 @@ class Run:
         them."""
         self.entry = contextvars.copy_context()
         variables, self.ambient = at_begin(self.entry, host.config)
-        if self.ambient is INCOMPARABLE and not self.quiet:  # nothing early could retire
-            self.quiet = True
-            plan.says.incomparable()
+        self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
         self.trace.ambient = dimensions(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()
