@@ -50,6 +50,7 @@ FIRST, FEWEST, MOST = 8, 1, 1024
 
 
 log = logging.getLogger("accel.process")
+log.addHandler(logging.NullHandler())  # see `accel.run.says`
 
 
 class Asked:

@@ -21,6 +21,7 @@ from . import telemetry
 from .settings import Budget, Counts
 
 log = logging.getLogger("accel.program")
+log.addHandler(logging.NullHandler())  # a program that has set up no logging prints what it prints without Accel
 SHOWN = 4
 """Nodes of a program by which it is called."""
 
