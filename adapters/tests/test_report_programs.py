@@ -196,3 +196,17 @@ def test_plans_that_are_shared_count_all_of_their_requests(tmp_path: Path) -> No
     report = check(second, tmp_path)
     assert all(row.made_runs == row.runs == 8 for row in report.rows)
     assert json.loads(report.to_json())["runs"]["followed"] == 8
+
+
+def test_a_recorded_request_with_the_same_input_stands_for_before(tmp_path: Path) -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)))
+    train(fast, (*TOPICS, TOPICS[0]))
+    first = fast.plan.unmodified(fast.plan.last)
+    assert first is not None and first.input == {"q": TOPICS[0]} and not any(call.retired for call in first.calls)
+    fast.timeline(str(tmp_path / "run.html"))
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "Before: a recorded request with the same input" in text and len(check_page(text).panels) == 2
+    fast.invoke({"q": "a topic of its own"})
+    fast.timeline(str(tmp_path / "run.html"))
+    assert "worked out" in (tmp_path / "run.html").read_text(encoding="utf-8")
