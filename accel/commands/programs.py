@@ -73,7 +73,7 @@ class Program:
         that its user sees. Raises what the program raises."""
         told = {} if told is None else told
         way = way or self.ways[0]
-        arguments = obj, copy.deepcopy(value), way, told, self.config
+        arguments = obj, _copied(value), way, told, self.config
         if self.awaited:
             self._loops.run(lambda: self.kind.arun(*arguments))
         else:
@@ -83,7 +83,7 @@ class Program:
     async def arun(self, obj: Any, value: Any, way: str = "", told: Told | None = None) -> Any:
         """The same on the loop that goes on (`together`)."""
         told = {} if told is None else told
-        arguments = obj, copy.deepcopy(value), way or self.ways[0], told, self.config
+        arguments = obj, _copied(value), way or self.ways[0], told, self.config
         if self.awaited:
             await self.kind.arun(*arguments)
         else:
@@ -93,6 +93,14 @@ class Program:
     def together(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """Run something on the program's loop."""
         return self._loops.run(work)
+
+
+def _copied(value: Any) -> Any:
+    """For one run: programs change what they are given. What holds something that can't be copied is shared."""
+    try:
+        return copy.deepcopy(value)
+    except TypeError:
+        return value
 
 
 class Loops:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -66,6 +66,15 @@ class RunLog:
     """Calls of the accelerated program that the cassette had no answer for."""
     begun: Counter[Key] = field(default_factory=Counter)
     open: Counter[Key] = field(default_factory=Counter)
+    places: defaultdict[Key, set[tuple[Hashable, Hashable]]] = field(default_factory=lambda: defaultdict(set))
+    """When and where in the program calls were made that were recorded."""
+
+    def enter(self, key: Key, place: tuple[Hashable, Hashable]) -> bool:
+        """A call begins. Whether an equal one goes on beside it, or did: then their order is a matter of luck."""
+        beside = self.open[key] > 0 or any(at == place[0] and where != place[1] for at, where in self.places[key])
+        self.open[key] += 1
+        self.places[key].add(place)
+        return beside
 
 
 _log: ContextVar[RunLog | None] = ContextVar("accel_run_log", default=None)
@@ -264,8 +273,7 @@ class _Play:
             self.cassette.replayed += 1
         else:
             with self.tap._lock:
-                self.beside = self.log.open[key] > 0
-                self.log.open[key] += 1
+                self.beside = self.log.enter(key, self.tap.programs.place())
             self._began_s = now_s()
         return answer
 

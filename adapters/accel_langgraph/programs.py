@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._runnable import RunnableCallable
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
@@ -76,6 +77,12 @@ class GraphPrograms:
 
     def plain(self, value: Any) -> Any:
         return view_message(value) if isinstance(value, BaseMessage) else value
+
+    def place(self) -> tuple[Hashable, Hashable]:
+        """The superstep of a run of a graph, and the task."""
+        metadata = (var_child_runnable_config.get() or {}).get("metadata") or {}
+        task = str(metadata.get("langgraph_checkpoint_ns", ""))
+        return (task.rpartition("|")[0], metadata.get("langgraph_step")), task
 
     def install(self) -> None:
         install_all()

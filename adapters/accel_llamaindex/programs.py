@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow
@@ -118,6 +118,9 @@ class EnginePrograms:
         if isinstance(value, Event):
             return {"event": type(value).__name__, **dict(value.items()), **_declared(value)}
         return value
+
+    def place(self) -> tuple[Hashable, Hashable]:
+        return None, None
 
     def install(self) -> None:
         install_all()

@@ -12,9 +12,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import PromptTemplate
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Send
+from langgraph.types import Send, interrupt
 from pydantic import Field
 
 import accel
@@ -211,3 +213,16 @@ def restless() -> Any:
     made.add_node("count", lambda state: {"one": f"run {next(_runs)}"})
     made.add_edge(START, "count")
     return made.compile()
+
+
+def asking() -> Any:
+    """Pauses for a person, on a thread that is saved, and says who runs it."""
+
+    def ask(state: State, config: RunnableConfig) -> State:
+        one = str(Oracle().invoke(f"Ask of {state['question']} for {config['configurable'].get('user')}").content)
+        return {"one": one, "two": str(interrupt(one))}
+
+    made: Any = StateGraph(State)
+    made.add_node("ask", ask)
+    made.add_edge(START, "ask")
+    return made.compile(checkpointer=InMemorySaver())
