@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class Program:
         self.awaited = kind.asynchronous(self.obj) if awaited is None else awaited
         self.config = config
         self._loops = loops
+        self._make: Callable[[], Any] | None = None
 
     def accelerated(self, **chosen: Any) -> Any:
         """The object, accelerated with these options. Raises ConfigurationError."""
@@ -63,6 +65,18 @@ class Program:
             except ValueError as error:
                 raise ConfigurationError(f"{one.where}: {error}", "See the framework for what it takes.") from error
         return found
+
+    def made_anew(self) -> Any:
+        """What its factory gives now. Raises ConfigurationError where it has none."""
+        if self._make is None:
+            raise ConfigurationError(
+                f"{self.name} is one object, and no function that makes one.",
+                "Name a function without required arguments that builds the program, its stores included.",
+            )
+        found = programs_of(self._make())
+        if found is None:
+            raise ConfigurationError(f"{self.name} gave something else than before.", "Let it give the same each time.")
+        return found[0]
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -175,13 +189,16 @@ def program_of(
 
 
 def _made(name: str, obj: Any, loops: Loops, awaited: bool | None, config: Mapping[str, Any]) -> Program:
-    found = programs_of(obj) if not isinstance(obj, type) else None
+    found, make = programs_of(obj) if not isinstance(obj, type) else None, None
     if found is None and callable(obj):
-        obj = _called(name, obj, loops)
+        make = partial(_called, name, obj, loops)
+        obj = make()
         found = programs_of(obj)
     if found is None:
         raise unknown(name, obj)
-    return Program(name, found[0], found[1], loops, awaited=awaited, config=config)
+    program = Program(name, found[0], found[1], loops, awaited=awaited, config=config)
+    program._make = make
+    return program
 
 
 def _called(name: str, factory: Callable[..., Any], loops: Loops) -> Any:

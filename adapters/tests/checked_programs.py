@@ -182,9 +182,9 @@ def _recall(question: str) -> str:
 recall = accel.pure(_recall)
 
 
-def wrong() -> Any:
-    """Declares a function pure that reads what the node before it writes."""
-    model = Oracle()
+def wrong(model: BaseChatModel | None = None) -> Any:
+    """Declares a function pure that reads what the node before it writes, and asks the model about what it gave."""
+    model = model or Oracle()
 
     def write(state: State) -> State:
         _notes.clear()
@@ -198,9 +198,30 @@ def wrong() -> Any:
     def read(state: State) -> State:
         return {"two": recall(state["question"])}
 
+    def tell(state: State) -> State:
+        return {"three": str(model.invoke(f"Tell {state['two']}").content)}
+
     made: Any = StateGraph(State)
-    made.add_sequence([write, read])
+    made.add_sequence([write, read, tell])
     made.add_edge(START, "write")
+    return made.compile()
+
+
+def gathering() -> Any:
+    """Keeps what it was asked in a store of its own, and finds more with each run."""
+    model, kept = Oracle(), list[str]()
+
+    def keep(state: State) -> State:
+        kept.append(state["question"])
+        return {"one": ", ".join(kept)}
+
+    made: Any = StateGraph(State)
+    made.add_node("keep", keep)
+    made.add_node("first", lambda state: {"two": model.invoke(f"Two: {state['question']}").content})
+    made.add_node("second", lambda state: {"three": model.invoke(f"Three: {state['question']}").content})
+    made.add_edge(START, "keep")
+    made.add_edge("keep", "first")
+    made.add_edge("first", "second")
     return made.compile()
 
 

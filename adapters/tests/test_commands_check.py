@@ -127,12 +127,22 @@ def test_no_secret_reaches_the_cassette_and_only_its_owner_reads_it(tmp_path: Pa
 def test_what_the_unmodified_program_never_asked_is_not_asked_for_money(tmp_path: Path) -> None:
     """Of an accelerated program that asks something else, the check says so and makes no live call."""
     model = programs.Oracle(samples=True)
-    graph = programs.three_calls(model).compile()
+    graph = programs.wrong(model)
     tape = tmp_path / "answers.jsonl"
-    assert accel.check(graph, INPUTS, cassette=tape)
-    asked = model.tally.count
-    assert accel.check(graph, INPUTS, cassette=tape, speculate="likely")
-    assert model.tally.count == asked == 9
+    result = accel.check(graph, INPUTS, cassette=tape)
+    assert result.verdict == "different" and model.tally.count == 6
+    paths = {found.difference.path.partition(".messages")[0] for found in result.found}
+    assert paths == {"raised", "calls.Oracle.chat"}, str(result)
+    assert any("0 notes" in found.difference.accelerated for found in result.found)
+
+
+def test_a_program_that_keeps_something_is_made_anew_for_each_run() -> None:
+    assert accel.check(programs.gathering, INPUTS, rounds=1).verdict == "varying"
+    result = accel.check(programs.gathering, INPUTS, fresh=True)
+    assert result, str(result)
+    assert result.counts["retired"] > 0, "what was learnt is handed on"
+    with pytest.raises(ConfigurationError, match="no function that makes one"):
+        accel.check(programs.gathering(), INPUTS, fresh=True)
 
 
 def test_a_cassette_needs_a_folder_that_is_there(tmp_path: Path) -> None:
