@@ -32,10 +32,11 @@ class Program:
     """An object that can be accelerated, and how it is run. Coroutines all run on one loop: clients belong to it."""
 
     def __init__(
-        self, name: str, obj: Any, kind: Programs, loops: Loops, *, awaited: bool | None, config: Mapping[str, Any]
-    ) -> None:
+        self, name: str, obj: Any, kind: Programs, loops: Loops, *, awaited: bool | None, config: Mapping[str, Any],
+        make: Callable[[], Any] | None = None,
+    ) -> None:  # fmt: skip
         """`awaited`: whether it is run by its coroutines; None: only where it has nothing else. `config`: of its
-        framework's form, for every run."""
+        framework's form, for every run. `make`: the factory."""
         self.name = name
         self.obj = obj._plain() if isinstance(obj, Insight) else obj
         """Unmodified."""
@@ -43,7 +44,7 @@ class Program:
         self.awaited = kind.asynchronous(self.obj) if awaited is None else awaited
         self.config = config
         self._loops = loops
-        self._make: Callable[[], Any] | None = None
+        self._make = make
 
     def accelerated(self, **chosen: Any) -> Any:
         """The object, accelerated with these options. Raises ConfigurationError."""
@@ -196,9 +197,7 @@ def _made(name: str, obj: Any, loops: Loops, awaited: bool | None, config: Mappi
         found = programs_of(obj)
     if found is None:
         raise unknown(name, obj)
-    program = Program(name, found[0], found[1], loops, awaited=awaited, config=config)
-    program._make = make
-    return program
+    return Program(name, found[0], found[1], loops, awaited=awaited, config=config, make=make)
 
 
 def _called(name: str, factory: Callable[..., Any], loops: Loops) -> Any:

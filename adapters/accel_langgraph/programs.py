@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
@@ -20,6 +21,7 @@ from langgraph.types import StreamMode
 from accel.commands.kinds import Told
 from accel.errors import ConfigurationError
 from accel.parts.methods import Method
+from accel.text.values import is_handed_on
 
 from .chains import is_chain
 from .components import install_all
@@ -76,7 +78,7 @@ class GraphPrograms:
                 told["stream"] = told["result"] = _added(told["stream"], chunk)
 
     def plain(self, value: Any) -> Any:
-        return view_message(value) if isinstance(value, BaseMessage) else value
+        return _without_diary(view_message(value)) if isinstance(value, BaseMessage) else value
 
     def place(self) -> tuple[Hashable, Hashable]:
         """The superstep of a run of a graph, and the task."""
@@ -189,6 +191,21 @@ def _only_awaited(part: Any) -> bool:
 
 
 # --- answers of models
+
+
+_DIARY = re.compile(r"^(id|created(_at)?|system_fingerprint|service_tier|headers|.*_duration|.*_tokens?_details)$")
+"""What providers say of the making of an answer: times, ids, what was in a cache."""
+
+
+def _without_diary(tree: Any) -> dict[str, Any]:
+    """A message without what differs from call to call by itself."""
+    return {key: _undated(value) if is_handed_on(key) else value for key, value in tree.items()}
+
+
+def _undated(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _undated(each) for key, each in value.items() if not _DIARY.match(str(key))}
 
 
 def _dumped(generation: ChatGeneration) -> dict[str, Any]:

@@ -116,7 +116,8 @@ class EnginePrograms:
         if isinstance(value, BaseNode):
             return {"node": type(value).__name__, "text": value.get_content(), "metadata": value.metadata}
         if isinstance(value, Event):
-            return {"event": type(value).__name__, **dict(value.items()), **_declared(value)}
+            said = {**dict(value.items()), **_declared(value)}
+            return {"event": type(value).__name__, **{name: each for name, each in said.items() if name != "raw"}}
         return value
 
     def place(self) -> tuple[Hashable, Hashable]:

@@ -54,7 +54,9 @@ class Oracle(BaseChatModel):
         if "fragile" in text:
             raise ValueError(f"no answer to {text}")
         number = f" #{self.tally.count}" if self.samples else ""
-        about = {"request": {"authorization": f"Bearer {self.api_key}", "header": self.api_key}} if self.leaks else {}
+        about: dict[str, Any] = {"created": self.tally.count, "id": f"chatcmpl-{self.tally.count:09}"}
+        if self.leaks:
+            about["request"] = {"authorization": f"Bearer {self.api_key}", "header": self.api_key}
         return AIMessage(f"<{text}>{number}", response_metadata=about)
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
