@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import CallCancelled
+from ..errors import AccelError, CallCancelled
 from ..parts import patches, sdks
 from ..parts.methods import Method
 from ..process.clock import now_s
@@ -171,18 +171,24 @@ class Tapping:
         if answer is not None:
             time.sleep(self.wait(answer.seconds))
             return play.result(answer)
-        with play.live():
-            result = leaf(*play.args, **play.kwargs)
-        return play.done(result)
+        try:
+            with play.live():
+                result = leaf(*play.args, **play.kwargs)
+            return play.done(result)
+        finally:
+            play.leave()
 
     async def _async(self, play: _Play, leaf: Callable[..., Any]) -> Any:
         answer = play.begin()
         if answer is not None:
             await asyncio.sleep(self.wait(answer.seconds))
             return play.result(answer)
-        with play.live():
-            result = await leaf(*play.args, **play.kwargs)
-        return play.done(result)
+        try:
+            with play.live():
+                result = await leaf(*play.args, **play.kwargs)
+            return play.done(result)
+        finally:
+            play.leave()
 
     def _stream(self, play: _Play, leaf: Callable[..., Any]) -> Generator[Any, None, None]:
         answer = play.begin()
@@ -193,9 +199,10 @@ class Tapping:
                 waited_s = self.wait(at)
                 yield chunk
             return
-        with play.live():
-            stream = iter(leaf(*play.args, **play.kwargs))
+        stream: Any = None
         try:
+            with play.live():
+                stream = iter(leaf(*play.args, **play.kwargs))
             while True:
                 with play.live():
                     chunk = next(stream, play)
@@ -203,10 +210,11 @@ class Tapping:
                     break
                 play.hear(chunk)
                 yield chunk
+            play.done(None)
         finally:
+            play.leave()
             if hasattr(stream, "close"):
                 stream.close()
-        play.done(None)
 
     def _astream(self, play: _Play, leaf: Callable[..., Any]) -> Any:
         if not play.method.opens:
@@ -226,10 +234,11 @@ class Tapping:
                 waited_s = self.wait(at)
                 yield chunk
             return
-        with play.live():
-            stream = leaf(*play.args, **play.kwargs)
-            stream = await stream if play.method.opens else stream
+        stream: Any = None
         try:
+            with play.live():
+                stream = leaf(*play.args, **play.kwargs)
+                stream = await stream if play.method.opens else stream
             while True:
                 with play.live():
                     chunk = await anext(stream, play)
@@ -237,10 +246,11 @@ class Tapping:
                     break
                 play.hear(chunk)
                 yield chunk
+            play.done(None)
         finally:
+            play.leave()
             if hasattr(stream, "aclose"):
                 await stream.aclose()
-        play.done(None)
 
 
 class _Play:
@@ -260,6 +270,7 @@ class _Play:
             self.cassette = None
         self.turn = 0
         self.beside = False
+        self._is_open = False
         self._began_s = 0.0
         self._chunks: list[tuple[float, Any]] = []
 
@@ -274,8 +285,15 @@ class _Play:
         else:
             with self.tap._lock:
                 self.beside = self.log.enter(key, self.tap.programs.place())
-            self._began_s = now_s()
+            self._is_open, self._began_s = True, now_s()
         return answer
+
+    def leave(self) -> None:
+        """It is over, however it ended. Idempotent."""
+        if self._is_open:
+            self._is_open = False
+            with self.tap._lock:
+                self.log.open[self.call.key] -= 1
 
     def _recorded(self, cassette: Cassette) -> Answer | None:
         key, log, exact = self.call.key, self.log, self.tap.exact
@@ -315,6 +333,8 @@ class _Play:
         token = _inside.set((self.component, self.method.family, self.call, self.cassette is not None))
         try:
             yield
+        except AccelError:  # ours, of an early call that can't go on
+            raise
         except Exception as error:
             self._keep(Answer(self.turn, now_s() - self._began_s, self.beside, error=error))
             raise
@@ -334,7 +354,5 @@ class _Play:
 
     def _keep(self, answer: Answer) -> bool:
         """Whether the cassette has it now."""
-        with self.tap._lock:
-            self.log.open[self.call.key] -= 1
         cassette = self.cassette
         return cassette is not None and cassette.add(self.call.key, answer, self.tap.programs, self.component)
