@@ -61,7 +61,7 @@ class Programs(Protocol):
 def loaded() -> Iterator[tuple[Framework, Programs]]:
     """Of the frameworks that the process has imported: only these can have objects."""
     for framework in frameworks():
-        if any(package in sys.modules for package in framework.packages):
+        if framework.programs and any(package in sys.modules for package in framework.packages):
             yield framework, import_module(framework.programs).PROGRAMS
 
 
