@@ -6,7 +6,7 @@ An adapter is found by its entry point in the group `accel.frameworks`.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import entry_points
 
@@ -32,7 +32,7 @@ class Framework:
     """How the names of its packages begin, and those of its integrations."""
     boundaries: tuple[str, ...]
     """How the names of files end through which it, or its adapter, enters user code."""
-    programs: str
+    programs: str = field(default="", kw_only=True)
     """The module with `PROGRAMS`: how commands run its programs and compare what they give (`accel.commands.kinds`)."""
 
     def makes(self, obj: object) -> bool:

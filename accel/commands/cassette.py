@@ -29,7 +29,8 @@ from ..text.values import Tree
 from .codec import Names, Unwritable, alike_of, decoded, encoded, key_of, secrets_of
 from .kinds import Programs
 
-FORMAT = 1
+_HEAD = {"accel_cassette": 1}
+"""The first line: which format it is."""
 _REMEDY = "Delete the file, or name another one: it is made again."
 
 
@@ -100,6 +101,8 @@ class Cassette:
         self._lock = threading.Lock()
         if path is not None and path.exists():
             self._read(path)
+        elif path is not None and not os.access(path.parent, os.W_OK):
+            raise ConfigurationError(f"{path} can't be written.", "Name a file in a folder that you may write to.")
 
     def key(self, method: Method, component: Any, tree: Tree) -> Key:
         """`tree`: without what the framework passes for itself."""
@@ -134,13 +137,21 @@ class Cassette:
             answer.live = True
             self.kept.add(str(why))
         with self._lock:
+            if not self._put(key, answer):
+                return True  # somebody asked the same at the same time
             self.recorded += 1
-            known = self._answers.setdefault(key, [])
-            self._alike.setdefault(_alike(key), key)
-            known.append(answer)
-            known.sort(key=lambda each: each.turn)
             if self.path is not None and answer.error is None and not answer.live:
                 _append(self.path, _line(key, answer))
+        return True
+
+    def _put(self, key: Key, answer: Answer) -> bool:
+        """False if there is an answer of this turn."""
+        known = self._answers.setdefault(key, [])
+        self._alike.setdefault(_alike(key), key)
+        if any(each.turn == answer.turn for each in known):
+            return False
+        known.append(answer)
+        known.sort(key=lambda each: each.turn)
         return True
 
     def lives(self, key: Key, name: str) -> None:
@@ -187,23 +198,19 @@ class Cassette:
         for number, line in enumerate(lines, 1):
             try:
                 found = json.loads(line)
-                if number == 1:
-                    if found != {"accel_cassette": FORMAT}:
-                        raise ValueError("its first line doesn't say that it is one of this format")
+                if found == _HEAD:  # once more where two processes began the file
                     continue
+                if number == 1:
+                    raise ValueError("its first line doesn't say that it is one of this format")
                 self._known(found)
             except (ValueError, KeyError, TypeError) as error:
                 raise ConfigurationError(f"{path}, line {number}: this is no cassette: {error}.", _REMEDY) from error
-        for answers in self._answers.values():
-            answers.sort(key=lambda each: each.turn)
 
     def _known(self, found: dict[str, Any]) -> None:
         key = Key(found["component"], found["as"], found["method"], found["key"], found["alike"])
         chunks = [(float(at), chunk) for at, chunk in found["chunks"]] if "chunks" in found else None
         beside = bool(found.get("beside"))
-        answer = Answer(int(found["turn"]), float(found["seconds"]), beside, found.get("result"), chunks)
-        self._answers.setdefault(key, []).append(answer)
-        self._alike.setdefault(_alike(key), key)
+        self._put(key, Answer(int(found["turn"]), float(found["seconds"]), beside, found.get("result"), chunks))
 
 
 def _alike(key: Key) -> tuple[str, ...]:
@@ -227,7 +234,7 @@ def _append(path: Path, line: dict[str, Any]) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.fchmod(file, 0o600)
-        lines = [] if os.fstat(file).st_size else [{"accel_cassette": FORMAT}]
+        lines = [] if os.fstat(file).st_size else [_HEAD]
         os.write(file, "".join(json.dumps(each) + "\n" for each in (*lines, line)).encode())
     finally:
         os.close(file)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..api import settle
+from ..api import accelerate, settle
 from ..errors import ConfigurationError
 from ..run.pace import load
 from .cassette import Cassette
@@ -43,6 +43,7 @@ def check(
     cassette: str | Path | None = None,
     config: Mapping[str, Any] | None = None,
     awaited: bool | None = None,
+    fresh: bool = False,
     progress: Progress = lambda done, total, text: None,
     **options: Any,
 ) -> CheckResult:
@@ -53,14 +54,16 @@ def check(
     often every input is asked, in turns streamed and not, so that Accel learns; two different inputs at least.
     `cassette`: a file with the answers of models and services (`accel.commands.cassette`): those that it has not are
     recorded, once. `config`: for every run, of the framework's form. `awaited`: run it by its coroutines (left out:
-    only where it has nothing else). `options`: of `accelerate`.
+    only where it has nothing else). `fresh`: call the factory anew for each run, as what the program keeps from run to
+    run (in a store of its own) is no part of what is compared. `options`: of `accelerate`.
 
     Raises ConfigurationError.
     """
     if rounds < 1:
         raise ConfigurationError(f"rounds={rounds}.", "Take 1 at least, and 3 or more for Accel to learn.")
     with program_of(program, awaited=awaited, config=config) as opened:
-        return run_check(opened, list(inputs), rounds, cassette, progress, accelerate_options(None, options))
+        found = accelerate_options(None, options)
+        return run_check(opened, list(inputs), rounds, cassette, progress, found, fresh)
 
 
 def run_check(
@@ -70,11 +73,13 @@ def run_check(
     cassette: str | Path | None,
     progress: Progress,
     options: Mapping[str, Any],
+    fresh: bool = False,
 ) -> CheckResult:
     """The same of a program that is open."""
     if not inputs:
         raise ConfigurationError("There are no inputs.", "Give what the program is asked, two different ones at least.")
-    return _Check(program, inputs, rounds, Path(cassette) if cassette is not None else None, options).run(progress)
+    tape = Path(cassette) if cassette is not None else None
+    return _Check(program, inputs, rounds, tape, options, fresh).run(progress)
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,18 @@ class Seen:
 
 class _Check:
     def __init__(
-        self, program: Program, inputs: list[Any], rounds: int, cassette: Path | None, options: Mapping[str, Any]
+        self,
+        program: Program,
+        inputs: list[Any],
+        rounds: int,
+        cassette: Path | None,
+        options: Mapping[str, Any],
+        fresh: bool,
     ) -> None:
         self.program, self.inputs, self.rounds = program, inputs, rounds
         self.cassette = Cassette(cassette) if cassette is not None else None
         self.tap = Tapping(program.kind, self.cassette)
+        self.fresh, self.options = fresh, options
         self.fast = program.accelerated(**options)
         self.result = CheckResult(program.name, len(inputs), rounds, program.ways, cassette=self.cassette)
         self._varying: set[int] = set()
@@ -125,7 +137,8 @@ class _Check:
             self.result.raised += 1
             self.result.errors.add(f"{error['$class']}: {shortened(error['args'])}")
         self._note_waste(before.log, after.log)
-        found = [*self._told(before.told, after.told), *_calls(before.log, after.log)]
+        told, calls = self._told(before.told, after.told), _calls(before.log, after.log)
+        found = calls if calls and after.log.unrecorded else [*told, *calls]  # what it ended with comes from that
         if not found:
             return
         if place not in self._varying and self._differs(before, self._run(place, way, accelerated=False)):
@@ -149,13 +162,21 @@ class _Check:
         told: dict[str, Any] = {}
         if accelerated:
             self.fast.plan.pace.news()  # every run is followed
+        obj = self._object(accelerated)
         with self.tap.run(accelerated) as log:
             try:
-                self.program.run(self.fast if accelerated else self.program.obj, self.inputs[place], way, told)
+                self.program.run(obj, self.inputs[place], way, told)
             except Exception as error:  # noqa: BLE001  whatever the program raises is compared
                 told["raised"] = error
         settle()
         return Seen(plain(told, self.program.kind.plain), log)
+
+    def _object(self, accelerated: bool) -> Any:
+        """What runs next; with what was learnt so far, if it is made anew."""
+        if not self.fresh:
+            return self.fast if accelerated else self.program.obj
+        made = self.program.made_anew()
+        return accelerate(made, **{**self.options, "plan": self.fast.plan}) if accelerated else made
 
     # --- comparing
 

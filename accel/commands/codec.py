@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ..parts.credentials import credentials_of
-from ..text.values import Opaque, Tree, Vector, rebuild, snapshot, thaw
+from ..text.values import Opaque, Tree, Vector, is_handed_on, rebuild, snapshot, thaw
 from ..trace.ambient import CREDENTIAL
 from .compare import GENERATED
 
@@ -47,8 +47,14 @@ def key_of(tree: Tree) -> str:
 
 
 def alike_of(tree: Tree) -> str:
-    """The same without ids and times that no two runs share."""
-    return _digest(GENERATED.sub("", json.dumps(_named(tree), sort_keys=True, default=repr)))
+    """The same without ids and times that no two runs share, and what messages say of their making."""
+    return _digest(GENERATED.sub("", json.dumps(_unmade(_named(tree)), sort_keys=True, default=repr)))
+
+
+def _unmade(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _unmade(value) for key, value in tree.items() if not is_handed_on(key)}
+    return [_unmade(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def _digest(text: str) -> str:

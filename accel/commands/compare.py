@@ -14,9 +14,10 @@ from typing import Any
 _UUID = "[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
 GENERATED = re.compile(
     rf"(?:(?:lc_)?run-+)?\b{_UUID}\b|0x[0-9a-f]{{6,}}"
+    r"|\b(?:chatcmpl|cmpl|msg|resp|gen|call|toolu|fc|rs)[-_](?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{8,}"
     r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?|\b\d\d:\d\d:\d\d(?:\.\d+)?\b"
 )
-"""Made-up ids, addresses of objects, times of day."""
+"""Made-up ids, those of providers and addresses of objects among them, and times of day."""
 SHOWN = 120
 _MAX_DEPTH = 24
 _CLASS = "$class"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -40,6 +40,10 @@ class Programs(Protocol):
     def plain(self, value: Any) -> Any:
         """A value of the framework's as dicts and lists, without what no two runs share; any other one as it is."""
 
+    def place(self) -> tuple[Hashable, Hashable]:
+        """When and where in the program the current code is, as far as the framework tells: what is at one moment in
+        several places goes on side by side."""
+
     def install(self) -> None:
         """See calls of every component class that there is now."""
 
@@ -57,7 +61,7 @@ class Programs(Protocol):
 def loaded() -> Iterator[tuple[Framework, Programs]]:
     """Of the frameworks that the process has imported: only these can have objects."""
     for framework in frameworks():
-        if any(package in sys.modules for package in framework.packages):
+        if framework.programs and any(package in sys.modules for package in framework.packages):
             yield framework, import_module(framework.programs).PROGRAMS
 
 

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,11 @@ class Program:
     """An object that can be accelerated, and how it is run. Coroutines all run on one loop: clients belong to it."""
 
     def __init__(
-        self, name: str, obj: Any, kind: Programs, loops: Loops, *, awaited: bool | None, config: Mapping[str, Any]
-    ) -> None:
+        self, name: str, obj: Any, kind: Programs, loops: Loops, *, awaited: bool | None, config: Mapping[str, Any],
+        make: Callable[[], Any] | None = None,
+    ) -> None:  # fmt: skip
         """`awaited`: whether it is run by its coroutines; None: only where it has nothing else. `config`: of its
-        framework's form, for every run."""
+        framework's form, for every run. `make`: the factory."""
         self.name = name
         self.obj = obj._plain() if isinstance(obj, Insight) else obj
         """Unmodified."""
@@ -42,6 +44,7 @@ class Program:
         self.awaited = kind.asynchronous(self.obj) if awaited is None else awaited
         self.config = config
         self._loops = loops
+        self._make = make
 
     def accelerated(self, **chosen: Any) -> Any:
         """The object, accelerated with these options. Raises ConfigurationError."""
@@ -64,6 +67,18 @@ class Program:
                 raise ConfigurationError(f"{one.where}: {error}", "See the framework for what it takes.") from error
         return found
 
+    def made_anew(self) -> Any:
+        """What its factory gives now. Raises ConfigurationError where it has none."""
+        if self._make is None:
+            raise ConfigurationError(
+                f"{self.name} is one object, and no function that makes one.",
+                "Name a function without required arguments that builds the program, its stores included.",
+            )
+        found = programs_of(self._make())
+        if found is None:
+            raise ConfigurationError(f"{self.name} gave something else than before.", "Let it give the same each time.")
+        return found[0]
+
     @property
     def ways(self) -> tuple[str, ...]:
         return self.kind.ways(self.obj)
@@ -73,7 +88,7 @@ class Program:
         that its user sees. Raises what the program raises."""
         told = {} if told is None else told
         way = way or self.ways[0]
-        arguments = obj, copy.deepcopy(value), way, told, self.config
+        arguments = obj, _copied(value), way, told, self.config
         if self.awaited:
             self._loops.run(lambda: self.kind.arun(*arguments))
         else:
@@ -83,7 +98,7 @@ class Program:
     async def arun(self, obj: Any, value: Any, way: str = "", told: Told | None = None) -> Any:
         """The same on the loop that goes on (`together`)."""
         told = {} if told is None else told
-        arguments = obj, copy.deepcopy(value), way or self.ways[0], told, self.config
+        arguments = obj, _copied(value), way or self.ways[0], told, self.config
         if self.awaited:
             await self.kind.arun(*arguments)
         else:
@@ -93,6 +108,14 @@ class Program:
     def together(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """Run something on the program's loop."""
         return self._loops.run(work)
+
+
+def _copied(value: Any) -> Any:
+    """For one run: programs change what they are given. What holds something that can't be copied is shared."""
+    try:
+        return copy.deepcopy(value)
+    except TypeError:
+        return value
 
 
 class Loops:
@@ -167,13 +190,14 @@ def program_of(
 
 
 def _made(name: str, obj: Any, loops: Loops, awaited: bool | None, config: Mapping[str, Any]) -> Program:
-    found = programs_of(obj) if not isinstance(obj, type) else None
+    found, make = programs_of(obj) if not isinstance(obj, type) else None, None
     if found is None and callable(obj):
-        obj = _called(name, obj, loops)
+        make = partial(_called, name, obj, loops)
+        obj = make()
         found = programs_of(obj)
     if found is None:
         raise unknown(name, obj)
-    return Program(name, found[0], found[1], loops, awaited=awaited, config=config)
+    return Program(name, found[0], found[1], loops, awaited=awaited, config=config, make=make)
 
 
 def _called(name: str, factory: Callable[..., Any], loops: Loops) -> Any:

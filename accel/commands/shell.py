@@ -34,6 +34,7 @@ Awaited = Annotated[bool | None, typer.Option("--async/--sync", help="Left out: 
 CassetteFile = Annotated[
     Path | None, typer.Option("--cassette", help="Answers of models and services: recorded once, and replayed.")
 ]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Call the function that makes the program for each run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 
 
@@ -49,6 +50,7 @@ def check(
     input: OneInput = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often every input is asked, so that Accel learns.")] = 4,
     cassette: CassetteFile = None,
+    fresh: Fresh = False,
     env_file: EnvFile = None,
     config: Config = None,
     speculate: Speculate = None,
@@ -74,7 +76,7 @@ def check(
 
     def work(of: Program, progress: Callable[[int, int, str], None]) -> Any:
         asked = of.inputs(inputs, input or ())
-        return run_check(of, asked, rounds, cassette, progress, options(config, **chosen))
+        return run_check(of, asked, rounds, cassette, progress, options(config, **chosen), fresh)
 
     with errors():
         result = ran(program, env_file, awaited, config, work, "checking")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import CallCancelled
+from ..errors import AccelError, CallCancelled
 from ..parts import patches, sdks
 from ..parts.methods import Method
 from ..process.clock import now_s
@@ -66,6 +66,15 @@ class RunLog:
     """Calls of the accelerated program that the cassette had no answer for."""
     begun: Counter[Key] = field(default_factory=Counter)
     open: Counter[Key] = field(default_factory=Counter)
+    places: defaultdict[Key, set[tuple[Hashable, Hashable]]] = field(default_factory=lambda: defaultdict(set))
+    """When and where in the program calls were made that were recorded."""
+
+    def enter(self, key: Key, place: tuple[Hashable, Hashable]) -> bool:
+        """A call begins. Whether an equal one goes on beside it, or did: then their order is a matter of luck."""
+        beside = self.open[key] > 0 or any(at == place[0] and where != place[1] for at, where in self.places[key])
+        self.open[key] += 1
+        self.places[key].add(place)
+        return beside
 
 
 _log: ContextVar[RunLog | None] = ContextVar("accel_run_log", default=None)
@@ -162,18 +171,24 @@ class Tapping:
         if answer is not None:
             time.sleep(self.wait(answer.seconds))
             return play.result(answer)
-        with play.live():
-            result = leaf(*play.args, **play.kwargs)
-        return play.done(result)
+        try:
+            with play.live():
+                result = leaf(*play.args, **play.kwargs)
+            return play.done(result)
+        finally:
+            play.leave()
 
     async def _async(self, play: _Play, leaf: Callable[..., Any]) -> Any:
         answer = play.begin()
         if answer is not None:
             await asyncio.sleep(self.wait(answer.seconds))
             return play.result(answer)
-        with play.live():
-            result = await leaf(*play.args, **play.kwargs)
-        return play.done(result)
+        try:
+            with play.live():
+                result = await leaf(*play.args, **play.kwargs)
+            return play.done(result)
+        finally:
+            play.leave()
 
     def _stream(self, play: _Play, leaf: Callable[..., Any]) -> Generator[Any, None, None]:
         answer = play.begin()
@@ -184,9 +199,10 @@ class Tapping:
                 waited_s = self.wait(at)
                 yield chunk
             return
-        with play.live():
-            stream = iter(leaf(*play.args, **play.kwargs))
+        stream: Any = None
         try:
+            with play.live():
+                stream = iter(leaf(*play.args, **play.kwargs))
             while True:
                 with play.live():
                     chunk = next(stream, play)
@@ -194,10 +210,11 @@ class Tapping:
                     break
                 play.hear(chunk)
                 yield chunk
+            play.done(None)
         finally:
+            play.leave()
             if hasattr(stream, "close"):
                 stream.close()
-        play.done(None)
 
     def _astream(self, play: _Play, leaf: Callable[..., Any]) -> Any:
         if not play.method.opens:
@@ -217,10 +234,11 @@ class Tapping:
                 waited_s = self.wait(at)
                 yield chunk
             return
-        with play.live():
-            stream = leaf(*play.args, **play.kwargs)
-            stream = await stream if play.method.opens else stream
+        stream: Any = None
         try:
+            with play.live():
+                stream = leaf(*play.args, **play.kwargs)
+                stream = await stream if play.method.opens else stream
             while True:
                 with play.live():
                     chunk = await anext(stream, play)
@@ -228,10 +246,11 @@ class Tapping:
                     break
                 play.hear(chunk)
                 yield chunk
+            play.done(None)
         finally:
+            play.leave()
             if hasattr(stream, "aclose"):
                 await stream.aclose()
-        play.done(None)
 
 
 class _Play:
@@ -251,6 +270,7 @@ class _Play:
             self.cassette = None
         self.turn = 0
         self.beside = False
+        self._is_open = False
         self._began_s = 0.0
         self._chunks: list[tuple[float, Any]] = []
 
@@ -264,10 +284,16 @@ class _Play:
             self.cassette.replayed += 1
         else:
             with self.tap._lock:
-                self.beside = self.log.open[key] > 0
-                self.log.open[key] += 1
-            self._began_s = now_s()
+                self.beside = self.log.enter(key, self.tap.programs.place())
+            self._is_open, self._began_s = True, now_s()
         return answer
+
+    def leave(self) -> None:
+        """It is over, however it ended. Idempotent."""
+        if self._is_open:
+            self._is_open = False
+            with self.tap._lock:
+                self.log.open[self.call.key] -= 1
 
     def _recorded(self, cassette: Cassette) -> Answer | None:
         key, log, exact = self.call.key, self.log, self.tap.exact
@@ -307,6 +333,8 @@ class _Play:
         token = _inside.set((self.component, self.method.family, self.call, self.cassette is not None))
         try:
             yield
+        except AccelError:  # ours, of an early call that can't go on
+            raise
         except Exception as error:
             self._keep(Answer(self.turn, now_s() - self._began_s, self.beside, error=error))
             raise
@@ -326,7 +354,5 @@ class _Play:
 
     def _keep(self, answer: Answer) -> bool:
         """Whether the cassette has it now."""
-        with self.tap._lock:
-            self.log.open[self.call.key] -= 1
         cassette = self.cassette
         return cassette is not None and cassette.add(self.call.key, answer, self.tap.programs, self.component)

@@ -78,6 +78,8 @@ def _wrapper(method: Method) -> Callable[..., Any]:
     def intercept(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if method.takes is not None and not method.takes(instance):
             return wrapped(*args, **kwargs)
+        if tap is None:
+            return route(method, instance, wrapped, args, kwargs)
         return reach(method, instance, wrapped, args, kwargs)
 
     return intercept

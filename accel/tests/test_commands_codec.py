@@ -112,6 +112,13 @@ def test_the_first_difference_is_shown_with_its_path() -> None:
     assert difference(of(True), of(1)) is not None
 
 
+def test_ids_of_providers_are_set_aside_and_words_are_not() -> None:
+    for text in ("chatcmpl-9aBcD1234xyz", "call_a1b2c3d4e5", "msg_01AbCdEfGh", "toolu_01XyZ12345"):
+        assert plain(text, lambda each: each) == "…"
+    for text in ("call_forwarding_rules", "msg_queue", "call_1", "a gen-erous offer"):
+        assert plain(text, lambda each: each) == text
+
+
 def test_ids_and_times_are_set_aside() -> None:
     def made() -> Any:
         return {"id": str(uuid4()), "at": datetime.now(UTC).isoformat(), "of": repr(object())}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._runnable import RunnableCallable
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
@@ -19,6 +21,7 @@ from langgraph.types import StreamMode
 from accel.commands.kinds import Told
 from accel.errors import ConfigurationError
 from accel.parts.methods import Method
+from accel.text.values import is_handed_on
 
 from .chains import is_chain
 from .components import install_all
@@ -75,7 +78,13 @@ class GraphPrograms:
                 told["stream"] = told["result"] = _added(told["stream"], chunk)
 
     def plain(self, value: Any) -> Any:
-        return view_message(value) if isinstance(value, BaseMessage) else value
+        return _without_diary(view_message(value)) if isinstance(value, BaseMessage) else value
+
+    def place(self) -> tuple[Hashable, Hashable]:
+        """The superstep of a run of a graph, and the task."""
+        metadata = (var_child_runnable_config.get() or {}).get("metadata") or {}
+        task = str(metadata.get("langgraph_checkpoint_ns", ""))
+        return (task.rpartition("|")[0], metadata.get("langgraph_step")), task
 
     def install(self) -> None:
         install_all()
@@ -182,6 +191,21 @@ def _only_awaited(part: Any) -> bool:
 
 
 # --- answers of models
+
+
+_DIARY = re.compile(r"^(id|created(_at)?|system_fingerprint|service_tier|headers|.*_duration|.*_tokens?_details)$")
+"""What providers say of the making of an answer: times, ids, what was in a cache."""
+
+
+def _without_diary(tree: Any) -> dict[str, Any]:
+    """A message without what differs from call to call by itself."""
+    return {key: _undated(value) if is_handed_on(key) else value for key, value in tree.items()}
+
+
+def _undated(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _undated(each) for key, each in value.items() if not _DIARY.match(str(key))}
 
 
 def _dumped(generation: ChatGeneration) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow
@@ -116,8 +116,12 @@ class EnginePrograms:
         if isinstance(value, BaseNode):
             return {"node": type(value).__name__, "text": value.get_content(), "metadata": value.metadata}
         if isinstance(value, Event):
-            return {"event": type(value).__name__, **dict(value.items()), **_declared(value)}
+            said = {**dict(value.items()), **_declared(value)}
+            return {"event": type(value).__name__, **{name: each for name, each in said.items() if name != "raw"}}
         return value
+
+    def place(self) -> tuple[Hashable, Hashable]:
+        return None, None
 
     def install(self) -> None:
         install_all()

@@ -12,9 +12,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import PromptTemplate
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Send
+from langgraph.types import Send, interrupt
 from pydantic import Field
 
 import accel
@@ -52,7 +54,9 @@ class Oracle(BaseChatModel):
         if "fragile" in text:
             raise ValueError(f"no answer to {text}")
         number = f" #{self.tally.count}" if self.samples else ""
-        about = {"request": {"authorization": f"Bearer {self.api_key}", "header": self.api_key}} if self.leaks else {}
+        about: dict[str, Any] = {"created": self.tally.count, "id": f"chatcmpl-{self.tally.count:09}"}
+        if self.leaks:
+            about["request"] = {"authorization": f"Bearer {self.api_key}", "header": self.api_key}
         return AIMessage(f"<{text}>{number}", response_metadata=about)
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
@@ -180,9 +184,9 @@ def _recall(question: str) -> str:
 recall = accel.pure(_recall)
 
 
-def wrong() -> Any:
-    """Declares a function pure that reads what the node before it writes."""
-    model = Oracle()
+def wrong(model: BaseChatModel | None = None) -> Any:
+    """Declares a function pure that reads what the node before it writes, and asks the model about what it gave."""
+    model = model or Oracle()
 
     def write(state: State) -> State:
         _notes.clear()
@@ -196,9 +200,30 @@ def wrong() -> Any:
     def read(state: State) -> State:
         return {"two": recall(state["question"])}
 
+    def tell(state: State) -> State:
+        return {"three": str(model.invoke(f"Tell {state['two']}").content)}
+
     made: Any = StateGraph(State)
-    made.add_sequence([write, read])
+    made.add_sequence([write, read, tell])
     made.add_edge(START, "write")
+    return made.compile()
+
+
+def gathering() -> Any:
+    """Keeps what it was asked in a store of its own, and finds more with each run."""
+    model, kept = Oracle(), list[str]()
+
+    def keep(state: State) -> State:
+        kept.append(state["question"])
+        return {"one": ", ".join(kept)}
+
+    made: Any = StateGraph(State)
+    made.add_node("keep", keep)
+    made.add_node("first", lambda state: {"two": model.invoke(f"Two: {state['question']}").content})
+    made.add_node("second", lambda state: {"three": model.invoke(f"Three: {state['question']}").content})
+    made.add_edge(START, "keep")
+    made.add_edge("keep", "first")
+    made.add_edge("first", "second")
     return made.compile()
 
 
@@ -211,3 +236,16 @@ def restless() -> Any:
     made.add_node("count", lambda state: {"one": f"run {next(_runs)}"})
     made.add_edge(START, "count")
     return made.compile()
+
+
+def asking() -> Any:
+    """Pauses for a person, on a thread that is saved, and says who runs it."""
+
+    def ask(state: State, config: RunnableConfig) -> State:
+        one = str(Oracle().invoke(f"Ask of {state['question']} for {config['configurable'].get('user')}").content)
+        return {"one": one, "two": str(interrupt(one))}
+
+    made: Any = StateGraph(State)
+    made.add_node("ask", ask)
+    made.add_edge(START, "ask")
+    return made.compile(checkpointer=InMemorySaver())

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import accel
+from accel.commands import tapping
 from accel.commands.figures import BenchResult, Level, Pair, Ran, bootstrap, seconds
 from accel.commands.picture import picture
 from accel.errors import ConfigurationError
@@ -60,6 +61,21 @@ def test_with_a_cassette_models_are_asked_once_for_all_runs(tmp_path: Path) -> N
     assert model.tally.count == 9
     assert accel.check(graph, INPUTS, cassette=tmp_path / "answers.jsonl"), "the same file serves both"
     assert model.tally.count == 9
+
+
+def test_replayed_answers_take_as_long_as_they_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = tmp_path / "answers.jsonl"
+    accel.check(programs.graph, INPUTS[:1], rounds=1, cassette=tape)
+    head, *lines = tape.read_text().splitlines()
+    took = [{**json.loads(line), "seconds": 0.5 + number} for number, line in enumerate(lines)]
+    tape.write_text("\n".join([head, *map(json.dumps, took)]) + "\n")
+    waited: list[float] = []
+    monkeypatch.setattr(tapping.time, "sleep", waited.append)
+    assert accel.bench(programs.graph, INPUTS[:1], rounds=1, warm=0, cassette=tape).exit_code == 0
+    assert set(waited) == {0.5, 1.5, 2.5}
+    waited.clear()
+    assert accel.check(programs.graph, INPUTS[:1], rounds=1, cassette=tape)
+    assert set(waited) == {tapping.LEAST_S}, "a check does not wait for what it need not"
 
 
 def test_runs_that_raise_are_told_and_not_measured() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import accel
 from accel.commands.findings import CheckResult
+from accel.commands.programs import program_of
 from accel.errors import ConfigurationError
 from adapters.tests import checked_programs as programs
 
@@ -71,6 +72,8 @@ def test_answers_that_are_replayed_are_those_recorded(tmp_path: Path) -> None:
     votes = [line["result"]["answers"][0]["said"]["content"] for line in lines]
     assert len(set(votes)) == 6, "three opinions and three votes, all different samples"
     assert seen[0] == seen[1]
+    beside = [vote for vote, line in zip(votes, lines, strict=True) if line.get("beside")]
+    assert len(beside) == 2 and all(vote.startswith("<Vote") for vote in beside), "all but the first of the votes"
 
 
 def test_messages_are_given_as_the_framework_takes_them() -> None:
@@ -82,6 +85,18 @@ def test_messages_are_given_as_the_framework_takes_them() -> None:
 def test_chains_are_checked_too() -> None:
     result = accel.check(programs.chain, INPUTS, rounds=2)
     assert result, str(result)
+
+
+def test_a_saved_program_that_pauses_runs_on_threads_of_its_own() -> None:
+    graph = programs.asking()
+    config = {"configurable": {"user": "ada"}}
+    result = accel.check(graph, INPUTS, rounds=2, config=config)
+    assert result, str(result)
+    threads = [saved.config["configurable"]["thread_id"] for saved in graph.checkpointer.list(None)]
+    assert len(set(threads)) == 12, "six runs of each arm"
+    with program_of(graph, config=config) as program:
+        told = program.run(program.obj, INPUTS[0])
+    assert told["__interrupt__"][0].value == "<Ask of apples and pears for ada>"
 
 
 def test_an_error_of_the_program_is_compared_as_a_result_is() -> None:
@@ -112,12 +127,36 @@ def test_no_secret_reaches_the_cassette_and_only_its_owner_reads_it(tmp_path: Pa
 def test_what_the_unmodified_program_never_asked_is_not_asked_for_money(tmp_path: Path) -> None:
     """Of an accelerated program that asks something else, the check says so and makes no live call."""
     model = programs.Oracle(samples=True)
-    graph = programs.three_calls(model).compile()
+    graph = programs.wrong(model)
     tape = tmp_path / "answers.jsonl"
-    assert accel.check(graph, INPUTS, cassette=tape)
-    asked = model.tally.count
-    assert accel.check(graph, INPUTS, cassette=tape, speculate="likely")
-    assert model.tally.count == asked == 9
+    result = accel.check(graph, INPUTS, cassette=tape)
+    assert result.verdict == "different" and model.tally.count == 6
+    paths = {found.difference.path.partition(".messages")[0] for found in result.found}
+    assert paths == {"calls.Oracle.chat"}, str(result)
+    assert any("0 notes" in found.difference.accelerated for found in result.found)
+
+
+def test_a_program_that_keeps_something_is_made_anew_for_each_run() -> None:
+    assert accel.check(programs.gathering, INPUTS, rounds=1).verdict == "varying"
+    result = accel.check(programs.gathering, INPUTS, fresh=True)
+    assert result, str(result)
+    assert result.counts["retired"] > 0, "what was learnt is handed on"
+    with pytest.raises(ConfigurationError, match="no function that makes one"):
+        accel.check(programs.gathering(), INPUTS, fresh=True)
+
+
+def test_a_cassette_needs_a_folder_that_is_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        accel.check(programs.graph, INPUTS, cassette=tmp_path / "nowhere" / "answers.jsonl")
+
+
+def test_what_two_processes_recorded_is_one_cassette(tmp_path: Path) -> None:
+    """Both began the file, and both asked the same."""
+    tape = tmp_path / "answers.jsonl"
+    assert accel.check(programs.sampled, INPUTS, cassette=tape)
+    tape.write_text(tape.read_text() * 2)
+    result = accel.check(programs.sampled, INPUTS, cassette=tape)
+    assert result and result.cassette is not None and result.cassette.recorded == 0
 
 
 def test_a_broken_cassette_is_named_with_its_line(tmp_path: Path) -> None:
