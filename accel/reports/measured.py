@@ -53,6 +53,7 @@ class Measured:
         self.passed = plan.pace.passed
         """Runs that were not followed."""
         self.counts = plan.total
+        self._own_s = plan.own_s
         self.prices = prices
         self.requests: tuple[Request, ...] = tuple(plan.tally.requests)
         """The last ones."""
@@ -121,7 +122,7 @@ class Measured:
     @property
     def own_s(self) -> float:
         """Processor time that Accel took for itself, per run that it followed."""
-        return self.counts.own_s / max(1, self.runs)
+        return self._own_s / max(1, self.runs)
 
     @property
     def wasted_share(self) -> float:

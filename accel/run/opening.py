@@ -76,7 +76,7 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
     if not run.quiet and not writes and count in (2, 4, 8, 16) and not call.joined:
         if call.bound is None or _is_unproven(run, site):
             run.plan.learn_within(run, site)
-    run.counts.own_s += thread_time() - began_s
+    run.own_s += thread_time() - began_s
     return call
 
 

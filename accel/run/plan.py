@@ -57,6 +57,7 @@ class Lived(Protocol):
     trace: Trace
     counts: Counts
     staked: Cost
+    own_s: float
     host: Host
     reasons: dict[str, Reason | None]
     learnt: Graph
@@ -101,6 +102,8 @@ class Plan:
         self.runs = 0
         """That were followed."""
         self.total = Counts()
+        self.own_s = 0.0
+        """Processor time that Accel took for itself: following its runs, predicting, learning."""
         self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
         """Counts of the last runs."""
         self.last: Trace | None = None
@@ -212,7 +215,7 @@ class Plan:
             self._learn(run, trace)
         finally:
             with self._lock:
-                self.total += Counts(own_s=thread_time() - began_s)
+                self.own_s += run.own_s + thread_time() - began_s
 
     def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)

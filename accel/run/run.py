@@ -83,6 +83,7 @@ class Run:
         self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
         """Unlike that of any other run, also of other processes that use the same engines; ascends within a process."""
         self.counts = Counts()
+        self.own_s = 0.0  # processor time of Accel's own
         self.staked = Cost()
         """What its early calls may waste that are in doubt."""
         self.closed = False
@@ -196,7 +197,7 @@ class Run:
             self.tell(lambda forecast: forecast.entered(visit))
         else:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
-        self.counts.own_s += thread_time() - began_s
+        self.own_s += thread_time() - began_s
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
@@ -208,7 +209,7 @@ class Run:
                 self.host.control.leave(visit.node)
                 again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
         self.tell(lambda forecast: forecast.left(visit, again))
-        self.counts.own_s += thread_time() - began_s
+        self.own_s += thread_time() - began_s
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
@@ -238,7 +239,7 @@ class Run:
                 return
             self.trace.ended_s = now_s()
             self.trace.completed = completed and not any(v.failed for v in self.trace.visits if v.inside is None)
-            self.counts.own_s += self.inbox.took_s
+            self.own_s += self.inbox.took_s
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
@@ -311,7 +312,7 @@ class Run:
         call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
         self.tell(lambda forecast: forecast.finished(call))
         self._follow_loops()
-        self.counts.own_s += thread_time() - began_s
+        self.own_s += thread_time() - began_s
 
     def _follow_loops(self) -> None:
         for loop in list(self.announced):

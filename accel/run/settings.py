@@ -62,8 +62,6 @@ class Counts:
     """Of `wasted_tokens`, those that language models were given,"""
     wasted_output_tokens: int = 0
     """and those that they wrote."""
-    own_s: float = 0.0
-    """Processor time that Accel took for itself: following the run, predicting, learning."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
