@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +55,20 @@ def test_a_chat_model_of_langchain(url: str, tmp_path: Path, options: dict[str, 
 
 
 def test_a_chat_model_of_langchain_awaited(url: str, tmp_path: Path) -> None:
-    model = ChatOpenAI(model="m")
+    """With a client that lives as long as the check: connections belong to its loop."""
 
-    async def ask(state: Any, prompt: str) -> Any:
-        return (await model.ainvoke(prompt)).content
+    @asynccontextmanager
+    async def made() -> AsyncIterator[Any]:
+        async with httpx.AsyncClient() as client:
+            model = ChatOpenAI(model="m", http_async_client=client)
+
+            async def ask(state: Any, prompt: str) -> Any:
+                return (await model.ainvoke(prompt)).content
+
+            yield three_calls.program(ask, is_async=True)
 
     served(url)
-    checked(three_calls.program(ask, is_async=True), tmp_path / "answers.jsonl")
+    checked(made, tmp_path / "answers.jsonl")
     assert served(url) == 9
 
 
