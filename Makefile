@@ -59,6 +59,7 @@ listed-check:  # the built-in table against the packages it speaks of, about 5 m
 lint: light-venv
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
+	@$(PY) -m pyright --pythonpath $(PY)
 	@.venv/bin/lint-imports
 
 wheel-test: light-venv

@@ -1,34 +1,35 @@
-"""What users call: `accelerate`, `pure`, `uninstall`, `settle`."""
+"""What users call: `accelerate`, `settle`, `uninstall`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
-from .errors import ConfigurationError, MissingExtra
-from .frameworks import frameworks
+from .errors import ConfigurationError, MissingExtra, WrongObject, kind_of, knows_its_options
+from .frameworks import Framework, frameworks
+from .insight import load_plan
 from .parts import patches
 from .process.threads import learner
-from .run.plan import Plan
-from .run.run import followed
-from .run.saved import load
-from .run.settings import Budget, Settings
+from .run.ongoing import followed
+from .run.plan import Identity, Plan
+from .run.settings import Budget, Egress, Settings, Speculate
+from .run.switch import read_environment
 
 T = TypeVar("T")
 
-_SPECULATE = ("auto", "certain", "likely", "off")
-_EGRESS = ("known", "inputs")
-_scopes: dict[tuple[str, str], Plan] = {}
+_scopes: dict[tuple[str, Identity], Plan] = {}
 
 
+@knows_its_options
 def accelerate(
     obj: T,
     *,
-    speculate: str = "auto",
-    egress: str = "known",
+    speculate: Speculate = "auto",
+    egress: Egress = "known",
     pure_nodes: Iterable[str] = (),
-    plan: Plan | str | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
     plan_scope: str | None = None,
     budget: Budget | None = None,
 ) -> T:
@@ -36,52 +37,88 @@ def accelerate(
 
     `obj`: a compiled LangGraph graph, an `@entrypoint`, a chain of LangChain's runnables, or a query engine, retriever,
     response synthesizer, chat engine, evaluator, ingestion pipeline, index, workflow or agent of LlamaIndex; it is not
-    changed. Of an index also the class, whose instances are then built faster.
+    changed. Of an index also the class, whose instances are then built faster. One that is accelerated already is given
+    back as it is.
     `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, or a value of
-    this run has decided (a router's answer, as two runs have shown); "auto" also what may be in vain (the branch
-    that runs mostly take), if by its chance it saves more than it wastes, while all waste stays below the budget's;
-    "likely" what at least half of the runs went on to, whatever is wasted; "off" only records. `egress`: "known" sends
-    a value early to a remote endpoint only if that endpoint has it already, "inputs" lifts that.
-    `plan`: a plan of an earlier object, or the path of a saved one. `plan_scope`: objects of one scope share what they
-    learn (for tenants: one scope each), if their class and the names of their nodes are the same; the first of them may
-    bring a `plan`.
+    this run has decided (a router's answer, as two runs have shown); "auto" (default) also what may be in vain (the
+    branch that runs mostly take), if by its chance it saves more than it wastes, while all waste stays below the
+    budget's; "likely" what at least half of the runs went on to, whatever is wasted; "off" only records.
+    `egress`: "known" (default) sends a value early to a remote endpoint only if that endpoint has it already, "inputs"
+    lifts that.
+    `pure_nodes`: names of a graph's nodes that only compute their result from the state (default: none).
+    `plan`: a plan of an earlier object, or the path of a saved one (default: an empty one).
+    `plan_scope`: objects of one scope share what they learn (for tenants: one scope each), if their class and the names
+    of their nodes are the same; the first of them may bring a `plan` (default: this object is a scope of its own).
+    `budget`: bounds of early work per run (default: `Budget()`).
 
-    Raises TypeError for anything else, naming what is accepted; ConfigurationError for unknown options.
+    Raises WrongObject, a TypeError, for anything else, naming what is accepted; ConfigurationError for options that are
+    unknown or contradict the object, a plan that is of another program or damaged, a version of the framework that
+    Accel does not support, and an environment variable ACCEL that is not off, watch or on; MissingExtra if a part of
+    Accel is not installed.
     """
-    if speculate not in _SPECULATE:
-        raise ConfigurationError(f"speculate={speculate!r} is not known.", f"Use one of {', '.join(_SPECULATE)}.")
-    if egress not in _EGRESS:
-        raise ConfigurationError(f"egress={egress!r} is not known.", f"Use one of {', '.join(_EGRESS)}.")
-    framework = next((framework for framework in frameworks() if framework.makes(obj)), None)
-    if framework is None:
-        takes = ", or ".join(framework.takes for framework in frameworks())
-        install = " or ".join(f"'accelgraph[{framework.extra}]'" for framework in frameworks())
-        given = f"{type(obj).__name__}: {_short(obj)}"
-        raise TypeError(f"accelerate() takes {takes}, not {given}. For their support: pip install {install}")
+    read_environment()
+    nodes = _names(pure_nodes)
+    settings = Settings(speculate, egress, Budget() if budget is None else budget)
+    framework = _framework_of(obj)
+    framework.check_versions()
     try:
         adapter = import_module(framework.adapter)
     except ModuleNotFoundError as error:
         raise MissingExtra(f"accelerate() for {framework.name}", framework.extra, error.name or "") from error
-    if isinstance(plan, str):
-        plan = load(plan)
+    program = _program(obj)
+    lessons = Plan() if plan is None else plan if isinstance(plan, Plan) else load_plan(plan)
+    lessons.make_for(program)
     if plan_scope is not None:
-        plan = _scopes.setdefault((plan_scope, _program(obj)), plan or Plan())
-    settings = Settings(speculate, egress, budget or Budget())
-    return adapter.accelerate_object(obj, settings, plan, tuple(pure_nodes))  # type: ignore[no-any-return]
+        if not isinstance(plan_scope, str) or not plan_scope:
+            raise ConfigurationError(
+                f"plan_scope={plan_scope!r} names no scope.",
+                "Give a text that tells tenants apart, such as plan_scope=str(tenant_id), or leave it out.",
+            )
+        lessons = _scopes.setdefault((plan_scope, program), lessons)
+    return adapter.accelerate_object(obj, settings, lessons, nodes)  # type: ignore[no-any-return]
 
 
-def _program(obj: Any) -> str:
-    """Which program an object is: its type and nodes. Objects of one scope share a plan only for the same program."""
-    return f"{type(obj).__qualname__}:{','.join(sorted(getattr(obj, 'nodes', ())))}"
+def _names(pure_nodes: Any) -> tuple[str, ...]:
+    remedy = "Give a list of the names of nodes, such as pure_nodes=['score']."
+    if isinstance(pure_nodes, str):
+        raise ConfigurationError(
+            f"pure_nodes={pure_nodes!r} is a text, not a list.", f"Write pure_nodes=[{pure_nodes!r}]."
+        )
+    try:
+        names = tuple(pure_nodes)
+    except TypeError:
+        raise ConfigurationError(f"pure_nodes={pure_nodes!r} is not a list.", remedy) from None
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"pure_nodes has a {kind_of(name)} among its names.", remedy)
+    return names
 
 
-def _short(obj: object) -> str:
-    text = repr(obj)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _framework_of(obj: object) -> Framework:
+    known = frameworks()
+    for framework in known:
+        if framework.makes(obj):
+            return framework
+    takes = ", or ".join(framework.takes for framework in known)
+    missing = " or ".join(f"'accelgraph[{framework.extra}]'" for framework in known if not framework.is_installed)
+    remedy = next((advice for framework in known if (advice := framework.advice(obj))), None) or (
+        f"For their support: pip install {missing}"
+        if missing
+        else "Give it the object that your program calls: a compiled graph, a chain, or a query engine, say."
+    )
+    raise WrongObject(f"accelerate() takes {takes}, not {kind_of(obj)}.", remedy)
+
+
+def _program(obj: Any) -> Identity:
+    """Objects of one scope share a plan only for the same program."""
+    cls, nodes = obj if isinstance(obj, type) else type(obj), getattr(obj, "nodes", None)
+    names = map(str, nodes) if isinstance(nodes, Mapping) else ()
+    return Identity(cls.__qualname__, frozenset(name for name in names if not name.startswith("__")))
 
 
 def settle(timeout_s: float = 30.0) -> bool:
-    """Wait until everything that happened so far has been followed and learnt; False if that takes longer."""
+    """Wait until everything that happened so far has been followed and learnt; False if that takes longer than
+    `timeout_s` seconds (default: 30). Programs need not call it: tests and measurements do."""
     return followed(timeout_s) and learner.settle(timeout_s)
 
 

@@ -1,4 +1,4 @@
-"""The command `accel`: a backend for many programs, and what engines do on which host."""
+"""The command `accel`: your programs unmodified against accelerated, and a backend for many of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ try:
     import typer
     from rich.console import Console
     from rich.table import Table
+
+    from .commands import insights, shell
 except ModuleNotFoundError as error:  # this module is a program, and this its first message
-    raise SystemExit(str(MissingExtra("The command accel", "ray", error.name or ""))) from error
+    missing = (error.name or "").partition(".")[0]
+    sys.stderr.write(f"{MissingExtra('The command accel', 'cli', missing)}\n")
+    raise SystemExit(2) from None
 
 DEFAULT_FILE = "backend.yaml"
 NAMESPACE = "accel"
@@ -93,6 +97,10 @@ def conformance(
                 console.print(f"{cell.engine} on {cell.host}: {check}: {why}", highlight=False)
     if any(cell.failures for cell in cells):
         raise typer.Exit(1)
+
+
+shell.add(app)
+insights.add(app)
 
 
 def _console() -> Console:

@@ -1,5 +1,14 @@
 """Every error a user of Accel can meet, each saying what happened and what to do about it."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class AccelError(Exception):
     """Base of all errors raised by Accel. `what` is the fact, `remedy` the way out ("" where there is none)."""
@@ -15,6 +24,17 @@ class AccelError(Exception):
 
 class ConfigurationError(AccelError):
     """An option that is unknown, out of range or contradicts another one."""
+
+
+class WrongObject(AccelError, TypeError):
+    """An object of a kind that a function of Accel doesn't take."""
+
+
+class AccelWarning(UserWarning):
+    """What works, but hardly as it is meant: what it is, and the remedy, as in errors."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}\n  Remedy: {remedy}")
 
 
 class MissingExtra(AccelError):
@@ -61,3 +81,37 @@ class CallCancelled(AccelError):
 
     def __init__(self, what: str = "The call was cancelled.") -> None:
         super().__init__(what)
+
+
+# --- names that are not known ---------------------------------------------------------------------------------------
+
+
+def choose(given: object, known: Iterable[str], use: str = "Use one of") -> str:
+    """The remedy for a name that is not known: the one that was meant, if one is close, else all of them."""
+    from difflib import get_close_matches  # here: it takes a while, and mostly nobody needs it
+
+    names = list(known)
+    close = get_close_matches(given, names, 1) if isinstance(given, str) else ()
+    return f"Did you mean {close[0]!r}?" if close else f"{use} {', '.join(names)}."
+
+
+def kind_of(obj: object) -> str:
+    """What an object that was given is, without what it holds."""
+    return f"the class {obj.__name__}" if isinstance(obj, type) else type(obj).__name__
+
+
+def knows_its_options(function: Callable[P, R]) -> Callable[P, R]:
+    """Have an option that the function doesn't know raise ConfigurationError, with the name that was meant."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    name = function.__qualname__.removesuffix(".__init__")
+    options = known[1:]  # the first one is what it is about
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for given in kwargs:
+            if given not in known:
+                raise ConfigurationError(f"{name}() has no option {given!r}.", choose(given, options, "It has"))
+        return function(*args, **kwargs)
+
+    return checked

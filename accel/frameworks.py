@@ -5,10 +5,13 @@ An adapter is found by its entry point in the group `accel.frameworks`.
 
 from __future__ import annotations
 
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, entry_points, version
+
+from .errors import ConfigurationError
 
 GROUP = "accel.frameworks"
 
@@ -32,14 +35,54 @@ class Framework:
     """How the names of its packages begin, and those of its integrations."""
     boundaries: tuple[str, ...]
     """How the names of files end through which it, or its adapter, enters user code."""
+    programs: str = field(default="", kw_only=True)
+    """The module with `PROGRAMS`: how commands run its programs and compare what they give (`accel.commands.kinds`)."""
+    supports: tuple[tuple[str, str, str], ...]
+    """Its distributions, the main one first, with the oldest version that is supported and the first that is not."""
+    instead: tuple[tuple[str, str, str], ...] = ()
+    """By module and name, classes of objects that are nearly what is taken, and what to do with them instead."""
 
     def makes(self, obj: object) -> bool:
         """Whether it is one of these objects, or a class of them."""
-        for module, name in self.kinds:
-            kind = getattr(sys.modules.get(module), name, None)
-            if kind is not None and (isinstance(obj, kind) or (isinstance(obj, type) and issubclass(obj, kind))):
-                return True
-        return False
+        return any(_is_of(obj, module, name) for module, name in self.kinds)
+
+    def advice(self, obj: object) -> str | None:
+        """What to do with an object that is nearly one of these."""
+        return next((advice for module, name, advice in self.instead if _is_of(obj, module, name)), None)
+
+    @property
+    def is_installed(self) -> bool:
+        return installed(self.supports[0][0]) is not None
+
+    def check_versions(self) -> None:
+        """Raises ConfigurationError for a version that Accel wasn't made for: results could be wrong."""
+        for package, oldest, beyond in self.supports:
+            found = installed(package)
+            if found is not None and not _release(oldest) <= _release(found) < _release(beyond):
+                raise ConfigurationError(
+                    f"{package} {found} is installed; this Accel supports versions from {oldest} on, below {beyond}.",
+                    f"pip install '{package}>={oldest},<{beyond}'",
+                )
+
+
+def _is_of(obj: object, module: str, name: str) -> bool:
+    """Whether it is an object of a class, or a subclass of it."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and (isinstance(obj, kind) or (isinstance(obj, type) and issubclass(obj, kind)))
+
+
+@lru_cache
+def installed(package: str) -> str | None:
+    """The version of a distribution; None if it isn't there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """What a version is, or is going to be: 1.3.0rc1 counts as 1.3.0."""
+    return tuple(map(int, re.findall(r"\d+", re.split(r"[^\d.]", version)[0])))
 
 
 @lru_cache(1)

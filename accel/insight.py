@@ -1,23 +1,204 @@
-"""What every accelerated object can tell about itself, whatever its framework."""
+"""What every accelerated object can tell about itself, whatever its framework: as functions, and as its methods.
+
+accel.report(fast)    # for programs: `fast` keeps the type that it had before
+fast.report()         # the same, for the shell
+"""
 
 from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from inspect import getattr_static
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from .errors import ConfigurationError
+from .errors import AccelWarning, ConfigurationError, WrongObject, kind_of
 from .process.threads import learner
-from .reports.report import Report, explain
-from .reports.timeline import timeline
+from .reports import explain as explained
+from .reports import timeline as pictures
+from .reports.explain import Format
+from .reports.report import Report
+from .run import saved, switch
 from .run.plan import Plan
-from .run.saved import save
 from .run.scope import scope
 from .run.settings import Settings
+from .run.switch import Mode
 from .run.waiting import loop_here
+from .text.values import same, snapshot
 
 SETTLE_S = 60.0
+StrPath = str | os.PathLike[str]
+R = TypeVar("R")
+ADDED = ("plan", "report", "explain", "timeline", "warmup", "awarmup", "save_plan")
+
+
+def report(fast: object) -> Report:
+    """What was gained per request, what would gain more, and what became of every call, by your lines; ``print`` it, or
+    ask its fields. `Report.priced` adds what it costs.
+
+    `fast`: what `accelerate` gave back, as in all functions here; WrongObject (a TypeError) for anything else.
+    """
+    accel = _accelerated(fast, "report")._accel
+    return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"))
+
+
+def explain(fast: object, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
+    """Which call waits for which, and what starts when, in words. Waits up to 60 s for what is being learnt.
+
+    `format`: as "text" (default), a "mermaid" flowchart or an "svg" picture, written to `path`, too, if one is given.
+    `graph`: the compiler's view instead: the learnt graph, what every pass made of it or why nothing, and the graph
+    that runs follow. Raises ConfigurationError for what can't be drawn, and for a path that can't be written.
+    """
+    plan = _accelerated(fast, "explain")._accel.plan
+    if path is None:
+        return explained.explain(plan, graph=graph, format=format)
+    file = _file(path, "explain")
+    return _write(file, lambda: explained.explain(plan, graph=graph, format=format, path=file))
+
+
+def timeline(fast: object, path: StrPath, *, texts: bool = False) -> None:
+    """Draw the last run, before and after, as one HTML page at `path`, or for Perfetto if that ends in ``.json``.
+    `texts`: with what prompts and answers say, not only with their lengths (default: without).
+
+    Raises ConfigurationError before the first run, and for a path that can't be written.
+    """
+    plan = _accelerated(fast, "timeline")._accel.plan
+    file = _file(path, "timeline")
+    learner.settle(SETTLE_S)
+    if plan.last is None:
+        raise ConfigurationError("There is no run to draw yet.", "Run the program first.")
+    last = plan.last
+    _write(file, lambda: pictures.timeline(last, file, plan=plan, texts=texts))
+
+
+def save_plan(fast: object, path: StrPath) -> None:
+    """Write what was learnt to `path` as JSON: templates, call sites, names of classes; no components, no secrets, no
+    one's data. `accelerate(obj, plan=path)` takes it.
+
+    Raises ConfigurationError before the first run, and for a path that can't be written; warns (AccelWarning) if runs
+    have taught nothing, and writes an empty plan then.
+    """
+    plan = _accelerated(fast, "save_plan")._accel.plan
+    file = _file(path, "save_plan")
+    learner.settle(SETTLE_S)
+    if not plan.learnt.nodes:
+        remedy = "Run the program on two different inputs first: accel.warmup(fast, inputs)."
+        if not plan.runs and not plan.pace.passed:
+            raise ConfigurationError("There is no run to save anything of yet.", remedy)
+        warnings.warn(AccelWarning("The saved plan is empty: nothing was learnt yet.", remedy), stacklevel=2)
+    _write(file, lambda: saved.save(plan, file))
+
+
+def load_plan(path: StrPath) -> Plan:
+    """A plan that `save_plan` wrote; `accelerate(obj, plan=...)` takes it, or the path itself.
+
+    Raises ConfigurationError for a file that is missing, damaged, or of another version of Accel.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigurationError(
+            f"{path!r} is neither a plan nor the path of one.",
+            "Give the path that fast.save_plan(path) wrote, or the plan of an accelerated object, fast.plan.",
+        )
+    return saved.load(os.fspath(path))
+
+
+def warmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
+    """Run the program on these inputs, effects included, and wait until Accel has learnt from them.
+
+    `inputs`: two at least, and of different words, as what one run has shown may be somebody's data: each is what the
+    program's main method takes (of methods with several arguments, a dict of them). `options`: handed to every call.
+
+    Raises ConfigurationError if there is no input, or if it isn't a list of them; warns (AccelWarning) if they don't
+    differ, and nothing was learnt before.
+    """
+    accelerated = _accelerated(fast, "warmup")
+    values = _inputs(accelerated, inputs, "warmup")
+    accelerated._accel.plan.pace.news()
+    for value in values:
+        accelerated._accel_run(value, **options)
+    learner.settle(SETTLE_S)
+
+
+async def awarmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
+    """`warmup` of a program of coroutines."""
+    accelerated = _accelerated(fast, "awarmup")
+    values = _inputs(accelerated, inputs, "awarmup")
+    accelerated._accel.plan.pace.news()
+    for value in values:
+        await accelerated._accel_arun(value, **options)
+    await asyncio.to_thread(learner.settle, SETTLE_S)
+
+
+@runtime_checkable
+class Accelerated(Protocol):
+    """What `accelerate` gives back has these methods beside its own: the functions of the same name. Where the
+    program's own class has one of that name, it keeps that.
+
+    The type of `accelerate(obj)` is that of `obj`; ``isinstance(fast, accel.Accelerated)`` tells type checkers more.
+    """
+
+    @property
+    def plan(self) -> Plan: ...
+    def report(self) -> Report: ...
+    def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str: ...
+    def timeline(self, path: StrPath, *, texts: bool = False) -> None: ...
+    def warmup(self, inputs: Iterable[Any], **options: Any) -> None: ...
+    async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None: ...
+    def save_plan(self, path: StrPath) -> None: ...
+
+
+# --- what was given -------------------------------------------------------------------------------------------------
+
+
+def _accelerated(fast: Any, function: str) -> Insight:
+    """The accelerated object, or class, that was given."""
+    if not (issubclass(fast, Insight) if isinstance(fast, type) else isinstance(fast, Insight)):
+        raise WrongObject(
+            f"accel.{function}() takes what accelerate() gave back, not {kind_of(fast)}.",
+            f"fast = accel.accelerate(obj), then accel.{function}(fast).",
+        )
+    return fast  # type: ignore[no-any-return]
+
+
+def _inputs(fast: Insight, inputs: Any, function: str) -> list[Any]:
+    remedy = f"Give a list of two inputs or more that differ: accel.{function}(fast, [first, second])."
+    if isinstance(fast, type):
+        raise ConfigurationError(f"accel.{function}() runs an object, not a class.", "Call the class first.")
+    if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
+        raise ConfigurationError(f"The inputs of {function}() are a {kind_of(inputs)}, not a list.", remedy)
+    values = list(inputs)
+    if not values:
+        raise ConfigurationError(f"{function}() was given no inputs.", remedy)
+    first, *others = map(snapshot, values)
+    if not fast.plan.runs and not fast.plan.learnt.nodes and all(same(first, other) for other in others):
+        what = f"{function}() was given one input only: what it says may be somebody's data, and is not learnt."
+        warnings.warn(AccelWarning(what, remedy), stacklevel=3)
+    return values
+
+
+def _file(path: Any, function: str) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigurationError(f"accel.{function}() writes to a path, not {path!r}.", "Give a str or a Path.")
+    file = os.fspath(path)
+    folder = Path(file).parent
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"There is no folder {folder}.", f"Create it first (mkdir -p {folder}), or name another."
+        )
+    return file
+
+
+def _write(file: str, write: Callable[[], R]) -> R:
+    try:
+        return write()
+    except OSError as error:
+        raise ConfigurationError(f"{file} can't be written: {error.strerror}.", "Name another file.") from None
+
+
+# --- accelerated objects --------------------------------------------------------------------------------------------
 
 
 class HasPlan(Protocol):
@@ -42,9 +223,23 @@ def shallow(obj: Any, cls: type) -> Any:
     return made
 
 
+class _Plan:
+    """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`. Unlike a property, it
+    gives way to an attribute of the program's own."""
+
+    def __get__(self, fast: Insight | None, cls: type) -> Any:
+        return self if fast is None else fast._accel.plan
+
+
+def of_program(cls: type) -> dict[str, Any]:
+    """What a class has of its own under the names that accelerated objects add: programs find what they defined."""
+    own = {name: getattr_static(cls, name, None) for name in ADDED}
+    return {name: member for name, member in own.items() if member is not None}
+
+
 class Insight:
-    """Mixed into accelerated objects, in front of their own class. `_run_once` and `_arun_once` run the program on one
-    input.
+    """Mixed into accelerated objects, in front of their own class. `_accel_run` and `_accel_arun` run the program on
+    one input.
 
     Copies are made by the object's own class, and then accelerated as it is: with the same plan, which is about the
     program, but with an empty one in another process.
@@ -53,76 +248,66 @@ class Insight:
     __slots__ = ()
     _accel: HasPlan
 
-    def _run_once(self, value: Any, **options: Any) -> Any:
+    def _accel_run(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
 
-    async def _arun_once(self, value: Any, **options: Any) -> Any:
+    async def _accel_arun(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _passes(self, asynchronous: bool = False) -> bool:
-        """Whether a call of it goes on as without Accel, or as part of the run that it is inside of."""
-        if scope.get() is not None:
-            return True
-        return not self._accel.plan.pace.follows(loop_here() if asynchronous else None)
+    def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
+        """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
+        the run that it is inside of. `asked`: how much Accel is to do, by the call's metadata."""
+        if switch.off or scope.get() is not None:
+            return None
+        settings = switch.settings_for(self._accel.settings, asked)
+        if settings is None or not self._accel.plan.pace.follows(loop_here() if asynchronous else None):
+            return None
+        return settings
 
-    def _plain(self) -> Any:
+    def _accel_plain(self) -> Any:
         """This object, as its own class without Accel has it."""
         classes = type(self).__mro__
         return shallow(self, classes[classes.index(Insight) + 1])
 
-    def _like(self, plain: Any) -> Any:
+    def _accel_like(self, plain: Any) -> Any:
         """`plain`, accelerated as this object is."""
         raise NotImplementedError
 
-    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """A function of a module, and what it takes to accelerate `plain` as this object is, with an empty plan."""
         raise NotImplementedError
 
     def __copy__(self) -> Any:
-        return self._like(copy.copy(self._plain()))
+        return self._accel_like(copy.copy(self._accel_plain()))
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
-        return self._like(copy.deepcopy(self._plain(), memo))
+        return self._accel_like(copy.deepcopy(self._accel_plain(), memo))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._remade(self._plain())
+        return self._accel_remade(self._accel_plain())
 
-    @property
-    def plan(self) -> Plan:
-        """What Accel has learnt about this program; can be given to `accelerate(..., plan=...)`."""
-        return self._accel.plan
+    plan = _Plan()
 
     def report(self) -> Report:
-        """What was demanded, issued, retired and wasted so far, and what a declaration would gain."""
-        return Report(self._accel.plan, self._accel.settings)
+        """See `accel.report`."""
+        return report(self)
 
-    def explain(self) -> str:
-        """The learnt graph, what every pass made of it or why nothing, and the graph that runs follow."""
-        return explain(self._accel.plan)
+    def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
+        """See `accel.explain`."""
+        return explain(self, graph=graph, format=format, path=path)
 
-    def timeline(self, path: str) -> None:
-        """Draw the last run as a self-contained HTML page: calls by kind, early ones marked."""
-        learner.settle(SETTLE_S)
-        if self._accel.plan.last is None:
-            raise ConfigurationError("There is no run to draw yet.", "Run the program first.")
-        timeline({"last run": self._accel.plan.last}, path)
+    def timeline(self, path: StrPath, *, texts: bool = False) -> None:
+        """See `accel.timeline`."""
+        timeline(self, path, texts=texts)
 
     def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
-        """Run the program on these inputs, effects included, and wait until Accel has learnt from them: two at least,
-        and of different words, as what one run has shown may be somebody's data."""
-        self._accel.plan.pace.news()
-        for value in inputs:
-            self._run_once(value, **options)
-        learner.settle(SETTLE_S)
+        """See `accel.warmup`."""
+        warmup(self, inputs, **options)
 
     async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None:
-        """`warmup` of a program of coroutines."""
-        self._accel.plan.pace.news()
-        for value in inputs:
-            await self._arun_once(value, **options)
-        await asyncio.to_thread(learner.settle, SETTLE_S)
+        """See `accel.awarmup`."""
+        await awarmup(self, inputs, **options)
 
-    def save_plan(self, path: str) -> None:
-        """Write the learnt templates as JSON: no components, no secrets, no one's data."""
-        learner.settle(SETTLE_S)
-        save(self._accel.plan, path)
+    def save_plan(self, path: StrPath) -> None:
+        """See `accel.save_plan`."""
+        save_plan(self, path)

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import accel_local
 from accel.engine import profile as profiles
 from accel.errors import AccelError
-from accel.reports.timeline import timeline
+from accel.reports.timeline import side_by_side
 from accel.trace.record import Trace
 from bench import measure
 from bench.engines import Engines, on_this_machine, simulated
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     for one in found:
         if one.traces:
-            timeline(one.traces, str(options.out / f"{one.app}.html"))
+            side_by_side(one.traces, str(options.out / f"{one.app}.html"))
     record = options.out / "records.json"
     record.write_text(json.dumps(as_json(found, engines, options, time.perf_counter() - began)), encoding="utf-8")
     console.print(f"raw records and timelines are in {options.out}/; tables and pictures: python -m bench report")

@@ -39,7 +39,7 @@ import accel_local
 from accel.backend import Backend
 from accel.engine.profile import Profile
 from accel.reports.limit import Limit, latencies, limit
-from accel.reports.timeline import timeline
+from accel.reports.timeline import side_by_side
 from accel.run.settings import Counts
 from accel.trace.record import Trace
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore
@@ -194,7 +194,7 @@ def run(questions: Sequence[str], out: Path) -> bool:
     for request in demo.requests:
         request.limit = limit(request.trace, {"llm": profile}, latency_s=measured)
     write(out, demo, profile, measured)
-    timeline({"before": recorder.plan.last, "after": demo.requests[shown].trace}, str(out / "timeline.html"))
+    side_by_side({"before": recorder.plan.last, "after": demo.requests[shown].trace}, str(out / "timeline.html"))
     show(demo, out)
     return all(r.same_calls and all(map(r.same, FIELDS)) for r in demo.requests)
 

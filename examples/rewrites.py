@@ -312,7 +312,7 @@ async def _measure(example: Example) -> Row:
             seconds[arm] = clock.now_s() - began
             accel.settle()
         if arm == "alone":
-            explained = graph.explain()
+            explained = graph.explain(graph=True)
         elif arm == "all on":
             share = graph.report().share_of_limit or 0.0
     equal = all(given == answers["unmodified"] for given in answers.values())

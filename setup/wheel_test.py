@@ -1,14 +1,17 @@
-"""Build the wheel, install it alone into an empty environment, and check what a user would meet first."""
+"""Build what is published, check it as an index would, install the wheel alone into an empty environment, and check
+what a user would meet first."""
 
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TWINE = "twine==7.0.0"
 
 CHECK = """
 import sys, time
@@ -33,21 +36,40 @@ except AccelError as error:
     print(f"without its extra, vLLM: {error}")
 else:
     raise AssertionError("vLLM cannot be here")
+import pathlib, subprocess
+command = subprocess.run([pathlib.Path(sys.executable).with_name("accel"), "--help"], capture_output=True, text=True)
+assert command.returncode == 2 and "pip install 'accelgraph[cli]'" in command.stderr, command
+print(f"without its extra, the command: {command.stderr.strip()}")
 """
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT))
-        (wheel,) = folder.glob("*.whl")
+        # The wheel is built from what the source distribution holds.
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT))
+        (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
         check_contents(wheel)
-        venv.EnvBuilder(with_pip=True).create(folder / "venv")
-        python = str(folder / "venv" / "bin" / "python")
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel))
-        run(python, "-c", CHECK, cwd=folder)
+        check_source(source)
+        # An environment of its own: it brings twenty packages that nothing else needs.
+        run(environment(folder / "twine", TWINE), "-m", "twine", "check", "--strict", str(wheel), str(source))
+        run(environment(folder / "venv", str(wheel)), "-c", CHECK, cwd=folder)
     print("wheel-test passed")
     return 0
+
+
+def environment(folder: Path, *packages: str) -> str:
+    """The Python of a new environment with these packages."""
+    venv.EnvBuilder(with_pip=True).create(folder)
+    python = str(folder / "bin" / "python")
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+    return python
+
+
+def check_source(source: Path) -> None:
+    names = {name.partition("/")[2] for name in tarfile.open(source).getnames()}
+    missing = sorted({"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "accel/__init__.py"} - names)
+    assert not missing, f"the source distribution lacks {missing}"
 
 
 def check_contents(wheel: Path) -> None:
@@ -59,6 +81,9 @@ def check_contents(wheel: Path) -> None:
     assert not tests, f"the wheel contains tests: {tests}"
     missing = sorted({"accel", "accel_langgraph", "accel_local", "accel_vllm"} - tops)
     assert not missing, f"the wheel lacks {missing}"
+    untyped = sorted(top for top in tops if "." not in top and f"{top}/py.typed" not in names)
+    assert not untyped, f"type checkers would ignore {untyped}: py.typed is missing"
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names), "the wheel lacks its license"
     print(f"{wheel.name}: {len(names)} files in {', '.join(sorted(tops))}")
 
 

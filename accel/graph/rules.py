@@ -42,6 +42,34 @@ INPUTS = Lift(
     'accel.accelerate(graph, egress="inputs")',
     "{component} may get values before the program sends them, also if it then doesn't",
 )
+LIKELY = Lift(
+    "likely",
+    'accel.accelerate(graph, speculate="likely")',
+    "calls that the program then doesn't make may be paid for",
+)
+STREAMING = Lift(
+    "streaming",
+    "{component}(..., streaming=True)",
+    "the pieces of an answer of {component}, put together, are the whole answer",
+)
+STREAMS_EQUAL = Lift(
+    "streaming",
+    "accel.register({component}, streams_equal=True)",
+    "the pieces of an answer of {component}, put together, are the whole answer, usage and all",
+)
+SCOPE = Lift(
+    "plan_scope",
+    "accel.accelerate(graph, plan_scope=tenant)",
+    "all requests of one `tenant` may learn from each other, whatever else comes in beside their input",
+)
+PURE_FUNCTION = Lift(
+    "pure", "{component} = accel.pure({component})", "{component} only computes its result, and changes nothing"
+)
+PURE_NODE = Lift(
+    "pure_nodes",
+    'accel.accelerate(graph, pure_nodes=["{component}"])',
+    "the node {component} only computes its result from the state, and changes nothing",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +202,19 @@ FIRST_SEEN = Rule("first seen", "no run before made such a call, or too little i
 JUST_LEARNT = Rule("just learnt", "learnt from this run: the next ones may have it early")
 OTHERWISE = Rule("otherwise", "what was expected is not what was asked for, or came too late")
 NOTHING_EARLY = Rule("off", "nothing is issued", 'speculate="auto" lets calls go')
+PART = Rule("part", "it is a part of the call of {component} around it, which was not early itself")
+WRITES = Rule("writes", "it may change something, so the program alone makes it")
+FAILED = Rule("failed", "it raised")
+BROKEN_OFF = Rule("broken off", "the request raised or was stopped, and after that nothing is early")
+TOO_LONG = Rule("too long", "the request made more than {calls} calls; of such none is worked out")
+FED = Rule(
+    "fed",
+    "an early search only feeds predictions, as somebody may write to {component} meanwhile; the program makes its own",
+    lift=READONLY,
+)
+BEHIND = Rule("behind", "it needs what {line} brought, which was not there sooner")
+UNDECLARED_TOOL = Rule("undeclared tool", "nobody said what the tool {component} does", lift=READONLY)
+OWN_WORK = Rule("own work", "the node's own work, in which Accel sees no calls", lift=PURE_NODE)
 
 RULES = tuple(value for value in dict(globals()).values() if isinstance(value, Rule))
 """All of them, as they are asked."""

@@ -12,18 +12,20 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
 
-from ..errors import AccelError, ConfigurationError
+from ..errors import ConfigurationError, choose
 from ..process import forks
+from .facts import Said
 from .listed import Facts as Facts
 from .listed import addresses_of, calls_the_programs, listed
 from .methods import METHODS, Method
 from .patches import has_leaf, installations, is_installed
 from .sdks import DECLARED, declare
 
-FACT_NAMES = tuple(name for name in Facts.__slots__ if name not in ("reason", "owned"))
+C = TypeVar("C")
+FACT_NAMES = tuple(Said.__annotations__)
 _UNKNOWN = Facts()
 TOOL = "tool"
 """The family of leaves that do what a tool is for."""
@@ -41,31 +43,72 @@ _registered = 0
 _lock = forks.lock()
 
 
-def register(component: Any, *, methods: Iterable[str] = (), **facts: Any) -> Any:
+def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]) -> C:
     """Vouch for a component class or one instance, and give it back.
 
     It may be called early from now on, unless you say ``pure=False``; a tool only if you say ``pure=True`` or
-    ``readonly=True``. Facts: ``pure``, ``concurrency`` (calls at a time, at least 1), ``local``, ``readonly``,
-    ``elementwise``, ``streams_equal``, ``twins``; see `Facts`. Facts of an instance go before those of its class. Those
-    of a class hold for its subclasses, unless they override a leaf method.
+    ``readonly=True``. Facts of an instance go before those of its class. Those of a class hold for its subclasses,
+    unless they override a leaf method. Nothing is assumed of what you don't say:
+
+    ``pure``: answers don't depend on earlier calls, and a call changes nothing; a sample counts as an answer.
+    ``concurrency``: how many calls may be inside one instance at a time, at least 1 (default: 1).
+    ``local``: its input stays on this machine or network (default: it is sent to a remote service).
+    ``readonly``: nobody changes what it reads during a run, so an early read may stand for the program's own.
+    ``elementwise``: a batch gives what its elements give alone.
+    ``streams_equal``: the chunks of a stream, merged, equal the message that isn't streamed.
+    ``twins``: methods and their coroutines give the same, so that one may answer for the other.
 
     ``methods``: what the program calls of an object that is no component by itself (the client of an SDK), if you say
-    that it is ``pure`` or ``readonly``. Raises ConfigurationError for what is no method, or yields.
+    that it is ``pure`` or ``readonly``. Functions are declared with `accel.pure`.
+
+    Raises ConfigurationError for facts that are not known, and for what is no component, no method, or yields.
     """
-    unknown = [name for name in facts if name not in FACT_NAMES]
-    if unknown:
-        raise AccelError(f"register() doesn't know {unknown[0]!r}; known facts are {', '.join(FACT_NAMES)}")
-    n = facts.get("concurrency")
-    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
-        raise AccelError(f"concurrency={n!r}: give the number of calls that may be inside the component, at least 1")
-    given = Facts(**facts, reason="declared with accel.register")
+    for name, value in facts.items():
+        if name not in FACT_NAMES:
+            raise ConfigurationError(f"register() knows no fact {name!r}.", choose(name, FACT_NAMES, "It knows"))
+        if name != "concurrency" and not isinstance(value, bool):
+            raise ConfigurationError(f"register({name}={value!r}) says neither yes nor no.", "Give True or False.")
+    n = facts.get("concurrency", 1)
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ConfigurationError(
+            f"register(concurrency={n!r}) is not a number of calls.",
+            "Give the number of calls that may be inside the component at a time, at least 1.",
+        )
+    _check_component(component)
     if names := (methods,) if isinstance(methods, str) else tuple(methods):
-        if not (given.pure or given.readonly):
+        if not (facts.get("pure") or facts.get("readonly")):
             raise ConfigurationError(
                 f"Nobody said what {names[0]!r} does.",
                 "Say readonly=True if it only reads what nobody changes during a run, pure=True if it changes nothing.",
             )
         declare(component, names)
+    vouch(component, Facts(**facts, reason="declared with accel.register"), names)
+    return component
+
+
+def _check_component(component: Any) -> None:
+    kind, name = type(component), getattr(component, "__name__", "it")
+    if kind is types.MethodType:
+        owner = component.__self__ if isinstance(component.__self__, type) else type(component.__self__)
+        raise ConfigurationError(
+            f"register() takes an object or a class, not its method {owner.__name__}.{name}.",
+            f"accel.register({owner.__name__}, methods=[{name!r}], readonly=True), if it only reads.",
+        )
+    if isinstance(component, types.FunctionType | types.BuiltinFunctionType | partial):
+        remedy = f"{name} = accel.pure({name}), if it only computes its result from its arguments."
+        raise ConfigurationError(f"register() takes an object or a class, not the function {name}.", remedy)
+    if component is None or isinstance(component, _NO_COMPONENTS):
+        raise ConfigurationError(
+            f"register() takes an object or a class, not a {kind.__name__}.",
+            "Give the class of a model, store, retriever or tool, or an instance of it.",
+        )
+
+
+_NO_COMPONENTS = (str, bytes, int, float, dict, list, tuple, set, types.ModuleType)
+
+
+def vouch(component: Any, given: Facts, names: tuple[str, ...] = ()) -> None:
+    """Note what was said of a component, or of a declared function, and which methods were named."""
     global _registered
     with _lock:
         if isinstance(component, type):
@@ -77,7 +120,6 @@ def register(component: Any, *, methods: Iterable[str] = (), **facts: Any) -> An
             _named_by_object[id(component)] = (reference(component, forget), _named_of_object(component).union(names))
             _by_object[id(component)] = (reference(component, forget), given.over(said))
     _registered += 1  # last: who asks in between asks again
-    return component
 
 
 def _forget(at: int) -> None:

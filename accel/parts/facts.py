@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TypedDict
+
+
+class Said(TypedDict, total=False):
+    """What users may say of a component (`accel.register`); see `Facts`."""
+
+    pure: bool
+    concurrency: int
+    local: bool
+    readonly: bool
+    elementwise: bool
+    streams_equal: bool
+    twins: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, kind_of, knows_its_options
 from ..text.values import snapshot
 from . import patches
-from .components import register
+from .components import Facts, vouch
 from .methods import METHODS, Method, build_call, read_call
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,24 +29,34 @@ COROUTINE = Method(
 METHODS.update({(method.family, method.name): method for method in (CALL, COROUTINE)})
 
 
+@knows_its_options
 def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
     """Declare that `function` only computes its result from its arguments: it may run early, or once for equal calls.
+    Gives the function to call from now on; the one that was given stays as it was.
 
-    `concurrency`: how many early calls may run at a time, on threads of Accel. `local=False`: it sends its arguments
-    to a remote service. Raises ConfigurationError for generators and for what isn't a function.
+    `concurrency`: how many early calls may run at a time, on threads of Accel (default: 1). `local=False`: it sends its
+    arguments to a remote service (default: it does not). Raises ConfigurationError for generators and for what isn't a
+    function.
     """
     if not callable(function) or isinstance(function, type):
-        raise ConfigurationError(f"accel.pure takes a function, not {function!r}.", "Declare the function itself.")
+        raise ConfigurationError(
+            f"accel.pure takes a function, not {kind_of(function)}.", "Declare the function itself."
+        )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigurationError(f"{function!r} yields; a pure function returns.", "Return a list instead.")
+        raise ConfigurationError(f"{function.__qualname__} yields; a pure function returns.", "Return a list instead.")
+    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+        raise ConfigurationError(
+            f"accel.pure(concurrency={concurrency!r}) is not a number of calls.",
+            "Give the number of early calls that may run at a time, at least 1.",
+        )
     import wrapt  # see `patches.install`
 
     method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
-    register(function, pure=True, concurrency=concurrency, local=local)
+    vouch(function, Facts(pure=True, concurrency=concurrency, local=local, reason="declared with accel.pure"))
 
     def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if instance is not None:  # a bound method: its object isn't among the arguments
             return wrapped(*args, **kwargs)
-        return patches.route(method, wrapped, wrapped, args, kwargs)
+        return patches.reach(method, wrapped, wrapped, args, kwargs)
 
     return wrapt.FunctionWrapper(function, call)  # type: ignore[return-value]

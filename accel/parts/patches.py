@@ -26,6 +26,29 @@ route: Callable[[Method, Any, Callable[..., Any], Any, Any], Any] = _straight_on
 without which there are no runs."""
 
 
+class Tap(Protocol):
+    """Sees the calls of patched leaves, and may answer them: what is below it runs for the program and early alike."""
+
+    def asked(self, method: Method, component: Any, args: Any, kwargs: Any) -> None:
+        """The program, or a component, calls a leaf."""
+
+    def leaf(self, method: Method, component: Any, leaf: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in the place of a bound leaf, in the same colour."""
+
+
+tap: Tap | None = None
+"""Commands put one in for a while (`accel.commands.tapping`)."""
+
+
+def reach(method: Method, component: Any, leaf: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A leaf is called, as bound to its component."""
+    seen = tap
+    if seen is not None:
+        seen.asked(method, component, args, kwargs)
+        leaf = seen.leaf(method, component, leaf)
+    return route(method, component, leaf, args, kwargs)
+
+
 class Place(Protocol):
     """Where a decorator of the framework keeps the function it decorates."""
 
@@ -55,7 +78,9 @@ def _wrapper(method: Method) -> Callable[..., Any]:
     def intercept(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if method.takes is not None and not method.takes(instance):
             return wrapped(*args, **kwargs)
-        return route(method, instance, wrapped, args, kwargs)
+        if tap is None:
+            return route(method, instance, wrapped, args, kwargs)
+        return reach(method, instance, wrapped, args, kwargs)
 
     return intercept
 
@@ -202,14 +227,15 @@ def _wraps(function: Any) -> Iterator[Any]:
 _MAX_WRAPPED = 32
 
 
-def original(component: Any, name: str) -> Any:
+def original(component: Any, method: Method) -> Any:
     """The component's bound method below Accel's wrapper."""
     for base in type(component).__mro__:
-        if name in base.__dict__:
-            patch = _installed.get((base, name))
-            leaf = patch.leaf if patch is not None else base.__dict__[name]
-            return leaf.__get__(component, type(component))
-    raise AttributeError(name)
+        if method.name in base.__dict__:
+            patch = _installed.get((base, method.name))
+            defined = patch.leaf if patch is not None else base.__dict__[method.name]
+            leaf, seen = defined.__get__(component, type(component)), tap
+            return leaf if seen is None else seen.leaf(method, component, leaf)
+    raise AttributeError(method.name)
 
 
 def uninstall() -> None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, choose
 from ..text.values import Opaque, Tree, add_view, class_name, class_named, leaves, snapshot
 from . import patches
 from .listed_classes import LISTED
@@ -153,15 +153,22 @@ def is_leaf(value: Any) -> bool:
     return any(base in _leaves for base in bases) or (bool(_declared) and any(base in _declared for base in bases))
 
 
+def _public_methods(cls: type) -> list[str]:
+    members = {name: member for base in reversed(cls.__mro__) for name, member in vars(base).items()}
+    return sorted(name for name, it in members.items() if isinstance(it, types.FunctionType) and name[0] != "_")
+
+
 def declare(component: Any, names: tuple[str, ...]) -> None:
     """Calls of these methods are calls of a component from now on. Raises ConfigurationError."""
     cls = component if isinstance(component, type) else type(component)
+    found: list[tuple[type, Method]] = []
     for name in names:
         base = next((base for base in cls.__mro__ if name in base.__dict__), None)
         function = base.__dict__[name] if base is not None else None
         if base is None or not isinstance(function, types.FunctionType):
             raise ConfigurationError(
-                f"{cls.__name__} has no method {name!r} that could be declared.", "Name methods that it defines."
+                f"{cls.__name__} has no method {name!r} that could be declared.",
+                choose(name, _public_methods(cls), "Name methods that it defines:"),
             )
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigurationError(f"{cls.__name__}.{name} yields.", "Declare methods that return.")
@@ -177,7 +184,9 @@ def declare(component: Any, names: tuple[str, ...]) -> None:
             by_object=True,
             direct=True,
         )
+        found.append((base, method))
+    for base, method in found:
         known = _declared.setdefault(base, [])
-        if all(one.name != name for one in known):
+        if all(one.name != method.name for one in known):
             known.append(method)
         patches.install(base, method)

@@ -6,6 +6,7 @@ import gc
 import logging
 import queue
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -131,9 +132,14 @@ class Worker:
     def do(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception:  # noqa: BLE001 - see `faults`
+        except Exception as error:  # noqa: BLE001 - see `faults`
             self.faults += 1
-            log.exception("%s: a defect in Accel; the program is not affected", self._name)
+            where = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may hold data
+            log.error(
+                "%s: a defect in Accel, %s; the program is not affected. Remedy: report it with these lines, and "
+                "ACCEL=off until then\n%s",
+                self._name, type(error).__name__, where,
+            )  # fmt: skip
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""

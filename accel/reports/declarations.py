@@ -1,18 +1,23 @@
-"""What a declaration would gain: the last run worked out anew (`replay`), without the rule that the declaration lifts.
+"""What a declaration or option would gain: the last run worked out anew (`replay`), without the rule that it lifts. Of
+what Accel sees nothing of (tools that nobody declared, a node's own work), the time that it took.
 
 That is a bound, not a promise."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL
-from ..parts.components import TOOL, endpoint_of, facts_of, said_of
+from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
+from ..parts.components import TOOL, endpoint_of, facts_of, said_of, sort_of
+from ..parts.methods import METHODS
 from ..run.settings import Settings
-from ..trace.record import CallRecord, where
-from .replay import EGRESS, MANY, Missing, Replay, took_s
+from ..trace.record import CallRecord, Trace, Use, where
+from .held import EGRESS, MANY, Missing
+from .replay import Replay
+from .rows import SLOW_S, foreign_uses, own_work, seconds_of
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -29,9 +34,9 @@ class Declaration:
     """A line that would make the program faster, if what it says is true."""
 
     kind: str
-    """The fact or option: readonly, pure, concurrency, local or egress."""
+    """The fact or option: readonly, pure, concurrency, local, egress, likely, streaming, plan_scope or pure_nodes."""
     component: str
-    """The class that the line is about; several for `egress`."""
+    """The class, tool or node that the line is about; several classes for options of `accelerate`."""
     line: str
     """To paste; a class stands for all of its instances."""
     calls: int
@@ -77,17 +82,59 @@ def undeclared(plan: Plan) -> list[Undeclared]:
             if said_of(call.component).pure is None:
                 found.setdefault(type(call.component), []).append(call)
     rows = [
-        Undeclared(cls.__name__, f"accel.register({cls.__name__}, pure=True)", len(calls), sum(map(took_s, calls)))
+        Undeclared(cls.__name__, PURE.line.format(component=cls.__name__), len(calls), sum(c.took_s for c in calls))
         for cls, calls in found.items()
     ]
     return sorted(rows, key=lambda row: (-row.seconds, row.component))
 
 
-def declarations(plan: Plan, settings: Settings) -> list[Declaration]:
-    """What would have made the last run faster, the most useful first; empty if there is nothing, or no such run."""
+def declarations(plan: Plan, settings: Settings, nodes: bool = False) -> list[Declaration]:
+    """What would have made the last run faster, the most useful first; empty if there is nothing, or no such run.
+    `nodes`: whether framework nodes can be declared."""
     trace = plan.last
     if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS or settings.speculate == "off":
         return []
+    least_s = max(LEAST_S, LEAST_SHARE * seconds_of(trace))
+    found = [*_replayed(plan, trace, settings), *_unseen(trace, least_s, nodes)]
+    return sorted(found, key=lambda each: (-each.gain_s, each.together, each.line))
+
+
+def _unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
+    """Tools and nodes that might be components."""
+    uses: dict[str, list[Use]] = {}
+    for use in foreign_uses(trace):
+        uses.setdefault(use.name, []).append(use)
+    for each in uses.values():
+        took_s = sum(use.took_s for use in each)
+        if took_s >= max(least_s, SLOW_S):
+            lift, called = _lift_of(each[0])
+            yield _made(lift, called, len(each), took_s, where(each[0].site))
+    busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
+    busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
+    idle: dict[str, list[float]] = {}
+    for visit, seconds in own_work(trace) if nodes else ():
+        if visit.inside is None and visit.node not in busy:
+            idle.setdefault(visit.node, []).append(seconds)
+    for node, own_s in idle.items():
+        if sum(own_s) >= max(least_s, SLOW_S):
+            yield _made(PURE_NODE, node, len(own_s), sum(own_s), f"node {node}")
+
+
+def _lift_of(use: Use) -> tuple[Lift, str]:
+    """What lets a tool go that is no component, and what the line calls it: its class, or what it is made of."""
+    cls = type(use.tool)
+    if any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
+        return READONLY, cls.__name__ if sort_of(use.tool) is cls else use.name
+    return PURE_FUNCTION, use.name
+
+
+def _made(lift: Lift, component: str, calls: int, gain_s: float, place: str) -> Declaration:
+    told = {"component": component}
+    line, sure = lift.line.format(**told), lift.sure.format(**told)
+    return Declaration(lift.name, component, line, calls, gain_s, False, sure, place)
+
+
+def _replayed(plan: Plan, trace: Trace, settings: Settings) -> list[Declaration]:
     replay = Replay(plan, trace, settings)
     rules = replay.rules()
     if not rules:
@@ -108,7 +155,7 @@ def declarations(plan: Plan, settings: Settings) -> list[Declaration]:
             freed = [(n, call) for n, call in replay.held_by(rule) if spared_s[n] > NOISE_S]
             if freed:
                 found.append(_declaration(rule, freed, spared_s, gain_s, together))
-    return sorted(found, key=lambda each: (-each.gain_s, each.together, each.line))
+    return found
 
 
 def _declaration(

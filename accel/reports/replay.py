@@ -6,125 +6,36 @@ their way, and no engine is slower for having more to do: what comes out is a bo
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..graph.ir import Graph, Node
-from ..graph.rules import CONCURRENCY, INPUTS, LOCAL, PURE, READONLY, Lift
+from ..graph.rules import (
+    LOCAL,
+    SCOPE,
+    STREAMING,
+    STREAMS_EQUAL,
+)
 from ..graph.topology import Control
 from ..learn.check import followed, ties
 from ..learn.view import Fit
-from ..parts.components import TOOL, Facts, endpoint_of, facts_of, kind_of, said_of, tells_within
-from ..parts.methods import METHODS
-from ..parts.patches import has_leaf
+from ..parts.components import facts_of, said_of
 from ..run.egress import endpoint_key
 from ..run.settings import Settings
 from ..text.evaluate import Index, pasted
+from ..text.templates import refs_in
 from ..text.values import Opaque, Tree, leaves
-from ..trace.flow import WHOLE, Event, events_of
+from ..trace.flow import WHOLE, events_of
+from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
+from .best import could_stream, streams
+from .held import EGRESS, MANY, Held, Missing, Sent, elsewhere, has_own_name, held_of, in_doubt, is_free, is_predicted
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
-
-MANY = 8
-"""What is tried for components that nobody said anything of."""
-
-Missing = tuple[Lift | None, type | None]
-"""What would let calls go, and the class that it is about (None: all of them)."""
-EGRESS: Missing = (INPUTS, None)
-NOTHING: Missing = (None, None)
-"""No declaration lifts what holds them."""
-
-# --- what holds a call
-
-
-@dataclass(slots=True)
-class _Sent:
-    """Values that a call takes to a remote endpoint, and the calls that the endpoint had each of them from."""
-
-    rule: Missing
-    """What would let them go: `local` of this class, or `egress`."""
-    had: list[list[tuple[int, bool]]]
-    """By value: events, and whether it was in their output."""
-
-
-@dataclass(slots=True)
-class Held:
-    """A call that is predicted, and what holds it."""
-
-    needs: dict[int, float] = field(default_factory=dict)
-    """Events that its input is made of or that make sure of it, and what share of their output has to be there."""
-    never: list[Missing] = field(default_factory=list)
-    """It is not made early at all before these are lifted."""
-    feeds: Missing | None = None
-    """Made early, it only feeds predictions before this is lifted."""
-    narrow: Missing | None = None
-    """Its component takes one call at a time before this is lifted."""
-    sent: list[_Sent] = field(default_factory=list)
-
-    def rules(self) -> set[Missing]:
-        """All that might be lifted."""
-        found = {*self.never, *(sent.rule for sent in self.sent), *([EGRESS] if self.sent else [])}
-        return (found | {rule for rule in (self.feeds, self.narrow) if rule is not None}) - {NOTHING}
-
-
-def _is_predicted(plan: Plan, node: Node, certain: bool) -> bool:
-    sure = node.evidence.always or bool(node.when) or not certain
-    held = plan.reasons.get(node.name)
-    lasting = held is not None and held.rule.lasting
-    return node.op.issuable and node.evidence.confidence == "verified" and sure and not lasting
-
-
-def _is_free(plan: Plan, component: Any, method: str) -> bool:
-    """Whether declarations are all that may be missing for calls of this component."""
-    facts, said = facts_of(component), said_of(component)
-    stays_impure = not facts.pure and said.pure is not None
-    return not (stays_impure or kind_of(component) in plan.disqualified or tells_within(component, method))
-
-
-def _own_name(component: Any) -> bool:
-    """Whether its address is a name that only a private network knows."""
-    address = endpoint_of(component)
-    try:
-        host = urlsplit(address if "//" in address else f"//{address}").hostname if address else None
-    except ValueError:
-        return False
-    if not host:
-        return False
-    try:
-        ipaddress.ip_address(host)
-        return False  # public, or it would count as local
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".internal", ".lan", ".intranet", ".home.arpa"))
-
-
-def _held(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRecord], written: bool) -> Held:
-    """What holds this call, but for where its values go. `inner`: the calls it makes of other components; `written`:
-    the program itself changes what such components read."""
-    cls, held = type(call.component), Held()
-    undeclared = call.family == TOOL and not facts.pure
-    if undeclared and said.readonly is None:
-        held.never.append((READONLY, cls))
-    elif not facts.pure:
-        held.never.append((PURE, cls))
-    held.never += [(PURE, type(each.component)) for each in inner if not facts_of(each.component).pure]
-    if call.op == "searching" and not facts.readonly and not facts.owned:
-        held.feeds = (READONLY, cls) if said.readonly is None and not written else NOTHING
-    if said.concurrency is None and not isinstance(call.component, FunctionType):
-        held.narrow = (CONCURRENCY, cls)
-        method = METHODS.get((call.family, call.method))
-        if method is not None and method.sync_name and not has_leaf(call.component, method.sync_name):
-            held.never.append(held.narrow)  # a coroutine of the run's own loop, which others may block
-    return held
-
-
-# --- the run
 
 
 @dataclass(slots=True)
@@ -146,6 +57,8 @@ class Replay:
         """By event: calls that may be made early, or might if something was declared."""
         self._facts = {id(call.component): facts_of(call.component) for call in trace.calls}
         certain = settings.speculate == "certain"
+        self._lets_stream: dict[int, Missing] = {}
+        """By event, what would let its answer stream."""
         self._seen: dict[Hashable, list[tuple[int, list[str], list[str]]]] = {}
         """By remote endpoint, the texts that each event took there and brought back."""
         for number, event in enumerate(self.events):
@@ -163,16 +76,25 @@ class Replay:
         for node, fit in fits:
             for position, (call, place) in enumerate(zip(fit.calls, fit.places, strict=True)):
                 at, parts = sources.numbers.get(call), inner.get(call, [])
-                since = sure.since(at, certain and not node.when) if at is not None else None
-                if at is None or since is None or not _is_predicted(plan, node, certain):
+                doubt = in_doubt(plan, node, settings)
+                since = sure.since(at, certain and not node.when and doubt is None) if at is not None else None
+                if at is None or since is None or not is_predicted(plan, node):
                     continue
-                if not all(_is_free(plan, each.component, each.method) for each in (call, *parts)):
+                if not all(is_free(plan, each.component, each.method) for each in (call, *parts)):
                     continue
                 facts = self._facts[id(call.component)]
-                held = self.calls[at] = _held(
+                held = self.calls[at] = held_of(
                     call, facts, said_of(call.component), parts, type(call.component) in written
                 )
-                held.needs = sources.of(node, place, at) | ({since: WHOLE} if since >= 0 else {})
+                deciding = {when.ref.node for when in node.when}
+                held.needs = sources.of(node, place, at, deciding) | ({since: WHOLE} if since >= 0 else {})
+                held.unsure, held.doubt = sources.named(deciding, place, at), doubt
+                if doubt is not None and not node.when:
+                    decided = sure.since(at, True) if node.evidence.always else None
+                    held.unsure |= {decided: WHOLE} if decided is not None and decided >= 0 else {}
+                    held.never += [doubt] if decided is None else []
+                held.never += [(SCOPE, None)] if elsewhere(plan, node) else []
+                held.streams = dict(self._streaming(held.needs))
                 if settings.egress == "known":
                     values = pasted(node.input, place, position, view.values)
                     held.sent = list(self._sent(at, call, values, parts))
@@ -188,14 +110,14 @@ class Replay:
             if call is not None and rule in held.rules():
                 yield number, call
 
-    def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[_Sent]:
+    def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[Sent]:
         for each, texts in [(call, values), *((part, list(_texts(part.input))) for part in inner)]:
             if self._facts[id(each.component)].local:
                 continue
             rule = EGRESS
-            if said_of(each.component).local is None and _own_name(each.component):
+            if said_of(each.component).local is None and has_own_name(each.component):
                 rule = (LOCAL, type(each.component))
-            yield _Sent(rule, [self._had(number, each, text) for text in texts if text.strip()])
+            yield Sent(rule, [self._had(number, each, text) for text in texts if text.strip()])
 
     def _had(self, number: int, call: CallRecord, text: str) -> list[tuple[int, bool]]:
         """Where the endpoint of a call had this text from before."""
@@ -220,7 +142,8 @@ class Replay:
 
         def known_s(number: int, share: float) -> float:
             call = self.events[number].call
-            if share >= WHOLE or call is None or not self._streams(call):
+            lets = self._lets_stream.get(number)
+            if share >= WHOLE or call is None or not (streams(call) or lets in lifted):
                 return over[number]
             return start[number] + share * (over[number] - start[number])
 
@@ -230,7 +153,8 @@ class Replay:
             held, call = self.calls.get(number), event.call
             ready = at
             if held is not None and lifted.issuperset(held.never):
-                times = [known_s(source, share) for source, share in held.needs.items()]
+                needs = held.needs if held.doubt in lifted else held.needs | held.unsure
+                times = [known_s(source, share) for source, share in needs.items()]
                 times += [
                     min((over[n] if out else asked[n] for n, out in had), default=at)
                     for sent in held.sent
@@ -238,7 +162,7 @@ class Replay:
                     for had in sent.had
                 ]
                 ready = min(at, max(times, default=0.0))
-            took = took_s(call) if call is not None else 0.0
+            took = call.took_s if call is not None else 0.0
             if call is not None:
                 spans = inside.setdefault(id(call.component), [])
                 limit = self._facts[id(call.component)].concurrency or 1
@@ -252,10 +176,16 @@ class Replay:
             seen.append(at + took if again else max(at, over[-1]))
         return Ran(seen[-1], [saw - at for saw, at in zip(seen, asked, strict=True)])
 
-    def _streams(self, call: CallRecord) -> bool:
-        method = METHODS.get((call.family, call.method))
-        streams = method is not None and method.kind in ("stream", "astream")
-        return streams or bool(self._facts[id(call.component)].streams_equal)
+    def _streaming(self, needs: Mapping[int, float]) -> Iterator[tuple[int, Missing]]:
+        """What would let the answers stream of which a part is enough."""
+        for number, share in needs.items():
+            call = self.events[number].call
+            if share < WHOLE and call is not None and not streams(call) and could_stream(call):
+                option = getattr(call.component, "streaming", None) is False
+                lift = STREAMING if option else STREAMS_EQUAL
+                if said_of(call.component).streams_equal is None:
+                    self._lets_stream[number] = (lift, type(call.component))
+                    yield number, self._lets_stream[number]
 
 
 class _Sources:
@@ -271,12 +201,20 @@ class _Sources:
         self.steps = {n: (node, suffix) for n, (_, node, suffix) in zip(moments, sorted(steps), strict=True)}
         """Framework nodes that start or end, by event."""
 
-    def of(self, node: Node, place: Index, number: int) -> dict[int, float]:
-        """What this call needs; from what share on where a text tells."""
+    def of(self, node: Node, place: Index, number: int, without: set[str]) -> dict[int, float]:
+        """What this call needs; from what share on where a text tells. `without`: nodes that only decide."""
         texts = self._events[number].needs or {}
-        found = {source: texts.get(source, WHOLE) for name in self._graph.producers[node.name]
-                 for source in self._numbers(name, place, number)}  # fmt: skip
-        return texts | found
+        pasted = {ref.node for leaf in node.leaves() for ref in refs_in(leaf)}
+        deciding = self.named(without - pasted, place, number)
+        found = self.named(self._graph.producers[node.name] - (without - pasted), place, number)
+        return {n: share for n, share in texts.items() if n not in deciding} | found
+
+    def named(self, names: AbstractSet[str], place: Index, number: int) -> dict[int, float]:
+        """The events of these nodes that this call needs."""
+        texts = self._events[number].needs or {}
+        return {
+            source: texts.get(source, WHOLE) for name in sorted(names) for source in self._numbers(name, place, number)
+        }
 
     def _numbers(self, name: str, place: Index, before: int) -> Iterator[int]:
         made, source = self._made.get(name), self._graph.by_name[name]
@@ -331,12 +269,6 @@ def _entered_s(spans: list[tuple[float, float, bool]], ready: float, at: float, 
         if len(others) < limit or not any(early for _, early in others):
             return now
         now = min(end for end, early in others if early)
-
-
-def took_s(call: CallRecord) -> float:
-    if call.retired and call.issued_s is not None and call.answered_s is not None:
-        return call.answered_s - call.issued_s
-    return call.ended_s - call.started_s if call.ended_s is not None else 0.0
 
 
 def _texts(tree: Tree) -> Iterator[str]:

@@ -1,19 +1,40 @@
-"""What became of the last run's calls, by the user's lines: how many were early, and why the others were not."""
+"""What became of the last request, by the user's lines: how many calls were early, and why the others were not.
+
+Every line that made calls has one row, and every call is counted in one. Tools that nobody vouches for, and framework
+nodes that work for long by themselves, have rows of their own.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import AT_ONCE, FIRST_SEEN, JUST_LEARNT, LATE, NOTHING_EARLY, OTHERWISE, UNLEARNT, Reason
-from ..learn.check import ties
+from ..graph.rules import (
+    AT_ONCE,
+    BEHIND,
+    BROKEN_OFF,
+    COMPOSITE,
+    FAILED,
+    FED,
+    FIRST_SEEN,
+    JUST_LEARNT,
+    LATE,
+    NOTHING_EARLY,
+    OTHERWISE,
+    OWN_WORK,
+    PART,
+    TOO_LONG,
+    UNDECLARED_TOOL,
+    UNLEARNT,
+    WRITES,
+    Reason,
+)
+from ..parts.components import facts_of
 from ..run.settings import Settings
-from ..trace.flow import events_of
-from ..trace.record import CallRecord, Trace, where
-from .limit import best_of, latencies
-from .workload import Unbatched
+from ..run.tally import Line
+from ..trace.record import CallRecord, Trace, Use, Visit, function_of, line_of
+from .best import Best
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -22,6 +43,8 @@ MAX_CALLS = 400
 """Of a run: a schedule takes time with the square of their number."""
 SOONER_S = 0.005
 """To begin with a call less sooner gains nothing."""
+SLOW_S, SLOW_SHARE = 0.02, 0.02
+"""A node that works less by itself, or for a smaller part of the run, has no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,97 +64,222 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the user's and the calls that it made in the last run."""
+    """A line of the user's and what it did in the last run."""
 
     where: str
-    """File, function and line."""
-    component: str
+    """File, function and line; where the framework itself calls, what it calls and in which node."""
+    nodes: tuple[str, ...]
+    """The framework nodes that it ran in."""
+    what: str
+    """The classes of the components that it called, and the tools that it used; of a node, "own work"."""
     calls: int
+    """Of components, also those that one of them made of another;"""
+    made: int
+    """those that the line itself made."""
+    uses: int
+    """Of tools that are no components."""
     early: int
     """Answered by a call that had begun before the program made it,"""
     saved_s: float
     """which spared the program so many seconds of waiting, in all."""
+    took_s: float
+    """All calls together, in their components."""
     late: tuple[Late, ...]
     """The others."""
-    known: str
-    """Since when such calls are predicted, and how often they were made; empty if they are not."""
+    since: int = 0
+    """The first request in which a call of this line was early, counted from 1; 0: none yet."""
+    early_runs: int = 0
+    """Requests in which at least one of its calls was early,"""
+    made_runs: int = 0
+    """of those that made any,"""
+    runs: int = 0
+    """of all that were looked at."""
+
+    @property
+    def has_line(self) -> bool:
+        """Whether a line of the user's made its calls."""
+        return self.where.rpartition(":")[2].isdigit()
+
+    @property
+    def place(self) -> str:
+        """In short."""
+        return place_of(self.where)
+
+    @property
+    def function(self) -> str:
+        """The user's function, by its own name; empty where there is none."""
+        return function_of(self.where)
+
+    @property
+    def standing(self) -> str:
+        """Since when, and how often."""
+        if not self.since:
+            return ""
+        return f"early since request {self.since}, in {self.early_runs} of {self.made_runs} requests that made it"
 
     def __str__(self) -> str:
         count = f"{self.calls} call{'s' * (self.calls != 1)}"
         early = f"{self.early} early ({self.saved_s:.2f} s saved)" if self.early else ""
         said = "; ".join([*([early] if early else []), *map(str, self.late)])
-        known = f"; predicted {self.known}" if self.known else ""
-        return f"{self.where}  {self.component}: {count}, {said}{known}"
+        return f"{self.where}  {self.what}: {count}, {said}{'; ' * bool(self.standing)}{self.standing}"
 
 
-def rows(plan: Plan, settings: Settings) -> list[Row]:
-    """In the order of the program; empty where no run has ended, or the last one was too long."""
+def place_of(line: str) -> str:
+    """The file and the line alone."""
+    file, number = line.partition(":")[0], line.rpartition(":")[2]
+    return f"{file}:{number}" if number.isdigit() else line
+
+
+def rows(plan: Plan, settings: Settings, best: Best | None) -> list[Row]:
+    """In the order of the program; empty where no run has ended. `best`: how much sooner its calls could have been."""
     trace = plan.last
-    if trace is None or not trace.completed or not 0 < len(trace.calls) <= MAX_CALLS:
+    if trace is None:
         return []
-    sooner_s = _sooner_s(plan, trace)
-    found: dict[tuple[str, str], list[CallRecord]] = {}
+    found: dict[str, list[CallRecord]] = {}
     for call in trace.calls:
-        if call.parent is None and OPS[call.op].issuable:
-            found.setdefault((where(call.site), type(call.component).__name__), []).append(call)
-    return [_row(plan, settings, line, component, calls, sooner_s) for (line, component), calls in found.items()]
+        found.setdefault(line_of(call), []).append(call)
+    uses: dict[str, list[Use]] = {}
+    for use in foreign_uses(trace):
+        uses.setdefault(line_of(use), []).append(use)
+    placed = []
+    for line in dict.fromkeys((*found, *uses)):
+        calls, used = found.get(line, []), uses.get(line, [])
+        begun_s = min([call.started_s for call in calls] + [use.started_s for use in used])
+        placed.append((begun_s, _row(plan, settings, line, calls, used, best)))
+    own: dict[str, list[tuple[Visit, float]]] = {}
+    for visit, seconds in own_work(trace):
+        own.setdefault(visit.node, []).append((visit, seconds))
+    least_s = max(SLOW_S, SLOW_SHARE * seconds_of(trace))
+    placed += [
+        (visits[0][0].started_s, _node_row(node, [s for _, s in visits], plan.tally.runs))
+        for node, visits in own.items()
+        if sum(s for _, s in visits) >= least_s
+    ]
+    return [row for _, row in sorted(placed, key=lambda each: each[0])]
 
 
-def _sooner_s(plan: Plan, trace: Trace) -> dict[CallRecord, float]:
-    """By call, how long before the program made it its input was complete, if nothing had held it."""
-    known = ties(plan.learnt, trace)
-    events = events_of(trace, plan.topology, known.deciding, known.using)
-    schedule = best_of(Unbatched(events, {}, {}, latencies([trace]))).schedule
-    return {placed.call: placed.sooner_s for placed in schedule}
+def seconds_of(trace: Trace) -> float:
+    return (trace.ended_s if trace.ended_s is not None else trace.started_s) - trace.started_s
 
 
-def _row(
-    plan: Plan,
-    settings: Settings,
-    line: str,
-    component: str,
-    calls: list[CallRecord],
-    sooner_s: dict[CallRecord, float],
-) -> Row:
+def _row(plan: Plan, settings: Settings, line: str, calls: list[CallRecord], uses: list[Use], best: Best | None) -> Row:
     late: dict[str, tuple[Reason, list[float]]] = {}
-    saved_s = 0.0
     for call in calls:
-        if call.retired:
-            saved_s += _saved_s(call)
-            continue
-        gain_s = sooner_s.get(call, 0.0)
-        gain_s = gain_s if gain_s > SOONER_S else 0.0
-        reason = why(plan, settings, call, gain_s)
-        late.setdefault(str(reason), (reason, []))[1].append(gain_s)
-    nodes = [node for site in {call.site for call in calls} for node in plan.graph.by_site.get(site, ())]
-    standing = Counter(str(plan.standing(node)) for node in nodes if node.evidence.confidence == "verified")
+        if not call.retired:
+            gain_s = best.sooner_s.get(call, 0.0) if best is not None else 0.0
+            gain_s = gain_s if gain_s > SOONER_S else 0.0
+            reason = why(plan, settings, call, gain_s, best)
+            late.setdefault(str(reason), (reason, []))[1].append(gain_s)
+    for use in uses:
+        reason = UNDECLARED_TOOL(component=use.name)
+        late.setdefault(str(reason), (reason, []))[1].append(0.0)
+    nodes = [call.within for call in calls] + [use.within for use in uses]
+    names = [type(call.component).__name__ for call in calls] + [f"tool {use.name}" for use in uses]
+    past = plan.tally.lines.get(line, Line())
     return Row(
         line,
-        component,
+        tuple(dict.fromkeys(within for within in nodes if within)),
+        " + ".join(dict.fromkeys(names)),
         len(calls),
+        sum(not _is_inside(call, line) for call in calls),
+        len(uses),
         sum(call.retired for call in calls),
-        saved_s,
-        tuple(Late(reason.rule.name, why, len(gains), sum(gains)) for why, (reason, gains) in late.items()),
-        standing.most_common(1)[0][0] if standing else "",
+        sum(call.saved_s for call in calls if call.retired),
+        sum(call.took_s for call in calls if not _is_inside(call, line)) + sum(use.took_s for use in uses),
+        tuple(Late(reason.rule.name, text, len(gains), sum(gains)) for text, (reason, gains) in late.items()),
+        past.since,
+        past.early_runs,
+        past.runs,
+        plan.tally.runs,
     )
 
 
-def _saved_s(call: CallRecord) -> float:
-    """What the program would have waited for it, less what it did wait."""
-    if call.issued_s is None or call.answered_s is None or call.ended_s is None:
-        return 0.0
-    return max(0.0, (call.answered_s - call.issued_s) - (call.ended_s - call.started_s))
+def _is_inside(call: CallRecord, line: str) -> bool:
+    """Whether another call of the same line made it."""
+    return call.parent is not None and line_of(call.parent) == line
 
 
-def why(plan: Plan, settings: Settings, call: CallRecord, gain_s: float) -> Reason:
-    """Why a call of the last run was not early; `gain_s`: how much sooner it could have begun."""
-    return _held(plan, settings, call) or (_missed(plan, call) if gain_s else AT_ONCE())
+# --- what is no component
 
 
-def _held(plan: Plan, settings: Settings, call: CallRecord) -> Reason | None:
-    """What held such calls in the last run, or keeps them from being predicted."""
+def foreign_uses(trace: Trace) -> list[Use]:
+    """Uses of tools that are no components: what is one has calls of its own, and one use inside another is a part."""
+    known = {id(call.component) for call in trace.calls}
+    found: list[Use] = []
+    for use in trace.uses:
+        inside = any(
+            other.tool is use.tool and other.started_s <= use.started_s and _over(other) >= _over(use)
+            for other in found
+        )
+        if id(use.tool) not in known and not inside:
+            found.append(use)
+    return found
+
+
+def _over(use: Use) -> float:
+    return use.ended_s if use.ended_s is not None else use.started_s
+
+
+def own_work(trace: Trace) -> list[tuple[Visit, float]]:
+    """By run of a framework node, how long it worked without waiting for a call, a tool, or a node inside it."""
+    found: list[tuple[Visit, float]] = []
+    uses = foreign_uses(trace)
+    if len(trace.calls) + len(trace.visits) > 2 * MAX_CALLS:
+        return found
+    for visit in trace.visits:
+        if visit.ended_s is None:
+            continue
+        spans = [(c.started_s, c.ended_s) for c in trace.calls if c.ended_s is not None and visit.holds(c.visit)]
+        spans += [(u.started_s, u.ended_s) for u in uses if u.ended_s is not None and visit.holds(u.visit)]
+        spans += [
+            (v.started_s, v.ended_s)
+            for v in trace.visits
+            if v is not visit and v.ended_s is not None and visit.holds(v)
+        ]
+        at, idle_s = visit.started_s, 0.0
+        for begin, end in sorted(spans):
+            idle_s += max(0.0, min(begin, visit.ended_s) - at)
+            at = max(at, end)
+        found.append((visit, idle_s + max(0.0, visit.ended_s - at)))
+    return found
+
+
+def _node_row(node: str, own_s: list[float], runs: int) -> Row:
+    reason = OWN_WORK()
+    late = Late(reason.rule.name, str(reason), len(own_s), 0.0)
+    return Row(f"node {node}", (node,), "own work", 0, 0, 0, 0, 0.0, sum(own_s), (late,), runs=runs)
+
+
+# --- reasons
+
+
+def why(plan: Plan, settings: Settings, call: CallRecord, gain_s: float, best: Best | None) -> Reason:
+    """Why a call of the last run was not early; `gain_s`: how much sooner it could have begun; `best`: None where that
+    was not worked out."""
+    trace = plan.last
+    assert trace is not None
+    if not OPS[call.op].issuable:
+        return WRITES()
     if settings.speculate == "off":
         return NOTHING_EARLY()
+    if call.failed:
+        return FAILED()
+    if call.parent is not None and not call.parent.composite:
+        return PART(component=type(call.parent.component).__name__)
+    if call.composite:
+        return COMPOSITE()
+    held = _held(plan, call)
+    if held is not None:
+        return held
+    if not trace.completed:
+        return BROKEN_OFF()
+    if best is None:
+        return TOO_LONG(calls=MAX_CALLS)
+    return _missed(plan, call, best) if gain_s else AT_ONCE()
+
+
+def _held(plan: Plan, call: CallRecord) -> Reason | None:
+    """What held such calls in the last run, or keeps them from being predicted."""
     for node in plan.graph.by_site.get(call.site, ()):
         held = plan.reasons.get(node.name)
         if held is not None and held.rule is not LATE:
@@ -141,9 +289,15 @@ def _held(plan: Plan, settings: Settings, call: CallRecord) -> Reason | None:
     return None
 
 
-def _missed(plan: Plan, call: CallRecord) -> Reason:
+def _missed(plan: Plan, call: CallRecord, best: Best) -> Reason:
     """Why a call was not early that nothing held."""
+    facts = facts_of(call.component)
+    if call.op == "searching" and not (facts.readonly or facts.owned):
+        return FED(component=type(call.component).__name__)
+    source, before_s = best.last.get(call, (None, 0.0))
+    if source is not None and before_s <= SOONER_S:
+        return BEHIND(line=place_of(line_of(source)))
     nodes = plan.graph.by_site.get(call.site, ())
     if not nodes:
         return FIRST_SEEN()
-    return JUST_LEARNT() if all(plan.standing(node).since == plan.runs for node in nodes) else OTHERWISE()
+    return JUST_LEARNT() if all(plan.standing(node).since == plan.tally.runs for node in nodes) else OTHERWISE()

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..trace.flow import WHOLE, Event
+from ..trace.flow import WHOLE
+from ..trace.order import Event
 from ..trace.record import CallRecord
 from .workload import Workload
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from ..engine.profile import Profile
 from ..graph.ops import OPS
 from ..text.values import texts_of
-from ..trace.flow import WHOLE, Event
+from ..trace.flow import WHOLE
+from ..trace.order import Event
 from .costs import Costs
 
 NO_MODEL = Profile("llm", prefill=((1, 0.0), (2, 0.0)), decode=((1, 0.0),))

@@ -16,7 +16,7 @@ from .answers import answering, may_share
 from .call import Call
 from .settings import Counts
 from .waiting import loop_here
-from .worth import worked
+from .worth import paid, worked
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -140,6 +140,9 @@ class Calls:
                 so_far = call.output if call.output is not None else call.chunks.known
                 self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
                 self.counts.wasted_s += call.lasted_s()
+                given, wrote = paid(call.method.op, call.tokens, call.input, so_far)
+                self.counts.wasted_input_tokens += given
+                self.counts.wasted_output_tokens += wrote
             elif call.fed:
                 self.counts.fed += 1
         if was_over:

@@ -78,25 +78,31 @@ class Chances:
 
     def note(self, graph: Graph, made: dict[str, int]) -> None:
         """How many calls of each node a run has made."""
+        all_made: Counter[object] = Counter()
         with self._lock:
             for name, count in made.items():
                 node = graph.by_name[name]
-                asked = asked_for(node)
-                self._made[asked] += count > 0
-                self._runs[asked] += 1
+                all_made[asked_for(node)] += count
                 if node.level is not None:
                     fan_out = (node.site, str(node.level.domain))
                     self._widest[fan_out] = max(self._widest[fan_out], count)
+            for asked, count in all_made.items():  # nodes may ask the same: a run counts once
+                self._made[asked] += count > 0
+                self._runs[asked] += 1
 
     def learnt(self, lesson: Lesson, run: int) -> None:
         """Nodes that are new were made in the runs that they were learnt from, and in no others."""
         with self._lock:
             made, runs, since = self._made, self._runs, self._since
             self._made, self._runs, self._since = Counter(), Counter(), {}
+            alike: dict[object, set[str]] = {}
             for node in lesson.graph.nodes:
                 if node.predictable:
                     asked = asked_for(node)
-                    self._made[asked] = made.get(asked, sum(node.name in shape for shape in lesson.shapes))
+                    names = alike.setdefault(asked, set())
+                    names.add(node.name)
+                    seen = sum(not names.isdisjoint(shape) for shape in lesson.shapes)
+                    self._made[asked] = made.get(asked, seen)
                     self._runs[asked] = runs.get(asked, run)
                     self._since[asked] = since.get(asked, run)
 

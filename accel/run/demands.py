@@ -205,7 +205,7 @@ class Demand:
         its own."""
         call.substituted = True
         try:
-            begun = partial(original(call.component, twin.name), *self.args, **{**self.kwargs, **twin.own})
+            begun = partial(original(call.component, twin), *self.args, **{**self.kwargs, **twin.own})
             stream = (yield Do(begun)) if twin.opens else begun()
             stream = stream if twin.is_async else iter(stream)
             while (chunk := (yield Do(partial(step if twin.is_async else next, stream, _END)))) is not _END:

@@ -24,6 +24,7 @@ from ..graph.rules import (
 from ..parts import sdks
 from ..process import threads
 from ..text.evaluate import has_gap, pasted
+from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
 from .ahead import behind_gaps
@@ -43,6 +44,8 @@ def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     """A run of the plan's program on this input; `Run.finish` ends it."""
     sdks.install_all()
     run = Run(plan, settings, host, value, Drive)
+    if run.ambient is INCOMPARABLE and settings.speculate != "off":
+        plan.says.incomparable()
     if threads.ended:
         leave(run)
     return run

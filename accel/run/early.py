@@ -101,6 +101,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     if not run.calls.hold(call):
         call.leave()
         return LATE()
+    run.plan.says.issued(run.name, node, bound.component)
     if method.kind in ("sync", "stream"):
         threads.spawn(lambda: _on_thread(run, call, args, kwargs))
     else:
@@ -145,7 +146,7 @@ def _on_thread(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 
 def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     _enter_context(run, call)
-    leaf_method = original(call.component, call.method.name)
+    leaf_method = original(call.component, call.method)
     try:
         if call.method.kind == "stream":
             for chunk in leaf_method(*args, **kwargs):
@@ -171,7 +172,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 
     async def body() -> None:
         _enter_context(run, call)
-        leaf_method = original(call.component, call.method.name)
+        leaf_method = original(call.component, call.method)
         try:
             if call.method.kind == "astream":
                 stream = leaf_method(*args, **kwargs)

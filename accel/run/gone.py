@@ -19,9 +19,10 @@ from ..trace.record import Visit
 from . import gates
 from .call import Call
 from .calls import Calls
+from .ongoing import OPEN, open_runs
 from .outcome import Outcome
 from .pace import load
-from .run import OPEN, Run, open_runs
+from .run import Run
 from .steps import Steps
 
 _parents: list[object] = []

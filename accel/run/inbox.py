@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from time import thread_time
 
 from ..process import forks
 from ..process.threads import issuer
@@ -26,6 +27,8 @@ class Inbox:
         self._lock = forks.lock()
         self._busy = False
         self._loop_comes = self._issuer_comes = False
+        self.took_s = 0.0
+        """Processor time that looking took."""
 
     def post(self, work: Callable[[], None]) -> None:
         self._posted.append(work)
@@ -84,7 +87,7 @@ class Inbox:
     def _look(self) -> None:
         if self._busy:
             return  # in the middle of it
-        self._busy = True
+        self._busy, began_s = True, thread_time()
         try:
             while self._posted:
                 with suppress(IndexError):  # the run may be closed at any moment
@@ -93,6 +96,7 @@ class Inbox:
                 issuer.do(self._after)
         finally:
             self._busy = False
+            self.took_s += thread_time() - began_s
 
 
 def _nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Hashable
+from time import thread_time
 from typing import Any
 
 from ..parts.epochs import bump, epoch, resource_of
@@ -23,7 +24,7 @@ from .waiting import loop_here
 def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str) -> Call:
     """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
     the user's frames."""
-    now = now_s()
+    began_s, now = thread_time(), now_s()
     tree = method.read(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
     key = (method.family, identity, freeze(tree))
@@ -44,7 +45,8 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         run.counts.demanded += 1
         run.bindings.note(site, component, method, identity)
         ambient = _ambient(run, key, method)
-        call = None if writes else run.calls.claim(key, site, method, component, ambient, facts)
+        alone = writes or run.settings.speculate == "off"  # nothing answers it but its component
+        call = None if alone else run.calls.claim(key, site, method, component, ambient, facts)
         if call is None:
             call = Call(method, component, identity, tree, key, ambient, standing="own")
             call.outer = here.call
@@ -77,6 +79,7 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         one_by_one = 2 * run.ended[site] >= count
         if one_by_one and (call.bound is None or _is_unproven(run, site)):
             run.plan.learn_within(run, site)
+    run.own_s += thread_time() - began_s
     return call
 
 

@@ -7,6 +7,7 @@ process has no time to spare, fewer runs of every program are followed, so that 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from contextlib import suppress
 from time import clock_gettime, perf_counter
@@ -46,6 +47,10 @@ ADJUSTED_AFTER = 5
 FEWER, MORE = 0.5, 1.2
 FIRST, FEWEST, MOST = 8, 1, 1024
 """Runs that may be followed at once: before anything is known, at least, and at most."""
+
+
+log = logging.getLogger("accel.process")
+log.addHandler(logging.NullHandler())  # see `accel.run.says`
 
 
 class Asked:
@@ -106,6 +111,8 @@ class Load:
         """How late threads are woken, and the loop comes, of late: so long anybody waits for his turn."""
         self._late = self._works = 0.0
         self._full = False
+        self._short = False
+        """The process was said to have no time to spare."""
         self._asked: Asked | None = None
         """The loop on which a program began last."""
         self._needed = threading.Event()
@@ -189,6 +196,13 @@ class Load:
         """A run that is alone delays itself only, and its early calls pay for that."""
         if (self._late > BUSY or self._works > FULL) and self.runs > 1:
             self.window = max(FEWEST, min(self.window, self.runs) * FEWER)
+            log.log(
+                logging.DEBUG if self._short else logging.WARNING,
+                "the process has no time to spare: %d runs are followed at a time, others go on as without Accel. "
+                "Remedy: more processes, or fewer requests at a time in each",
+                self.window,
+            )
+            self._short = True
         elif self._full and not self.busy:
             self.window = min(MOST, self.window * MORE + 1)
         self._full = False
@@ -199,13 +213,23 @@ spare.busy = lambda: load.busy
 forks.in_child(load.renew)
 
 
+def gains(trace: Trace) -> list[tuple[float, float]]:
+    """Of each early call that was retired, the seconds for which it ran before it was demanded, and those it took."""
+    return [
+        (max(0.0, call.started_s - call.issued_s), call.answered_s - call.issued_s)
+        for call in trace.calls
+        if call.retired and call.issued_s is not None and call.answered_s is not None
+    ]
+
+
 class Pace:
     """How many runs of one program are followed."""
 
     def __init__(self) -> None:
         self.passed = 0
         """Runs that were not."""
-        self._every = 1
+        self.every = 1
+        """Of so many runs one is followed."""
         self._in_vain = 0
         self._gain = FIRST_GAIN
         """Of the time of early calls, what recent runs did not have to wait for."""
@@ -215,7 +239,7 @@ class Pace:
     def follows(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
         """Whether the run that begins is one to be followed. `loop`: see `Load.admits`."""
         with self._lock:
-            self._turn += 1 / self._every
+            self._turn += 1 / self.every
             if self._turn < 1.0 or not load.admits(loop):
                 self._turn = min(self._turn, 1.0)
                 self.passed += 1
@@ -223,27 +247,25 @@ class Pace:
             self._turn -= 1.0
             return True
 
-    def ended(self, trace: Trace) -> None:
+    def ended(self, trace: Trace) -> bool:
         """A run that was followed is over. That a call began before the program's turn had come is no gain: everybody
-        waits for his turn as long."""
+        waits for his turn as long. True if the program begins to rest, or rests longer from now on."""
         lag_s = load.lag_s
-        early = [
-            (call.answered_s - call.issued_s, max(0.0, call.started_s - call.issued_s - lag_s))
-            for call in trace.calls
-            if call.retired and call.issued_s is not None and call.answered_s is not None
-        ]
+        early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
         gain_s, took_s = sum(map(min, early)), sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
         with self._lock:
-            self._gain += (RECENT if self._every == 1 else AT_REST) * (gain - self._gain)
+            self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
             if self._gain >= LEAST_PART:
-                self._every, self._in_vain = 1, 0
-                return
+                self.every, self._in_vain = 1, 0
+                return False
+            before = self.every
             if self._in_vain % DOUBLED_AFTER == 0:
-                self._every = min(SELDOM, self._every * 2)
+                self.every = min(SELDOM, self.every * 2)
             self._in_vain += 1
+            return self.every != before
 
     def news(self) -> None:
         """Something was learnt that may gain."""
         with self._lock:
-            self._every, self._in_vain, self._gain = 1, 0, max(self._gain, FIRST_GAIN)
+            self.every, self._in_vain, self._gain = 1, 0, max(self._gain, FIRST_GAIN)

@@ -159,10 +159,11 @@ def bounds(run: Run) -> Reason | None:
     """Whether early work has used up what it may (invariants 7 and 9)."""
     budget, limit = run.settings.budget, run.host.max_concurrency
     with run.lock:
-        outstanding = run.calls.outstanding()
-        if outstanding >= budget.max_outstanding or run.counts.issued >= budget.max_issued:
-            return rules.BUDGET()
-        return rules.MAX_CONCURRENCY() if limit is not None and outstanding + run.entered >= limit else None
+        outstanding, issued, entered = run.calls.outstanding(), run.counts.issued, run.entered
+    if outstanding >= budget.max_outstanding or issued >= budget.max_issued:
+        run.plan.says.exhausted(budget, issued)
+        return rules.BUDGET()
+    return rules.MAX_CONCURRENCY() if limit is not None and outstanding + entered >= limit else None
 
 
 ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (

@@ -9,10 +9,13 @@ from __future__ import annotations
 import weakref
 from collections import Counter, deque
 from collections.abc import Hashable
+from contextvars import Context
 from dataclasses import replace
-from typing import Protocol
+from time import thread_time
+from typing import NamedTuple, Protocol
 
 from ..engine.profile import Profile
+from ..errors import ConfigurationError
 from ..graph.ir import Graph, Node
 from ..graph.passes import PASSES, Pass, rewrite
 from ..graph.rules import Reason
@@ -26,11 +29,15 @@ from ..learn.memory import Memory
 from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
+from ..text.values import freeze
 from ..trace.record import Trace
+from . import telemetry
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
+from .says import Says
 from .settings import Counts, Host
+from .tally import Tally
 from .used import Used
 from .worth import Cost, Worth
 
@@ -54,20 +61,43 @@ class Lived(Protocol):
     trace: Trace
     counts: Counts
     staked: Cost
+    own_s: float
     host: Host
     reasons: dict[str, Reason | None]
     learnt: Graph
     learnt_at: set[str]
     closed: bool
+    name: str
+    entry: Context
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 
 
+class Identity(NamedTuple):
+    """Which program an object is, as far as can be told without running it."""
+
+    kind: str
+    """Its class."""
+    nodes: frozenset[str]
+    """The names of its nodes; none where it has none by name."""
+
+    def is_other(self, than: Identity) -> bool:
+        """Whether it can't be an earlier or later version of the other one."""
+        return self.kind != than.kind or bool(self.nodes and than.nodes and self.nodes.isdisjoint(than.nodes))
+
+    def __str__(self) -> str:
+        return f"{self.kind} with the nodes {', '.join(sorted(self.nodes))}" if self.nodes else self.kind
+
+
 class Plan:
-    """Thread-safe; concurrent runs share it."""
+    """What was learnt of a program; thread-safe, and shared by concurrent runs."""
 
     def __init__(self, passes: tuple[Pass, ...] = PASSES) -> None:
         self.passes = passes
+        self.made_for: Identity | None = None
+        """Which program it is about,"""
+        self.says = Says()
+        """and what operators are told of it."""
         self._rewritten_for: dict[str, Profile] = {}
         self.graph = Graph()
         """The e-graph runs follow."""
@@ -94,9 +124,13 @@ class Plan:
         self.delaying: set[Hashable] = set()
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
+        self.tally = Tally()
+        """What became of its runs and of the calls of every line."""
         self.runs = 0
         """That were followed."""
         self.total = Counts()
+        self.own_s = 0.0
+        """Processor time that Accel took for itself: following its runs, predicting, learning."""
         self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
         """Counts of the last runs."""
         self.last: Trace | None = None
@@ -121,6 +155,16 @@ class Plan:
         self._explained = 0.0
         """The largest share of calls that a lesson explained."""
 
+    def make_for(self, program: Identity) -> None:
+        """Raises ConfigurationError if it is about another program."""
+        if self.made_for is not None and program.is_other(self.made_for):
+            raise ConfigurationError(
+                f"The plan is of another program: of a {self.made_for}, not of a {program}.",
+                "Give the plan of this program, or none.",
+            )
+        self.made_for = program
+        self.says.call_it(program.kind, program.nodes)
+
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""
         self.learnt, self.graph = learnt, self._rewritten(learnt)
@@ -137,12 +181,26 @@ class Plan:
     def note_composite(self, site: str) -> None:
         self._composites.add(site)
 
-    def note_barrier(self, framework_node: str) -> None:
+    def note_barrier(self, framework_node: str, error: BaseException | None = None) -> None:
+        """It raised, interrupted or waits."""
         self.barriers.add(framework_node)
+        self.says.barrier(framework_node, error)
 
     def note_delay(self, kind: Hashable) -> None:
         """An early call was in the way of the program's own."""
         self.delaying.add(kind)
+
+    def unmodified(self, trace: Trace) -> Trace | None:
+        """A run with the same input in which nothing was early, if one is remembered."""
+        given = freeze(trace.given)
+        return next(
+            (
+                kept
+                for kept in self._memory.traces
+                if kept is not trace and freeze(kept.given) == given and not any(call.retired for call in kept.calls)
+            ),
+            None,
+        )
 
     def standing(self, node: Node) -> Standing:
         """Since when a node is known, and how often it was demanded."""
@@ -168,7 +226,11 @@ class Plan:
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
         self.worth.settle(run.trace, run.counts, run.staked)
-        self.pace.ended(run.trace)
+        if self.pace.ended(run.trace):
+            self.says.rests(self.pace.every)
+        ended_s = run.trace.ended_s or run.trace.started_s
+        self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
+        telemetry.ended(self.says.program, run.trace, run.counts, run.entry)
         if not missed:
             learner.post(self._learn_from_next)
 
@@ -190,7 +252,15 @@ class Plan:
             self._learn_from(run)
 
     def _learn_from(self, run: Lived) -> None:
-        trace = run.trace
+        began_s, trace = thread_time(), run.trace
+        self.tally.note(trace)
+        try:
+            self._learn(run, trace)
+        finally:
+            with self._lock:
+                self.own_s += run.own_s + thread_time() - began_s
+
+    def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)
         self.program.ran(run.host.references)
         self.last = trace
@@ -198,7 +268,11 @@ class Plan:
         answered = {call.site for call in trace.calls if call.retired}
         for site in run.learnt_at:
             self._hopeless[site] = 0 if site in answered else self._hopeless[site] + 1
-        if not trace.completed or len(trace.calls) > MAX_CALLS or not trace.calls:
+        if len(trace.calls) > MAX_CALLS:
+            what = f"a run with more than {MAX_CALLS} calls is not learnt from"
+            self.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
+            return
+        if not trace.completed or not trace.calls:
             return
         self.worth.note(trace)
         judged = judge(self.learnt, trace)
@@ -224,13 +298,14 @@ class Plan:
             learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
-        self.chances.learnt(learnt, self.runs)
+        self.chances.learnt(learnt, self.tally.runs)  # others may wait to be looked at
         self.program.changed()
         self.used.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
             self.contexts.note(learnt.graph, shape, seen.ambient, self.program.lacks)
         self._adopt(learnt.graph)
+        self.says.learnt(learnt.graph, learnt.explained)
         self._unexplained = 0
         better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
         self._in_vain = 0 if better else self._in_vain + 1

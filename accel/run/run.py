@@ -11,10 +11,10 @@ import asyncio
 import contextvars
 import itertools
 import os
-import weakref
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from time import thread_time
 from typing import Any
 from uuid import uuid4
 
@@ -40,6 +40,7 @@ from .compiled import Compiled
 from .egress import Ledger, endpoint_key
 from .follower import Follower
 from .inbox import Inbox
+from .ongoing import OPEN
 from .pace import load
 from .plan import Plan
 from .settings import Counts, Host, Settings
@@ -47,26 +48,10 @@ from .steps import Steps
 from .waiting import took
 from .worth import Cost
 
-OPEN: weakref.WeakSet[Run] = weakref.WeakSet()
-"""The runs that are going on."""
-
-
-def open_runs() -> list[Run]:
-    """Them, although others begin and end meanwhile."""
-    return [run for held in OPEN.data.copy() if (run := held()) is not None]  # type: ignore[attr-defined]  # as WeakSet.copy
-
-
-def followed(timeout_s: float) -> bool:
-    """Wait until everything that open runs were told has been looked at; False if that takes longer."""
-    return all([run.inbox.settle(timeout_s) for run in open_runs()]) and issuer.settle(timeout_s)
-
-
 _process = uuid4().hex
 _numbers = itertools.count()
 
-
 Follow = Callable[["Run", Compiled], Follower]
-Tell = Callable[[Follower], None]
 
 
 class Run:
@@ -85,6 +70,7 @@ class Run:
         self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
         """Unlike that of any other run, also of other processes that use the same engines; ascends within a process."""
         self.counts = Counts()
+        self.own_s = 0.0  # processor time of Accel's own
         self.staked = Cost()
         """What its early calls may waste that are in doubt."""
         self.closed = False
@@ -165,12 +151,12 @@ class Run:
             self.forecast = forecast
         forecast.start()
 
-    def tell(self, event: Tell) -> None:
+    def tell(self, event: Callable[[Follower], None]) -> None:
         """Let the forecast know, when it is its turn."""
         if self._followed:
             self.inbox.post(lambda: self._heard(event))
 
-    def _heard(self, event: Tell) -> None:
+    def _heard(self, event: Callable[[Follower], None]) -> None:
         forecast = self.forecast
         if forecast is not None and not self.closed:
             event(forecast)
@@ -190,7 +176,7 @@ class Run:
         outer: Visit | None = None,
     ) -> Visit:
         """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
-        entered = snapshot(value)
+        began_s, entered = thread_time(), snapshot(value)
         with self.lock:
             visit = self.trace.enter(node, entered, around, graph, order, outer)
             in_order = self.trace.is_last(visit)
@@ -200,18 +186,19 @@ class Run:
             self.tell(lambda forecast: forecast.entered(visit))
         else:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
+        self.own_s += thread_time() - began_s
         return visit
 
     def leave(self, visit: Visit, value: Any) -> None:
         """A framework node returned this value."""
-        left, again = snapshot(value), True
+        began_s, left, again = thread_time(), snapshot(value), True
         with self.lock:
             self.trace.leave(visit, left)
             if visit.inside is None:
                 self.host.control.leave(visit.node)
                 again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
-
         self.tell(lambda forecast: forecast.left(visit, again))
+        self.own_s += thread_time() - began_s
 
     def fail(self, visit: Visit, error: BaseException) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
@@ -220,7 +207,7 @@ class Run:
             if visit.inside is None:
                 self.host.control.running[node] = self.host.control.running.get(node, 1) - 1
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            self.plan.note_barrier(node)
+            self.plan.note_barrier(node, error)
         self.silence()
 
     def silence(self) -> None:
@@ -241,6 +228,7 @@ class Run:
                 return
             self.trace.ended_s = now_s()
             self.trace.completed = completed and not any(v.failed for v in self.trace.visits if v.inside is None)
+            self.own_s += self.inbox.took_s
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
@@ -290,6 +278,7 @@ class Run:
 
     def done(self, call: Call, result: Any) -> None:
         """A call of the program, or an early one, has its result."""
+        began_s = thread_time()
         output = call.method.view(result) if result is not None else None
         call.output = snapshot(output)
         call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
@@ -312,15 +301,15 @@ class Run:
         call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
         self.tell(lambda forecast: forecast.finished(call))
         self._follow_loops()
+        self.own_s += thread_time() - began_s
 
     def _follow_loops(self) -> None:
         for loop in list(self.announced):
             self.inbox.post(loop)
 
     def _close(self, call: Call, record: CallRecord) -> None:
-        record.output, record.tokens = call.output, call.tokens
-        record.end, record.ended_s = self.trace.tick(), now_s()
-        record.issued_s, record.answered_s = call.issued_s, call.ended_s
+        record.output, record.tokens, record.end = call.output, call.tokens, self.trace.tick()
+        record.ended_s, record.issued_s, record.answered_s = now_s(), call.issued_s, call.ended_s
         self.ended[record.site] += 1
 
     def failed(self, call: Call, error: BaseException) -> bool:
@@ -380,6 +369,7 @@ class Run:
     def disqualify(self, call: Call, reason: str) -> None:
         """This component turned out not to be fit for early calls."""
         self.plan.disqualified[kind_of(call.component)] = reason
+        self.plan.says.unfit(call.component, reason)
         self.calls.drop(call)
 
     def keep(self, task: asyncio.Task[Any]) -> None:

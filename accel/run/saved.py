@@ -42,10 +42,10 @@ from ..text.templates import (
 from ..text.turns import CALLED, Turn
 from ..text.values import Tree
 from ..trace.ambient import CREDENTIAL, SECRET
-from .plan import Plan
+from .plan import Identity, Plan
 from .used import SavedCall
 
-VERSION = 10
+VERSION = 11
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
@@ -56,7 +56,9 @@ def save(plan: Plan, path: str) -> None:
     somebody's."""
     nodes = [_encode_node(node, plan) for node in plan.learnt.nodes]
     calls = {site: [call.cls, call.family, call.method, call.like] for site, call in _calls(plan).items()}
-    data = {"accel_plan": VERSION, "nodes": nodes, "calls": calls}
+    of = plan.made_for
+    program = [of.kind, *sorted(of.nodes)] if of is not None else []
+    data = {"accel_plan": VERSION, "program": program, "nodes": nodes, "calls": calls}
     Path(path).write_text(json.dumps(data, indent=1), encoding="utf-8")
 
 
@@ -66,6 +68,8 @@ def load(path: str) -> Plan:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigurationError(f"There is no plan at {path}.", "Write one with fast.save_plan(path).") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}.", "Give the path of a plan.") from None
     except ValueError as error:
         raise ConfigurationError(f"{path} is not JSON: {error}", _AGAIN) from None
     if not isinstance(data, dict) or data.get("accel_plan") != VERSION:
@@ -80,8 +84,11 @@ def load(path: str) -> Plan:
                 known = plan.contexts.known(node["name"])
                 known.seen_in, known.foreign = _decode_seen_in(node["seen_in"]), False
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
+        program = _decode_program(data["program"])
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
+    if program is not None:
+        plan.make_for(program)
     plan.saved = graph
     plan.follow(graph)
     plan.used.saved = calls
@@ -103,6 +110,12 @@ def _calls(plan: Plan) -> dict[str, SavedCall]:
         elif call.like in here:
             before[site] = replace(call, like=here[call.like].like)
     return before | here
+
+
+def _decode_program(data: Any) -> Identity | None:
+    if not isinstance(data, list) or not all(isinstance(part, str) for part in data):
+        raise ValueError(f"{data!r} is no program")
+    return Identity(data[0], frozenset(data[1:])) if data else None
 
 
 def _decode_call(data: Any) -> SavedCall:

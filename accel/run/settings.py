@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
+from ..errors import ConfigurationError, choose, knows_its_options
 from ..graph.rules import Reason
 from ..graph.topology import Control
 from ..parts.components import Facts
@@ -15,27 +16,58 @@ from ..parts.methods import Method
 from ..parts.references import References
 from ..text.values import Tree, freeze
 
+Speculate = Literal["auto", "certain", "likely", "off"]
+Egress = Literal["known", "inputs"]
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds of early work per run (invariant 9)."""
+    """Bounds of early work per run (invariant 9). Raises ConfigurationError for what bounds nothing, or everything."""
 
     max_outstanding: int = 32
-    """Early calls running at a time."""
+    """Early calls running at a time: at least 1."""
     max_issued: int = 10_000
-    """Early calls in all."""
+    """Early calls in all: at least 1."""
     waste: float = 0.02
-    """What early calls that nobody demanded may take, as a share of what the program's own take: seconds inside
-    components, and tokens, over the last runs. Calls that may not be demanded stay below it (`speculate`)."""
+    """What early calls that nobody demanded may take, as a share (0 to 1) of what the program's own take: seconds
+    inside components, and tokens, over the last runs. Calls that may not be demanded stay below it (`speculate`)."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_outstanding", "max_issued"):
+            calls = getattr(self, name)
+            if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
+                raise ConfigurationError(
+                    f"Budget({name}={calls!r}) is not a number of calls.",
+                    "Give a whole number, 1 at least; for no early calls at all, accelerate(..., speculate='off').",
+                )
+        if not isinstance(self.waste, int | float) or isinstance(self.waste, bool) or not 0 <= self.waste <= 1:
+            raise ConfigurationError(
+                f"Budget(waste={self.waste!r}) is not a share of the program's own calls.",
+                "Give a number from 0 (nothing may be in vain) to 1 (as much as the program itself takes).",
+            )
+
+
+Budget.__init__ = knows_its_options(Budget.__init__)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user asked of `accelerate`."""
+    """What the user asked of `accelerate`. Raises ConfigurationError."""
 
-    speculate: str = "auto"
-    egress: str = "known"
+    speculate: Speculate = "auto"
+    egress: Egress = "known"
     budget: Budget = Budget()
+
+    def __post_init__(self) -> None:
+        for name, options in (("speculate", get_args(Speculate)), ("egress", get_args(Egress))):
+            given = getattr(self, name)
+            if given not in options:
+                raise ConfigurationError(f"{name}={given!r} is not known.", choose(given, options))
+        if not isinstance(self.budget, Budget):
+            raise ConfigurationError(
+                f"budget={self.budget!r} is not a Budget.",
+                "Write budget=accel.Budget(max_outstanding=...), with the number of early calls at a time.",
+            )
 
 
 @dataclass(slots=True)
@@ -58,6 +90,10 @@ class Counts:
     """Demands that early calls kept from entering their component,"""
     delayed_s: float = 0.0
     """for so long in all."""
+    wasted_input_tokens: int = 0
+    """Of `wasted_tokens`, those that language models were given,"""
+    wasted_output_tokens: int = 0
+    """and those that they wrote."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))

@@ -167,6 +167,13 @@ def worked(op: str, told: tuple[int, int], *trees: Tree) -> int:
     return sum(len(text) for tree in trees for text in texts_of(tree)) // CHARS_PER_TOKEN
 
 
+def paid(op: str, told: tuple[int, int], given: Tree, got: Tree) -> tuple[int, int]:
+    """The tokens that a language model was given and wrote, by the same rule; none of other components."""
+    if OPS[op].engine != "llm":
+        return 0, 0
+    return told if sum(told) else (worked(op, told, given), worked(op, told, got))
+
+
 def tokens_of(call: CallRecord) -> int:
     """The same of one that the program made."""
     return worked(call.op, call.tokens, call.input, call.output)

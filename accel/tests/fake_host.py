@@ -18,8 +18,9 @@ from accel.parts.methods import METHODS, Inner, Method, build_call, read_call
 from accel.parts.patches import enable, install
 from accel.run.call import Call
 from accel.run.drive import begin
+from accel.run.ongoing import followed
 from accel.run.plan import Plan
-from accel.run.run import Run, followed
+from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Host, Settings
 from accel.run.waiting import Woken

@@ -10,7 +10,7 @@ from accel.engine.profile import Profile
 from accel.graph.ir import Evidence, First, Graph, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.passes import only, without
-from accel.reports.report import explain
+from accel.reports.compiled import compiled
 from accel.run.plan import Plan
 from accel.text.templates import STAR, Extract, Join, Ref, Template
 from accel.trace.record import where
@@ -57,7 +57,7 @@ def planned(graph: Graph, plan: Plan, profiles: bool = True) -> Plan:
 
 def test_every_pass_says_what_it_changed() -> None:
     assert (
-        explain(planned(PROGRAM, Plan()))
+        compiled(planned(PROGRAM, Plan()))
         == dedent(
             """
         p-graph, learnt from 2 runs:
@@ -124,7 +124,7 @@ def test_every_pass_says_what_it_changed() -> None:
 def test_every_pass_says_why_it_changed_nothing() -> None:
     alone = Graph((INPUT, node("answer", "decode", {"t": "Answer"})), runs=2)
     assert (
-        explain(planned(alone, Plan()))
+        compiled(planned(alone, Plan()))
         == dedent(
             """
         p-graph, learnt from 2 runs:
@@ -157,19 +157,19 @@ def test_every_pass_says_why_it_changed_nothing() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    text = explain(planned(PROGRAM, Plan(), profiles=False))
+    text = compiled(planned(PROGRAM, Plan(), profiles=False))
     assert "\nstage: no micro-batches: the embedding engine has no profile (engine.profile())\n" in text
     assert "\nprefill: without a profile, 50 tokens are taken to pay\n" in text
     unseen = Graph((*PROGRAM.nodes[:3], PROGRAM.nodes[3].proven(confidence="opaque")))
-    assert "a search that isn't predicted embeds its query itself" in explain(planned(unseen, Plan()))
+    assert "a search that isn't predicted embeds its query itself" in compiled(planned(unseen, Plan()))
 
 
 def test_passes_that_are_off_are_named_with_what_holds_without_them() -> None:
-    text = explain(planned(PROGRAM, Plan(without("stage", "prune"))))
+    text = compiled(planned(PROGRAM, Plan(without("stage", "prune"))))
     assert "\n\noff: stage, prune\n\n" in text
     assert "\nprogram_order: Without pruning: a node waits for all that the program demands before it.\n" in text
     assert "  find: +after add, expand\n" in text
-    alone = explain(planned(PROGRAM, Plan(only("decode"))))
+    alone = compiled(planned(PROGRAM, Plan(only("decode"))))
     assert "  find: -after add, expand; +after add\n" in alone
     assert "  expand: +partial decodes\n" in alone
 
@@ -178,18 +178,18 @@ def test_a_removed_node_and_another_input_are_said() -> None:
     def shorten(graph: Graph, profiles: Any) -> Graph:
         return Graph((*graph.nodes[:2], replace(graph.nodes[2], input={"t": "List"}, many=True)))
 
-    text = explain(planned(PROGRAM, Plan((shorten,)), profiles=False))
+    text = compiled(planned(PROGRAM, Plan((shorten,)), profiles=False))
     assert "\nshorten:\n  expand: now expand[*] = decode\n  expand: another input\n  - find[*] = searching\n" in text
 
 
 def test_nothing_is_learnt_yet() -> None:
-    assert "p-graph, learnt from 0 runs:\n(nothing learnt yet)" in explain(Plan())
+    assert "p-graph, learnt from 0 runs:\n(nothing learnt yet)" in compiled(Plan())
 
 
 def test_an_e_graph_of_less_knowledge_is_called_so() -> None:
     plan = planned(PROGRAM, Plan(), profiles=False)
     plan.used.at["add"] = (Measured(), None)  # type: ignore[assignment]
-    assert "\n\ne-graph (of when less was known of the engines; the next one is as the passes say):\n" in explain(plan)
+    assert "\n\ne-graph (of when less was known of the engines; the next one is as the passes say):\n" in compiled(plan)
 
 
 def test_a_site_is_shown_by_its_innermost_user_frame_with_its_line() -> None:

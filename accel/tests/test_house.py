@@ -14,7 +14,7 @@ ROOT = Path(accel.__file__).parent
 PICTURE = ROOT.parent / "ARCHITECTURE.md"
 MOST_LINES = 400
 
-FLOORS = "errors frameworks process text engine graph trace parts learn run reports insight api".split()
+FLOORS = "errors frameworks process text engine graph trace parts learn run reports insight api commands".split()
 """From the ground up; `cli` and `backend` stand beside."""
 
 Imports = dict[str, set[str]]

@@ -14,7 +14,8 @@ from accel.graph.topology import END, START, Topology
 from accel.reports.limit import Limit, latencies, limit
 from accel.reports.simulation import Simulation
 from accel.reports.workload import Workload
-from accel.trace.flow import Event, events_of
+from accel.trace.flow import events_of
+from accel.trace.order import Event
 from accel.trace.record import CallRecord, Trace, Visit
 
 PROFILE = Profile(

@@ -100,6 +100,14 @@ def failed_in_a(run: Run) -> None:
     run.plan.note_barrier("a")
 
 
+def one_was_issued(run: Run) -> None:
+    run.counts.issued += 1
+
+
+def one_is_running(run: Run) -> None:
+    run.calls.hold(early_call(ASK, USED["model"], "input"))
+
+
 def sent_before(run: Run) -> None:
     run.ledger.add(endpoint_key(USED["remote"]), "all about the secret")
 
@@ -107,6 +115,7 @@ def sent_before(run: Run) -> None:
 USED = {"model": Model(), "other": OtherModel(), "store": Store(Embedder()), "remote": Model("remote")}
 """What the run has used at this call site."""
 LIKELY = Settings(speculate="likely")
+ONE, ONE_AT_A_TIME = Settings(budget=Budget(max_issued=1)), Settings(budget=Budget(max_outstanding=1))
 
 
 def why(change: Change = nothing, used: str = "model", values: Any = (), decided: bool = True, settings: Any = None,
@@ -157,8 +166,8 @@ WHEN = node(when=(DECIDED,))
     ({"used": "remote", "values": ["the secret"]},
      {"used": "remote", "values": ["the secret"], "settings": Settings(egress="inputs")}),
     ({"used": "remote", "values": ["the secret"]}, {"used": "remote", "values": ["the secret"], "change": sent_before}),
-    ({"settings": Settings(budget=Budget(max_issued=0))}, {}),
-    ({"settings": Settings(budget=Budget(max_outstanding=0))}, {}),
+    ({"settings": ONE, "change": one_was_issued}, {"settings": ONE}),
+    ({"settings": ONE_AT_A_TIME, "change": one_is_running}, {"settings": ONE_AT_A_TIME, "change": one_was_issued}),
     ({"max_concurrency": 0}, {"max_concurrency": 1}),
 ])  # fmt: skip
 def test_each_rule_holds_a_call_that_may_go_without_it(held: dict[str, Any], free: dict[str, Any]) -> None:

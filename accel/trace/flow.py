@@ -11,37 +11,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..graph.ops import OPS
 from ..graph.topology import START, Topology
 from ..text.extract import extract
 from ..text.values import Tree, Vector, leaves, texts_of
-from .record import CallRecord, Trace, Visit
+from .order import Event, end_of, ordered
+from .record import CallRecord, Trace
 
 WHOLE = 1.0
 SHORTEST = 4
 """Characters of a text that can be told from chance;"""
 WORDLIKE = 12
 """shorter ones than this count only as whole words."""
-
-
-@dataclass(eq=False)
-class Event:
-    """A demand of the program, or (without a call) a moment in it: a framework node starts or ends, the run ends.
-
-    Events are numbered in program order; edges name earlier events.
-    """
-
-    call: CallRecord | None
-    after: tuple[int, ...] = ()
-    """The calls that had ended before the program got here; it got here `think_s` seconds after the last of them."""
-    think_s: float = 0.0
-    needs: dict[int, float] | None = None
-    """Which events its input is made of, and from what share of their output (0 to 1) on the input is complete.
-    None: the program alone may make this call."""
-    prefix: dict[int, float] = field(default_factory=dict)
-    """For every event it needs: the share of its prompt, from the beginning, that is known without that event."""
 
 
 def events_of(
@@ -55,97 +38,34 @@ def events_of(
     wait for these instead. `using`: what an input is made of, also where no text tells, as positions in the trace
     with shares. Both as a learnt graph knows them (`accel.learn.check.ties`).
     """
-    ordered: list[tuple[int, float, CallRecord | tuple[str, str]]] = [
-        (call.start, call.started_s, call)
-        for call in trace.calls
-        if call.ok and not call.composite and (call.parent is None or call.parent.composite)
-    ]
-    ordered += [(visit.start, visit.started_s, ("in", visit.node)) for visit in trace.visits]
-    ordered += [
-        (visit.end, visit.ended_s, ("out", visit.node))
-        for visit in trace.visits
-        if visit.end is not None and visit.ended_s is not None
-    ]
-    left = {visit.end: visit for visit in trace.visits}
-    ordered.sort(key=lambda entry: entry[0])
     events: list[Event] = []
     control = _ControlEdges(topology)
     data = _DataEdges(trace)
     numbers: dict[CallRecord, int] = {}
-    begun = _Begun(trace)
     placed: dict[int, int] = {}
     """Events by position."""
-    for at, time_s, what in ordered:
-        visit = what.visit if isinstance(what, CallRecord) else left.get(at)
-        event = _placed(events, trace, begun, at, time_s, visit)
-        if isinstance(what, CallRecord):
-            event.call = what
-            if OPS[what.op].issuable:
+    for at, event in ordered(trace):
+        call = event.call
+        if call is not None:
+            if OPS[call.op].issuable:
                 event.needs = {}
                 data.add(event)
                 _add_hazards(event, events)
-                moment = control.edge(what.within)
-                if deciding is not None and what in deciding:
-                    event.needs |= {numbers[by]: WHOLE for by in deciding[what] if by in numbers}
+                moment = control.edge(call.within)
+                if deciding is not None and call in deciding:
+                    event.needs |= {numbers[by]: WHOLE for by in deciding[call] if by in numbers}
                 elif moment is not None:
                     event.needs[moment] = WHOLE
-                for position, share in using.get(what, {}).items() if using is not None else ():
+                for position, share in using.get(call, {}).items() if using is not None else ():
                     if position in placed:
                         event.needs.setdefault(placed[position], share)
-            data.known(len(events), what)
-            numbers[what] = len(events)
-        else:
-            control.passed(*what, len(events))
+            data.known(len(events), call)
+            numbers[call] = len(events)
+        elif event.visit is not None:
+            control.passed(event.entered, event.visit.node, len(events))
         placed[at] = len(events)
         events.append(event)
-    ended = [event.call.ended_s for event in events if event.call is not None and event.call.ended_s is not None]
-    events.append(
-        _placed(events, trace, begun, None, trace.ended_s if trace.ended_s is not None else max(ended, default=0.0))
-    )
-    return events
-
-
-class _Begun:
-    """When calls were made."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._last: dict[tuple[float, Visit | None], int] = {}
-        for call in trace.calls:
-            at = (call.started_s, _outermost(call))
-            self._last[at] = max(call.start, self._last.get(at, -1))
-
-    def followed(self, call: CallRecord) -> bool:
-        """Whether another one was made at the moment this one ended. In virtual time programs take none to think: that
-        one waited for this one, and what comes later for that one. So coroutines side by side are told apart."""
-        at = (call.ended_s if call.ended_s is not None else call.started_s, _outermost(call))
-        return call.end is not None and self._last.get(at, -1) > call.end
-
-
-def _outermost(call: CallRecord) -> Visit | None:
-    return call.visit.outermost if call.visit is not None else None
-
-
-def _placed(
-    events: Sequence[Event], trace: Trace, begun: _Begun, at: int | None, time_s: float, visit: Visit | None = None
-) -> Event:
-    """An event at this position and time, after the calls that had ended by then: in this visit of a framework node, or
-    before it began. What others did beside it held nothing up."""
-    ended = [
-        (number, event.call)
-        for number, event in enumerate(events)
-        if event.call is not None
-        and event.call.end is not None
-        and (at is None or event.call.end < at)
-        and (visit is None or visit.holds(event.call.visit) or event.call.end < visit.start)
-    ]
-    at_once = [(n, call) for n, call in ended if call.ended_s == time_s]
-    if at_once:
-        ended = [(n, call) for n, call in ended if not begun.followed(call)]
-    latest_start = max((call.start for _, call in ended), default=-1)
-    # What ended before another of them started is implied by that one.
-    direct = at_once + [(n, c) for n, c in ended if c.ended_s != time_s and c.end is not None and c.end > latest_start]
-    known_s = max((call.ended_s for _, call in direct if call.ended_s is not None), default=trace.started_s)
-    return Event(None, tuple(n for n, _ in direct), max(0.0, time_s - known_s))
+    return [*events, end_of(trace, events)]
 
 
 def _add_hazards(event: Event, events: Sequence[Event]) -> None:
@@ -167,11 +87,11 @@ class _ControlEdges:
         if topology is not None:
             self._sure = dict.fromkeys(topology.inevitable(START))
 
-    def passed(self, suffix: str, node: str, number: int) -> None:
+    def passed(self, entered: bool, node: str, number: int) -> None:
         """The program enters or leaves a framework node."""
         if self._topology is None:
             return
-        if suffix == "out":
+        if not entered:
             self._sure.pop(node, None)
             return
         for coming in (node, *self._topology.inevitable(node)):

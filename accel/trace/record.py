@@ -135,6 +135,40 @@ class CallRecord:
     def ok(self) -> bool:
         return self.end is not None and not self.failed
 
+    @property
+    def took_s(self) -> float:
+        """Inside its component, early or not."""
+        if self.retired and self.issued_s is not None and self.answered_s is not None:
+            return self.answered_s - self.issued_s
+        return self.waited_s
+
+    @property
+    def waited_s(self) -> float:
+        """The program, for its answer."""
+        return self.ended_s - self.started_s if self.ended_s is not None else 0.0
+
+    @property
+    def saved_s(self) -> float:
+        """What the program would have waited for it, less what it did wait."""
+        return max(0.0, self.took_s - self.waited_s) if self.ended_s is not None else 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Use:
+    """A tool that the program used and that is no component, because nobody vouches for it: seen, and let be."""
+
+    tool: Any
+    name: str
+    site: str
+    within: str
+    visit: Visit | None
+    started_s: float
+    ended_s: float | None = None
+
+    @property
+    def took_s(self) -> float:
+        return self.ended_s - self.started_s if self.ended_s is not None else 0.0
+
 
 @dataclass(slots=True, eq=False)
 class Trace:
@@ -159,6 +193,8 @@ class Trace:
     """By node, and the run of its graph, the visits in their order."""
     graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
     """The runs of graphs inside visits, by when those started and what the framework calls them."""
+    uses: list[Use] = field(default_factory=list)
+    """Of tools that are no components."""
 
     def enter(
         self,
@@ -314,7 +350,29 @@ def call_site(frame: FrameType | None = None) -> str:
     return "<".join(found)
 
 
+NOWHERE = "no user frame"
+
+
 def where(site: str) -> str:
     """The innermost user frame of a site: file:function:line."""
     frames = site.rsplit("|", 1)[-1]
-    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or "no user frame"  # names hold "<locals>"
+    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or NOWHERE  # names hold "<locals>"
+
+
+def line_of(call: CallRecord | Use) -> str:
+    """The line of the user's that made a call; where none did (the framework itself calls), the framework node and
+    what it called."""
+    frame = where(call.site)
+    if frame != NOWHERE:
+        return frame
+    what = call.name if isinstance(call, Use) else type(call.component).__name__
+    return f"{what} in {call.within or 'the program'}"
+
+
+def function_of(line: str) -> str:
+    """The user's function that a line is in, by its own name; empty for a lambda, a module, or no line."""
+    _, _, rest = line.partition(":")
+    names = rest.rpartition(":")[0].split(".")
+    if names[-1] in ("", "<lambda>", "<module>"):
+        return ""
+    return next((name for name in reversed(names) if not name.startswith("<")), "")

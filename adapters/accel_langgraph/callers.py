@@ -1,5 +1,6 @@
 """Who called: LangChain runs steps of chains, prompts of models and elements of batches in tasks and threads of their
-own, out of sight of the program's frames. Where the program enters, its frames are noted for those."""
+own, out of sight of the program's frames. Where the program enters, its frames are noted for those. And that tools were
+used, whether they are components or not."""
 
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 from accel.parts import patches
 from accel.run.scope import scope
+from accel.run.uses import aused, used
 from accel.trace.record import call_site
 
 Entry = tuple[tuple[type, ...], tuple[str, ...], Callable[..., Any]]
@@ -57,6 +59,8 @@ def install() -> None:
             for name in names:
                 if name in vars(cls):
                     patches.wrap(cls, name, wrapper)
+    patches.wrap(BaseTool, "run", used)
+    patches.wrap(BaseTool, "arun", aused)
 
 
 def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

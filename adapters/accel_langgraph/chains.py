@@ -6,16 +6,18 @@ A copy of a subclass of the same name opens a run around each call; all else is 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.pregel import Pregel
 
-from accel.errors import ConfigurationError
+from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control, Topology
-from accel.insight import Insight, shallow
+from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import Ways
+from accel.run import switch
 from accel.run.drive import begin
 from accel.run.plan import Plan
 from accel.run.run import Run
@@ -24,7 +26,7 @@ from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
 
 from .components import install_all, is_component
-from .hosts import host_of, references_of
+from .hosts import asked_by, host_of, references_of
 
 _OPENED = (Runnable, Pregel)
 _MODULE = "langchain_core.runnables."
@@ -38,13 +40,13 @@ class Acceleration:
         self.plan = plan
         self.ways = Ways()
 
-    def begin(self, chain: Any, value: Any, config: RunnableConfig | None) -> Run:
+    def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run:
         """The handle of a new run."""
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
         references = references_of([chain], _OPENED, self.ways)
         host = host_of((getattr(chain, "config", None), config), control, references)
-        return begin(self.plan, self.settings, host, value)
+        return begin(self.plan, settings, host, value)
 
 
 class AcceleratedChain(Insight):
@@ -55,9 +57,10 @@ class AcceleratedChain(Insight):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         inner: Callable[..., Any] = super().invoke  # type: ignore[misc]
-        if self._passes():
+        settings = self._accel_heeded(config)
+        if settings is None:
             return inner(input, config, **options)
-        run = self._accel.begin(self, input, config)
+        run = self._accel.begin(self, settings, input, config)
         token, completed = scope.set(Scope(run)), False
         try:
             result = inner(input, config, **options)
@@ -69,9 +72,10 @@ class AcceleratedChain(Insight):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         inner: Callable[..., Any] = super().ainvoke  # type: ignore[misc]
-        if self._passes(asynchronous=True):
+        settings = self._accel_heeded(config, asynchronous=True)
+        if settings is None:
             return await inner(input, config, **options)
-        run = self._accel.begin(self, input, config)
+        run = self._accel.begin(self, settings, input, config)
         token, completed = scope.set(Scope(run)), False
         try:
             result = await inner(input, config, **options)
@@ -83,26 +87,35 @@ class AcceleratedChain(Insight):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         inner: Callable[..., Iterator[Any]] = super().stream  # type: ignore[misc]
-        if self._passes():
+        settings = self._accel_heeded(config)
+        if settings is None:
             return inner(input, config, **options)
-        return streamed(lambda: self._accel.begin(self, input, config), lambda: inner(input, config, **options))
+        begin = partial(self._accel.begin, self, settings, input, config)
+        return streamed(begin, lambda: inner(input, config, **options))
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., AsyncIterator[Any]] = super().astream  # type: ignore[misc]
-        if self._passes(asynchronous=True):
+        settings = self._accel_heeded(config, asynchronous=True)
+        if settings is None:
             return inner(input, config, **options)
-        return astreamed(lambda: self._accel.begin(self, input, config), lambda: inner(input, config, **options))
+        begin = partial(self._accel.begin, self, settings, input, config)
+        return astreamed(begin, lambda: inner(input, config, **options))
 
-    def _like(self, plain: Any) -> Any:
+    def _accel_heeded(self, config: RunnableConfig | None, asynchronous: bool = False) -> Settings | None:
+        if switch.off:
+            return None
+        return self._accel_settings(asynchronous, asked_by(getattr(self, "config", None), config))
+
+    def _accel_like(self, plain: Any) -> Any:
         return shallow(plain, type(self))
 
-    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return accelerate_chain, (plain, self._accel.settings, None, ())
 
-    def _run_once(self, value: Any, **options: Any) -> Any:
+    def _accel_run(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)
 
-    async def _arun_once(self, value: Any, **options: Any) -> Any:
+    async def _accel_arun(self, value: Any, **options: Any) -> Any:
         return await self.ainvoke(value, **options)
 
 
@@ -115,16 +128,16 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     if isinstance(chain, AcceleratedChain):
         return chain
     if not is_chain(chain):
-        name = chain.__name__ if isinstance(chain, type) else type(chain).__name__
-        raise TypeError(
-            f"accelerate() takes a chain of LangChain's runnables, not {name}: a model, prompt, parser or tool by "
-            "itself has nothing to issue early"
+        raise WrongObject(
+            f"accelerate() takes a chain of LangChain's runnables, not {kind_of(chain)}: a model, prompt, parser or "
+            "tool by itself has nothing to issue early.",
+            "Accelerate the chain or the graph that calls it, such as accelerate(prompt | model | parser).",
         )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
     cls: Any = type(chain)
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), same)
+    fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), {**of_program(cls), **same})
     # On the class, which is this object's and its copies' own: fields of pydantic models must stay as they are.
     acceleration = Acceleration(settings, plan or Plan())
     references = references_of([chain], _OPENED, acceleration.ways)

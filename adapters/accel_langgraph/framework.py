@@ -13,4 +13,10 @@ FRAMEWORK = Framework(
     packages=("langgraph", "langchain_core"),
     families=("langchain", "langgraph", "langsmith"),
     boundaries=("/langgraph/_internal/_runnable.py", "/accel_langgraph/chains.py"),
+    programs="accel_langgraph.programs",
+    supports=(("langgraph", "1.1", "1.3"), ("langchain-core", "1.7", "2")),
+    instead=(
+        ("langgraph.graph.state", "StateGraph", "Compile it first: accelerate(builder.compile())"),
+        ("langgraph.func", "_TaskFunction", "Accelerate the @entrypoint that calls it; its tasks are seen."),
+    ),
 )

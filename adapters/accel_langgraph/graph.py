@@ -18,12 +18,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
-from accel.errors import AccelError, ConfigurationError
+from accel.errors import AccelError, ConfigurationError, choose
 from accel.graph.topology import START, Control, Topology
-from accel.insight import Insight, shallow
+from accel.insight import Insight, of_program, shallow
 from accel.parts.functions import pure
 from accel.parts.patches import enable
 from accel.parts.references import Ways
+from accel.run import switch
 from accel.run.drive import begin
 from accel.run.plan import Plan
 from accel.run.run import Run
@@ -32,7 +33,7 @@ from accel.run.streams import astreamed, streamed
 
 from .chains import accelerate_chain
 from .components import install_all
-from .hosts import configurable_of, host_of, references_of
+from .hosts import asked_by, configurable_of, host_of, references_of
 from .topology import Compiled, topology_of
 from .visits import watch, watched
 
@@ -56,7 +57,9 @@ class Acceleration:
         plan.keys.look(program, references.components)
         plan.program.look(references)
 
-    def begin(self, fast: Compiled, value: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
+    def begin(
+        self, fast: Compiled, settings: Settings, value: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> Run:
         """The handle of a new run."""
         install_all()
         watch()
@@ -76,7 +79,7 @@ class Acceleration:
             options.get("stream_mode"),
             options.get("context"),
         )
-        run = begin(self.plan, self.settings, host, None if resumes else value)
+        run = begin(self.plan, settings, host, None if resumes else value)
         run.trace.resumed = not fresh
         if not fresh and not isinstance(self.graph, CompiledStateGraph):
             run.silence()  # tasks that are done won't run again
@@ -112,18 +115,33 @@ class Accelerated(Insight):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         inner: Callable[..., Any] = super().stream  # type: ignore[misc]
-        if options.get("version") == "v3" or self._passes():
+        settings = self._accel_heeded(config, options)
+        if settings is None:
             return inner(input, config, **options)  # type: ignore[no-any-return]
-        return streamed(lambda: self._begin(input, config, options), lambda: inner(input, config, **options))
+        return streamed(
+            lambda: self._accel_begin(settings, input, config, options), lambda: inner(input, config, **options)
+        )
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., Any] = super().astream  # type: ignore[misc]
-        if options.get("version") == "v3" or self._passes(asynchronous=True):
+        settings = self._accel_heeded(config, options, asynchronous=True)
+        if settings is None:
             return inner(input, config, **options)  # type: ignore[no-any-return]
-        return astreamed(lambda: self._begin(input, config, options), lambda: inner(input, config, **options))
+        return astreamed(
+            lambda: self._accel_begin(settings, input, config, options), lambda: inner(input, config, **options)
+        )
 
-    def _begin(self, input: Any, config: RunnableConfig | None, options: dict[str, Any]) -> Run:
-        return self._accel.begin(self, input, config, options)  # type: ignore[arg-type]
+    def _accel_heeded(
+        self, config: RunnableConfig | None, options: dict[str, Any], asynchronous: bool = False
+    ) -> Settings | None:
+        if switch.off or options.get("version") == "v3":
+            return None
+        return self._accel_settings(asynchronous, asked_by(self.config, config))
+
+    def _accel_begin(
+        self, settings: Settings, input: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> Run:
+        return self._accel.begin(self, settings, input, config, options)  # type: ignore[arg-type]
 
     def copy(self, update: dict[str, Any] | None = None) -> Any:
         """As the graph's own `copy`, and accelerated with the same plan."""
@@ -131,25 +149,25 @@ class Accelerated(Insight):
         plain = self._accel.graph.copy(
             {**{k: v for k, v in mine.items() if k in _constructor_names(self)}, **(update or {})}
         )
-        return self._like(plain)
+        return self._accel_like(plain)
 
-    def _plain(self) -> Any:
-        plain = super()._plain()
+    def _accel_plain(self) -> Any:
+        plain = super()._accel_plain()
         del plain._accel
         plain.nodes = self._accel.graph.nodes
         return plain
 
-    def _like(self, plain: Any) -> Any:
+    def _accel_like(self, plain: Any) -> Any:
         accel = self._accel
         return _wrap(plain, accel.settings, accel.plan, accel.pure_nodes, type(self))
 
-    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return accelerate_object, (plain, self._accel.settings, None, tuple(self._accel.pure_nodes))
 
-    def _run_once(self, value: Any, **options: Any) -> Any:
+    def _accel_run(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)  # type: ignore[attr-defined]
 
-    async def _arun_once(self, value: Any, **options: Any) -> Any:
+    async def _accel_arun(self, value: Any, **options: Any) -> Any:
         return await self.ainvoke(value, **options)  # type: ignore[attr-defined]
 
 
@@ -204,7 +222,7 @@ def _observed(name: str, node: Any, declared_pure: bool) -> Any:
 
 def _class_of(cls: type) -> type:
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    return type(cls.__name__, (Accelerated, cls), same)
+    return type(cls.__name__, (Accelerated, cls), {**of_program(cls), **same})
 
 
 def _wrap(
@@ -231,6 +249,6 @@ def accelerate_object(graph: Compiled, settings: Settings, plan: Plan | None, pu
     if unknown:
         raise ConfigurationError(
             f"pure_nodes names {unknown[0]!r}, which is not a node of this graph.",
-            f"Its nodes are: {', '.join(nodes)}.",
+            choose(unknown[0], nodes, "Its nodes are"),
         )
     return _wrap(graph, settings, plan or Plan(), frozenset(pure_nodes))

@@ -21,8 +21,10 @@ from langsmith._internal import _context  # guarded as well
 
 from accel.graph.topology import Control
 from accel.parts.references import References, Ways
+from accel.run import switch
 from accel.run.scope import scope
 from accel.run.settings import Host
+from accel.run.switch import Mode
 from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 
@@ -33,7 +35,7 @@ FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, 
 LISTENERS.update((BaseCallbackHandler, BaseCallbackManager))
 _COORDINATES = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _THEIRS = re.compile(
-    r"accel_|lc_|ls_|__|langgraph_(step|node|triggers|path|checkpoint_ns|version|api_url|plan|host)$|checkpoint_(ns|id)$"
+    r"accel(_|$)|lc_|ls_|__|langgraph_(step|node|triggers|path|checkpoint_ns|version|api_url|plan|host)$|checkpoint_(ns|id)$"
 )
 """Metadata that frameworks set for themselves, and Accel;"""
 _THEIR_TAGS = ("seq:step:", "map:key:", "graph:step:", "langsmith:")
@@ -43,6 +45,16 @@ _THEIR_TAGS = ("seq:step:", "map:key:", "graph:step:", "langsmith:")
 def configurable_of(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     """The configurable values of configurations, later ones first; of one around us, if there is one."""
     return _over("configurable", layers)
+
+
+def asked_by(*layers: Mapping[str, Any] | None) -> Mode | None:
+    """How much Accel is to do in a run, by the metadata of its configurations, later ones first, and of one around us.
+    Raises ConfigurationError."""
+    for layer in (*reversed(layers), var_child_runnable_config.get()):
+        asked = switch.asked_by(layer.get("metadata")) if layer else None
+        if asked is not None:
+            return asked
+    return None
 
 
 def _over(name: str, layers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:

@@ -26,9 +26,9 @@ from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATT
 from llama_index_instrumentation.span import active_span_id
 from workflows.handler import WorkflowHandler
 
-from accel.errors import ConfigurationError
+from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control
-from accel.insight import Insight, shallow
+from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import References, Ways
 from accel.run.drive import begin
@@ -67,7 +67,7 @@ class Acceleration:
         self.parts = Parts(original)
         plan.topology = self.parts.topology
 
-    def begin(self, obj: Any, value: Any, asynchronous: bool) -> Run:
+    def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run:
         """The handle of a new run."""
         install_all()
         watch()
@@ -81,7 +81,7 @@ class Acceleration:
             parts=self.parts,
             main=obj,
         )
-        return begin(self.plan, self.settings, host, value)
+        return begin(self.plan, settings, host, value)
 
 
 def _references_of(original: Any, ways: Ways) -> References:
@@ -109,20 +109,22 @@ class Accelerated(Insight):
     __slots__ = ()
     _accel: Acceleration
 
-    def _like(self, plain: Any) -> Any:
+    def _accel_like(self, plain: Any) -> Any:
         if self._accel.parts.are_of(plain):
             return shallow(plain, type(self))
         return accelerate_object(plain, self._accel.settings, self._accel.plan)
 
-    def _remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return accelerate_object, (plain, self._accel.settings, None)
 
-    def _run_once(self, value: Any, **options: Any) -> Any:
+    def _accel_run(self, value: Any, **options: Any) -> Any:
+        if isinstance(self, Workflow):
+            raise ConfigurationError("A workflow runs as a coroutine.", "await accel.awarmup(fast, inputs)")
         args, named = _as_given(self, value, options)
         name, _ = (methods_of(type(self)) or ())[0]
         return getattr(self, name)(*args, **named)
 
-    async def _arun_once(self, value: Any, **options: Any) -> Any:
+    async def _accel_arun(self, value: Any, **options: Any) -> Any:
         args, named = _as_given(self, value, options)
         if isinstance(self, Workflow):
             return await self.run(*args, **named)
@@ -145,10 +147,15 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
         return obj
     methods = methods_of(cls)
     if methods is None or (cls is obj and not issubclass(cls, BUILT)):
-        raise TypeError(f"accelerate() takes LlamaIndex's {TAKES}, not {obj if cls is obj else cls.__name__}.")
+        raise WrongObject(
+            f"accelerate() takes LlamaIndex's {TAKES}, not {kind_of(obj)}.",
+            "Give it the object that your program calls.",
+        )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
-    members: dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    members: dict[str, Any] = {
+        **of_program(cls), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
+    }  # fmt: skip
     for name, asynchronous in methods:
         members[name] = _opening(cls, name)
         members[asynchronous] = _aopening(cls, asynchronous)
@@ -183,9 +190,10 @@ def _opening(cls: type, name: str) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
-        if self._passes():
+        settings = self._accel_settings()
+        if settings is None:
             return inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, given(inner, args, kwargs), asynchronous=False)
+        run: Run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
         token = scope.set(Scope(run))
         try:
             result = inner(*args, **kwargs)
@@ -204,9 +212,10 @@ def _aopening(cls: type, name: str) -> Any:
 
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
-        if self._passes(asynchronous=True):
+        settings = self._accel_settings(asynchronous=True)
+        if settings is None:
             return await inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, given(inner, args, kwargs), asynchronous=True)
+        run: Run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
         token = scope.set(Scope(run))
         try:
             result = await inner(*args, **kwargs)
@@ -226,9 +235,12 @@ def _starting(cls: type, follows: bool) -> Any:
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., WorkflowHandler] = super(Accelerated, self).run
-        if not follows or has_waited(self._accel.plan) or self._passes(asynchronous=True):
+        follow = follows and not has_waited(self._accel.plan)
+        settings = self._accel_settings(asynchronous=True) if follow else None
+        if settings is None:
             return inner(*args, **kwargs)
-        return started(self._accel.begin(self, given(inner, args, kwargs), True), partial(inner, *args, **kwargs))
+        run = self._accel.begin(self, settings, given(inner, args, kwargs), True)
+        return started(run, partial(inner, *args, **kwargs))
 
     return _span_of(cls, "run", run)
 

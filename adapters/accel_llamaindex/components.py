@@ -19,6 +19,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
@@ -28,6 +29,7 @@ from accel.parts.components import facts_of
 from accel.parts.identity import tells_only
 from accel.parts.methods import Method, build_call, read_call
 from accel.parts.patches import Place, install
+from accel.run.uses import aused, used
 from accel.text.values import Tree, snapshot, thaw
 
 from . import views  # noqa: F401  how nodes, messages and queries are seen
@@ -225,6 +227,8 @@ def install_all() -> None:
         return
     for method in DOCUMENTS:
         install(BaseDocumentStore, method)  # the look-ups, which all document stores have from there
+    patches.wrap(FunctionTool, "call", used)
+    patches.wrap(FunctionTool, "acall", aused)
     for base, methods in FAMILIES:
         for cls in _CLASSES.new(base):
             _CLASSES.note(cls)

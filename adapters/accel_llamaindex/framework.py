@@ -24,4 +24,6 @@ FRAMEWORK = Framework(
     packages=("llama_index", "workflows"),
     families=("llama_index",),
     boundaries=("/accel_llamaindex/accelerated.py",),
+    programs="accel_llamaindex.programs",
+    supports=(("llama-index-core", "0.14.25", "0.15"),),
 )

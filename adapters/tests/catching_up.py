@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import wait
 from typing import Any
 
-from accel.run.run import followed
+from accel.run.ongoing import followed
 from accel.run.scope import scope
 from accel.run.waiting import Woken
 

@@ -268,7 +268,7 @@ def test_the_first_round_of_a_loop_is_called_before_the_loop_is_reached() -> Non
 
 def test_explain_says_since_when_a_call_is_predicted_and_how_often_it_was_made() -> None:
     world = World(answer=said)
-    text = trained(world, router(world, Chat(world))).explain()
+    text = trained(world, router(world, Chat(world))).explain(graph=True)
     sites = dict(line.strip().split(": ", 1) for line in text.split("call sites:\n")[1].splitlines())
     assert sites["route.decode"].startswith("predicted since run 2, made in 6 of 6 runs"), text
     assert sites["hot.decode"].startswith("predicted since run 3, made in 3 of 6 runs"), text

@@ -95,7 +95,7 @@ def test_readonly(world: World) -> None:
     assert found.line == "accel.register(MyStore, readonly=True)"
     assert found.sure == "nobody changes what any MyStore reads during a run"
     assert found.where.startswith("test_declarations.py:searching.<locals>.<lambda>:")
-    assert f"    {found}" in str(fast.report()).splitlines()
+    assert f"  {found.line}" in str(fast.report())
     paste(found.line, MyStore)
     world.forget()
     world.hooks["b"] = lambda: world.wait_early(TOPIC)
@@ -230,9 +230,8 @@ def test_two_kinds_are_ranked_by_what_they_gain(world: World) -> None:
     found = suggested(fast)
     assert [each.kind for each in found] == ["egress", "readonly"]
     assert found[0].gain_s > found[1].gain_s > 0
-    lines = str(fast.report()).splitlines()
-    assert lines[-3] == "  what declarations would gain, if they are true:"
-    assert [line.strip().split("  #")[0] for line in lines[-2:]] == [each.line for each in found]
+    text = str(fast.report())
+    assert text.index("What would gain more") < text.index(found[0].line) < text.index(found[1].line)
 
 
 def test_what_is_held_twice_needs_both_lines(world: World) -> None:

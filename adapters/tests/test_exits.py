@@ -16,7 +16,7 @@ ACCELERATED = sys.argv[1] == "accelerated"
 if sys.argv[2] == "a handler from before Accel":
     atexit.register(lambda: print("handler:", program.invoke({"q": "the end"})["b"]))
 import accel
-from accel.run.run import OPEN
+from accel.run.ongoing import OPEN
 from accel.process.threads import issuer, learner
 from adapters.tests.core_fakes import TOPICS, Chat, State, StreamingChat, World, chain, three, train
 

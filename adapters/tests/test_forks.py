@@ -24,7 +24,7 @@ from accel.process import threads
 from accel.process.threads import issuer, learner
 from accel.run import outcome, waiting
 from accel.run.chunks import growing
-from accel.run.run import OPEN
+from accel.run.ongoing import OPEN
 from accel.tests.forked import PATIENCE_S, Fork, in_child
 from adapters.tests.core_fakes import WAIT_S, Chat, State, StreamingChat, World, after_thinking, chain, three, train
 

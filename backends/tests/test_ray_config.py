@@ -142,8 +142,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 WITHOUT = """
 import sys
 sys.modules[sys.argv[1]] = None  # as if it were not installed
-if sys.argv[1] == "typer":
-    import accel.cli
 from accel.backend import Backend
 from accel.errors import MissingExtra
 Backend.local().use()
@@ -154,8 +152,28 @@ except MissingExtra as error:
 """
 
 
-@pytest.mark.parametrize("package", ["ray", "pydantic", "yaml", "typer"])
+@pytest.mark.parametrize("package", ["ray", "pydantic", "yaml"])
 def test_a_missing_extra_names_the_pip_command(package: str) -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT, package], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stderr.endswith("pip install 'accelgraph[ray]'\n"), done.stderr
     assert f"no module named {package!r}" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_the_command_without_its_extra_says_what_to_install(package: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['accel', '--help']; from accel.cli import main"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == (
+        f"The command accel needs packages that are not installed (no module named {package!r}).\n"
+        "  Remedy: pip install 'accelgraph[cli]'\n"
+    )
+
+
+def test_the_command_needs_nothing_but_its_extra() -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('ray', 'pydantic', 'yaml', 'langgraph', 'llama_index')));"
+        "sys.argv = ['accel', '--help']; from accel.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "Usage" in done.stdout and done.stderr == ""

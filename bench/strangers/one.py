@@ -25,6 +25,7 @@ from accel.graph.ops import OPS
 from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
 from accel.process import clock
+from accel.reports.best import Best
 from accel.reports.limit import best_of, latencies
 from accel.reports.rows import MAX_CALLS, why
 from accel.reports.workload import Unbatched
@@ -196,7 +197,7 @@ def _key(call: CallRecord) -> Any:
 
 def _held(plan: Plan, call: CallRecord, sooner_s: float) -> dict[str, Any]:
     """What the plan says of a call that was not early though it could have been."""
-    reason = why(plan, Settings(), call, sooner_s)
+    reason = why(plan, Settings(), call, sooner_s, Best(0.0, {}, {}))
     rule, said = str(reason) if reason.rule is UNLEARNT else reason.rule.name, str(reason)
     return {
         "rule": rule, "said": said[:400], "where": f"{call.site.split('|', 1)[0] or 'no node'} ({where(call.site)})",

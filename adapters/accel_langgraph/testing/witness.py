@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.constants import START
 
-from accel.run.run import followed
+from accel.run.ongoing import followed
 from accel.run.scope import scope
 from accel.text.values import leaves, snapshot
 

@@ -1,0 +1,145 @@
+"""A report as plain text of at most a hundred columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from ..graph.rules import COMPOSITE, PART
+
+if TYPE_CHECKING:
+    from .measured import Measured
+    from .rows import Row
+
+WIDTH = 100
+WITHIN = (COMPOSITE.name, PART.name)
+"""Reasons of calls around and inside others, which say less than those others' own."""
+MOST_GAINS = 8
+"""In the text."""
+
+
+def text(report: Measured) -> str:
+    lines = [*headline(report), *_gains(report), *_calls(report)]
+    return "\n".join(part for line in lines for part in folded(line))
+
+
+def folded(line: str, deeper: int = 4) -> list[str]:
+    """A line in as many as it needs, all but the first indented by so much more."""
+    if len(line) <= WIDTH:
+        return [line]
+    indent = len(line) - len(line.lstrip())
+    return wrap(line, WIDTH, subsequent_indent=" " * (indent + deeper), break_on_hyphens=False)
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def seconds(value: float) -> str:
+    """With as many digits as tell something."""
+    return f"{value:.2f} s" if value >= 0.1 or value <= -0.1 or value == 0.0 else f"{value * 1000:.1f} ms"
+
+
+def headline(report: Measured) -> Iterator[str]:
+    """What matters, a line each."""
+    requests = len(report.requests)
+    if not requests:
+        yield "Nothing is measured yet: no request that was followed has ended well."
+    elif not any(request.early for request in report.requests):
+        yield f"Nothing was early yet: {seconds(report.took_s)} per request, {_mean(requests)}"
+    else:
+        more = "saved" if report.saved_s >= 0.0 else "lost"
+        yield (
+            f"{seconds(abs(report.saved_s))} {more} per request: {seconds(report.took_s)} instead of "
+            f"{seconds(report.alone_s)} ({report.ratio:.2f}x), {_mean(requests)}"
+        )
+    if report.last is not None:
+        last, limit = report.last, report.limit_s
+        said = f"  last request: {seconds(last.took_s)} instead of {seconds(last.alone_s)}"
+        if limit is not None:
+            engines = "on these engines" if report.limit is not None else "if calls get in nobody's way"
+            said += f"; its best schedule {engines}: {seconds(limit)}"
+        yield said
+    elif report.runs:
+        yield "  last request: it raised, was stopped, or made too many calls to be worked out"
+    yield from _spent(report)
+
+
+def _mean(requests: int) -> str:
+    return f"in the mean of {plural(requests, 'request')}"
+
+
+def _spent(report: Measured) -> Iterator[str]:
+    counts, last = report.counts, report.last
+    if last is not None:
+        yield f"  early: {last.early} of the {plural(last.calls, 'call')} of the last request, {counts.retired} in all"
+    share = f", {report.wasted_share:.1%} of what language models took" if report.wasted_share > 0.0005 else ""
+    yield (
+        f"  in vain: {plural(counts.wasted, 'early call')}, {seconds(counts.wasted_s)}, "
+        f"{plural(counts.wasted_tokens, 'token')}{share}"
+    )
+    if report.money is not None:
+        yield f"  money: {report.money['cost']:.4g} per request, of that {report.money['wasted']:.2g} in vain"
+    passed = f", let {report.passed} pass: nothing to gain, or no time to spare" if report.passed else ""
+    own = f"{seconds(report.own_s)} of processor time per request"
+    yield f"  Accel itself: {own}; followed {plural(report.runs, 'request')}{passed}"
+    if counts.delayed:
+        waited = f"waited {seconds(counts.delayed_s)} for early ones to leave"
+        yield f"  {plural(counts.delayed, 'call')} of the program {waited}"
+
+
+def _gains(report: Measured) -> Iterator[str]:
+    if report.declarations:
+        yield ""
+        yield "What would gain more, at most, if it is true (in seconds of the last request):"
+    for each in report.declarations[:MOST_GAINS]:
+        together = ", with the other lines" if each.together else ""
+        yield f"  {seconds(each.gain_s):>8}  {each.line}"
+        yield f"            {plural(each.calls, 'call')}, {each.where}{together}; be sure that {each.sure}"
+    gaining = {declaration.line for declaration in report.declarations}
+    unknown = [each for each in report.undeclared if each.line not in gaining]
+    if unknown:
+        yield ""
+        yield "Nobody vouches for these; declare what only answers, and keeps nothing between calls:"
+    yield from (f"  {each}" for each in unknown[:MOST_GAINS])
+
+
+def _calls(report: Measured) -> Iterator[str]:
+    if report.rows:
+        yield ""
+        yield "The last request, by your lines:"
+    for row in report.rows:
+        yield f"  {title(row)}"
+        yield from (f"    {said}" for said in sayings(row))
+
+
+def title(row: Row) -> str:
+    """Whose row it is."""
+    times = ", ".join(amounts(row))
+    if not row.has_line:
+        place = f"node {row.nodes[0]}" if row.nodes else row.place
+    else:
+        place = row.place + (f" in {row.function}" if row.function else "")
+    return f"{place}  {row.what}: {times}{', ' * bool(times)}{seconds(row.took_s)}"
+
+
+def amounts(row: Row) -> Iterator[str]:
+    """How many of what, as the user sees it."""
+    if row.calls:
+        yield plural(row.made or row.calls, "call") + (f" ({row.calls} in all)" if 0 < row.made < row.calls else "")
+    if row.uses:
+        yield plural(row.uses, "use")
+
+
+def sayings(row: Row) -> Iterator[str]:
+    """What became of its calls."""
+    if row.early:
+        yield f"{row.early} early, {seconds(row.saved_s)} saved{'; ' * bool(row.standing)}{row.standing}"
+    telling = [late for late in row.late if late.rule not in WITHIN]
+    for late in telling or row.late:
+        bound = f" (up to {seconds(late.sooner_s)} sooner)" if late.sooner_s else ""
+        count = f"{late.calls} not early" if row.early or len(telling) > 1 else "not early"
+        yield f"{count}: {late.why}{bound}"
+    if not row.early and row.standing:
+        yield row.standing

@@ -1,0 +1,93 @@
+"""`accel explain` and `accel timeline`: programs by their names, files, exit codes and remedies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from accel.cli import app
+from accel.tests.reported import check_chrome_trace, check_mermaid, check_page
+from adapters.tests import checked_programs as programs
+
+MODULE = "adapters.tests.checked_programs"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> str:
+    file = tmp_path / "inputs.jsonl"
+    file.write_text("\n".join(json.dumps(one) for one in programs.INPUTS), encoding="utf-8")
+    return str(file)
+
+
+def accel(*words: str) -> Any:
+    return CliRunner().invoke(app, [*words])
+
+
+def test_explain_says_what_waits_for_what(inputs: str) -> None:
+    said = accel("explain", f"{MODULE}:graph", "--inputs", inputs)
+    assert said.exit_code == 0, said.output
+    assert "What waits for what" in said.stdout and "(checked_programs.py:" in said.stdout
+    assert "apples" not in said.stdout
+
+
+def test_explain_draws_into_files(inputs: str, tmp_path: Path) -> None:
+    chart, picture = tmp_path / "graph.mmd", tmp_path / "graph.svg"
+    for form, path in (("mermaid", chart), ("svg", picture)):
+        said = accel("explain", f"{MODULE}:graph", "--inputs", inputs, "--format", form, "--out", str(path))
+        assert (said.exit_code, said.stdout) == (0, ""), said.output
+    boxes, arrows = check_mermaid(chart.read_text(encoding="utf-8"))
+    assert len(boxes) > 2 and arrows
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_compilers_view_is_an_option(inputs: str) -> None:
+    assert "p-graph, learnt from" in accel("explain", f"{MODULE}:graph", "--inputs", inputs, "--graph").stdout
+
+
+@pytest.mark.parametrize("program", ["graph", "awaited"])
+def test_timeline_draws_a_page(program: str, inputs: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    said = accel("timeline", f"{MODULE}:{program}", "--inputs", inputs, "--out", str(page))
+    assert said.exit_code == 0, said.output
+    found = check_page(page.read_text(encoding="utf-8"))
+    assert len(found.panels) == 2 and len(found.panels[0]) == len(found.panels[1]) > 0
+    assert "a painted door" not in page.read_text(encoding="utf-8")
+
+
+def test_timeline_shows_texts_where_they_are_asked_for_and_goes_to_perfetto(inputs: str, tmp_path: Path) -> None:
+    trace = tmp_path / "run.json"
+    said = accel("timeline", f"{MODULE}:graph", "--inputs", inputs, "--out", str(trace), "--texts", "--measured")
+    assert said.exit_code == 0, said.output
+    check_chrome_trace(trace.read_text(encoding="utf-8"))
+    assert "a painted door" in trace.read_text(encoding="utf-8")
+
+
+def test_models_are_asked_once_where_there_is_a_cassette(inputs: str, tmp_path: Path) -> None:
+    tape, page = tmp_path / "answers.jsonl", tmp_path / "page.html"
+    for _ in range(2):
+        said = accel(
+            "timeline", f"{MODULE}:graph", "--inputs", inputs, "--out", str(page), "--cassette", str(tape)
+        )  # fmt: skip
+        assert said.exit_code == 0, said.output
+        recorded = tape.read_text(encoding="utf-8")
+    assert recorded == tape.read_text(encoding="utf-8") and check_page(page.read_text(encoding="utf-8")).panels
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["explain", f"{MODULE}:nothing", "--input", "x"], "nothing"),
+        (["explain", f"{MODULE}:graph"], "There are no inputs"),
+        (["explain", f"{MODULE}:graph", "--input", '{"question": "fragile"}'], "Every run raised ValueError"),
+        (["explain", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--format", "png"], "mermaid"),
+        (["timeline", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--out", "/nowhere/page.html"], "written"),
+    ],
+    ids=["unknown name", "no inputs", "raises", "unknown format", "no such folder"],
+)
+def test_what_is_wrong_is_said_with_its_remedy(words: list[str], remedy: str) -> None:
+    said = accel(*words)
+    assert said.exit_code == 2 and remedy in said.output and "Traceback" not in said.output

@@ -1,0 +1,153 @@
+"""`report().declarations`: options of `accelerate`, streaming and plans of their own, each in a program in which it
+helps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+import accel
+from accel import accelerate
+from accel.process.clock import replaced
+from accel.reports.declarations import Declaration
+from adapters.tests.core_fakes import Chat, State, World, after_thinking, chain, forked, train
+
+
+@pytest.fixture
+def world() -> Generator[World]:
+    """Components take the seconds that stand in their question ("3 s"), else one. Nothing else takes any time."""
+    world, lock, now = World(), threading.Lock(), [0.0]
+
+    def answer(text: str) -> str:
+        with lock:
+            now[0] += 3.0 if "3 s" in text else 1.0
+        return f"answer to <{text}>"
+
+    world.answer = answer
+    with replaced(lambda: now[0]):
+        yield world
+
+
+def suggested(fast: Any) -> dict[str, Declaration]:
+    assert accel.settle()
+    return {each.kind: each for each in fast.report().declarations}
+
+
+def watch_once(graph: Any, fast: Any, topic: str) -> None:
+    """A run without early calls, so that the clock of this test says what each call takes by itself."""
+    accelerate(graph, plan=fast.plan, speculate="off").invoke({"q": topic})
+
+
+COMMON = tuple(f"the question of {what}" for what in ("bees", "iron", "bread", "the moon", "salt"))
+
+
+def branching(world: World) -> Any:
+    """Thinks, then goes left unless it is asked something rare."""
+    model = Chat(world)
+
+    def think(state: State) -> State:
+        world.node("think")
+        return {"b": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def choose(state: State) -> State:
+        return {"a": "right" if "rare" in state["q"] else "left"}
+
+    def left(state: State) -> State:
+        world.node("left")
+        first = model.invoke(f"Gamma asks: {state['b']}").content
+        return {"c": [first, model.invoke(f"Beta asks for 3 s: {state['q']}").content]}
+
+    def right(state: State) -> State:
+        return {"c": "rare"}
+
+    return forked(think, choose, left, right)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"speculate": "certain"}, {"budget": accel.Budget(waste=0.0)}],
+    ids=["only what is certain", "no waste at all"],
+)
+def test_likely(world: World, options: dict[str, Any]) -> None:
+    graph = branching(world)
+    fast = accelerate(graph, **options)
+    train(fast, (COMMON[0], "something rare", *COMMON[1:]))
+    watch_once(graph, fast, COMMON[0])
+    found = suggested(fast)
+    assert found["likely"].line == 'accel.accelerate(graph, speculate="likely")'
+    assert found["likely"].gain_s == pytest.approx(1.0)
+    assert found["likely"].where.startswith("test_declarations_more.py:branching")
+    likely = accelerate(graph, speculate="likely")
+    train(likely, (COMMON[0], "something rare", *COMMON[1:]))
+    assert "likely" not in suggested(likely)
+
+
+def test_likely_is_not_told_of_what_is_rare(world: World) -> None:
+    fast = accelerate(branching(world), speculate="certain")
+    train(fast, ("something rare", COMMON[0], *(f"a rare {what}" for what in COMMON[1:]), COMMON[2]))
+    assert "likely" not in suggested(fast)
+
+
+def test_plan_scope(world: World) -> None:
+    """Every request has a metadata value of its own, which no two runs have shown not to matter."""
+    model = Chat(world)
+    graph = after_thinking(world, lambda state: model.invoke(f"Beta asks: {state['q']}").content)
+    fast = accelerate(graph)
+    for topic in COMMON[:3]:
+        fast.invoke({"q": topic}, {"metadata": {"tenant": "acme"}})
+        assert accel.settle()
+    fast.invoke({"q": COMMON[3]}, {"metadata": {"tenant": "globex"}})
+    found = suggested(fast)
+    assert found["plan_scope"].line == "accel.accelerate(graph, plan_scope=tenant)"
+    assert found["plan_scope"].gain_s == pytest.approx(1.0)
+    scoped = accelerate(graph, plan_scope="globex")
+    for topic in COMMON[:4]:
+        scoped.invoke({"q": topic}, {"metadata": {"tenant": "globex"}})
+        assert accel.settle()
+    assert "plan_scope" not in suggested(scoped)
+
+
+class Lister(Chat):
+    """Writes a list; streams it, if it is asked to."""
+
+    streaming: bool = False
+
+    def _lines(self, messages: Any) -> list[str]:
+        text = self._world.serve(self.label, str(messages[-1].content))
+        return [f"the {of} thing of all that is worth {text[-9:-1]}\n" for of in ("red", "green", "blue", "grey")]
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("".join(self._lines(messages))))])
+
+    def _stream(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        for line in self._lines(messages):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=line))
+
+
+accel.register(Lister, pure=True, local=True, concurrency=8)
+
+
+def test_streaming(world: World) -> None:
+    lister, model = Lister(world), Chat(world)
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": lister.invoke(f"List things about {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": [model.invoke(f"Beta asks: {line}").content for line in str(state["a"]).splitlines()[:2]]}
+
+    graph = chain(("a", a), ("b", b))
+    fast = accelerate(graph)
+    train(fast, COMMON)
+    watch_once(graph, fast, COMMON[0])
+    found = suggested(fast)
+    assert found["streaming"].line == "Lister(..., streaming=True)" and found["streaming"].gain_s > 0.0
