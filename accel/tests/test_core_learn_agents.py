@@ -109,3 +109,38 @@ def test_names_of_tools_are_the_programs_words() -> None:
 
     last = called(learnt(program))[-1]
     assert {ref.node for ref in last.refs()} == {"input"}
+
+
+STEPS = 7
+
+
+def test_the_name_of_a_tool_that_answers_repeat_is_the_program_s_in_every_round() -> None:
+    """The tools are nobody's whom we see: what the model is told next is what enters its framework node."""
+
+    def program(script: Script, topic: str) -> None:
+        messages: list[Any] = [{"class": "human", "content": f"What of {topic}?"}]
+        for step in range(STEPS):
+            visit = script.trace.enter("agent", {"messages": list(messages)})
+            script.call("agent", {"messages": list(messages), "tools": ["look"]}, within="agent")
+            said = {
+                "content": f"Step {step} on {topic}",
+                "tool_calls": [{"name": "look", "args": {"n": f"{step}{topic}"}}],
+            }
+            script.trace.calls[-1].output = said
+            script.trace.leave(visit, {"messages": [{**said, "class": "ai"}]})
+            told = {"class": "tool", "name": "look", "content": f"{len(topic) * step} seen"}
+            messages += [{**said, "class": "ai"}, told]
+
+    calls = called(learnt(program))
+    assert {node.input["tools"][0] for node in calls} == {"look"}
+    assert len(calls) == 2, "the first call, and one for all that come after it"
+
+
+def test_a_text_that_a_run_was_given_is_no_program_s_although_all_runs_were_given_it() -> None:
+    def program(script: Script, topic: str) -> None:
+        script.trace.input["style"] = "formal"
+        for part in ("history", "future"):
+            script.call("a", {"prompt": f"The {part} of {topic}", "style": "formal"}, f"{part} of {topic} is long")
+
+    calls = called(learnt(program))
+    assert calls and all(str(node.input["style"]) == "{input.style}" for node in calls)
