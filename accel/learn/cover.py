@@ -117,7 +117,10 @@ def _cut(text: str, at: int, value: str, ends: Ends, clips: bool) -> tuple[int, 
     end = min((at_end for at_end, _ in near), default=n)
     steps: list[Step] = [head for at_end, head in near if at_end == end]
     if clips and end == n >= SEED:
-        steps.append(Clip(n))
+        # A blank where the text goes on with a word is the text's: the value may have one there by chance.
+        if value[n - 1].isspace() and not steps and text[at + n : at + n + 1].strip():
+            end = len(value[:n].rstrip())
+        steps.append(Clip(end))
     return at + end, steps
 
 

@@ -48,6 +48,18 @@ def test_so_many_characters() -> None:
     assert "Title: {main.searching[0].text[:25]}\\n" in cut(lambda page: page[:25])
 
 
+def test_a_blank_after_the_last_character_is_the_text_s() -> None:
+    """Both values happen to go on with one where they are cut off."""
+
+    def program(script: Script, topic: str) -> None:
+        found = script.call("s", [f"pages on {topic}"], [f"what is {topic} good for and since when"], op="searching")
+        script.call("a", f"Explain {found[0][:30]} and be brief.", "fine")
+
+    topics = ["canyon462 zqb4q tundra", "meadow171 zqa8q leaves"]
+    assert {len(f"what is {topic}") for topic in topics} == {30}
+    assert shown(learnt(program, topics))[-1] == ": Explain {main.searching[0][:30]} and be brief."
+
+
 def test_a_text_that_begins_as_a_known_one_by_chance() -> None:
     def program(script: Script, topic: str) -> None:
         page = script.call("p", f"Write on {topic}", f"A page about the {topic}, all of it")
