@@ -235,7 +235,7 @@ def test_a_file_of_tests_has_the_fixture(tmp_path: Path) -> None:
         "def test_bad(accel_check):\n    accel_check(wrong, INPUTS)\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "accel.commands.fixture", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
