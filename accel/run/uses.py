@@ -17,6 +17,8 @@ MAX_USES = 1_000
 
 def used(wrapped: Callable[..., Any], tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a tool was called, by wrapt's signature."""
+    if scope.get() is None:
+        return wrapped(*args, **kwargs)
     with _noted(tool, call_site()):
         return wrapped(*args, **kwargs)
 
