@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
 
@@ -68,6 +68,7 @@ class Values:
         """By node, since when the value at a path was known."""
         self._alike: dict[tuple[str, Path, Path], tuple[bool, bool]] = {}
         self._elements: dict[tuple[str, Path], list[Row]] = {}
+        self._frozen: dict[tuple[str, Path, Path | None], list[Hashable]] = {}
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
@@ -150,6 +151,20 @@ class Values:
         if key not in self._elements:
             self._elements[key] = enumerate_stars(self.outputs[node], path)[0]
         return self._elements[key]
+
+    def frozen(self, node: str, path: Path, distinct: Path | None = None) -> list[Hashable]:
+        """All elements that a path with stars runs over, frozen; of those equal along `distinct` only the first."""
+        key = (node, path, distinct)
+        if key not in self._frozen:
+            items = [follow(self.outputs[node], path, row) for row in self.elements(node, path)]
+            if distinct is not None:
+                first: dict[Hashable, Hashable] = {}
+                for item, own in zip(items, self.frozen(node, path), strict=True):
+                    first.setdefault(freeze(follow(item, distinct)) if distinct else own, own)
+                self._frozen[key] = list(first.values())
+            else:
+                self._frozen[key] = [freeze(item) for item in items]
+        return self._frozen[key]
 
     # --- adding
 
