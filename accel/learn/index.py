@@ -69,6 +69,7 @@ class Values:
         self._alike: dict[tuple[str, Path, Path], tuple[bool, bool]] = {}
         self._elements: dict[tuple[str, Path], list[Row]] = {}
         self._frozen: dict[tuple[str, Path, Path | None], list[Hashable]] = {}
+        self._as_shown: dict[str, list[tuple[Step, str]]] = {}
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
@@ -201,8 +202,7 @@ class Values:
             elif isinstance(value, str):
                 self._add_text(value, source(path))
                 for step, shown in self._shown(value):
-                    if shown != value:
-                        self._add_text(shown, source((*path, step)))
+                    self._add_text(shown, source((*path, step)))
                 if texts and len(value) > 2:
                     self._add_extracted(path, value, source)
             elif isinstance(value, Vector):
@@ -217,13 +217,14 @@ class Values:
         as_part = path and (isinstance(path[-1], int) or is_handed_on(path[-1]))
         return "record" in self.readings and bool(as_part or holds_number(value))
 
-    def _shown(self, text: str) -> Iterator[tuple[Step, str]]:
-        """A text as programs may show it."""
-        if "strip" in self.readings:
-            yield STRIP, text.strip()
-        if "escape" in self.readings:
-            shown = {escape.shown(text): escape for escape in reversed(ESCAPES)}
-            yield from ((escape, text) for text, escape in shown.items())
+    def _shown(self, text: str) -> list[tuple[Step, str]]:
+        """How else programs may show a text; the same text is in many states of one program."""
+        if text not in self._as_shown:
+            shown = {escape.shown(text): escape for escape in reversed(ESCAPES)} if "escape" in self.readings else {}
+            ways: list[tuple[Step, str]] = [(STRIP, text.strip())] if "strip" in self.readings else []
+            ways += [(escape, way) for way, escape in shown.items()]
+            self._as_shown[text] = [(step, way) for step, way in ways if way != text]
+        return self._as_shown[text]
 
     def _add_extracted(self, path: Path, text: str, source: Callable[[Path], Source]) -> None:
         for name in filter(self.readings.__contains__, EXTRACTORS):
