@@ -7,6 +7,8 @@ plan of another program can cost time but never change a result; sites that don'
 from __future__ import annotations
 
 import json
+import os
+import threading
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,20 @@ def save(plan: Plan, path: str) -> None:
     of = plan.made_for
     program = [of.kind, *sorted(of.nodes)] if of is not None else []
     data = {"accel_plan": VERSION, "program": program, "nodes": nodes, "calls": calls}
-    Path(path).write_text(json.dumps(data, indent=1), encoding="utf-8")
+    _write(os.path.realpath(path), json.dumps(data, indent=1))
+
+
+def _write(path: str, text: str) -> None:
+    """All of it in one moment: other workers of the server may be about to read it, or to write their own."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a device
+        Path(path).write_text(text, encoding="utf-8")
+        return
+    meanwhile = Path(f"{path}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        meanwhile.write_text(text, encoding="utf-8")
+        meanwhile.replace(path)
+    finally:
+        meanwhile.unlink(missing_ok=True)
 
 
 def load(path: str) -> Plan:

@@ -67,3 +67,27 @@ def test_the_first_object_of_a_scope_may_bring_a_plan(tmp_path: Path) -> None:
     second.invoke(NEW)
     assert accel.settle()
     assert not other.plan.learnt.nodes
+
+
+def test_a_worker_that_reads_a_plan_while_another_writes_it_reads_all_of_it(tmp_path: Path) -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)))
+    train(fast)
+    path = tmp_path / "plan.json"
+    fast.save_plan(path)
+    written = path.read_text(encoding="utf-8")
+    with path.open(encoding="utf-8") as reading:
+        fast.save_plan(path)
+        assert reading.read() == written
+    assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
+    accelerate(three(world, Chat(world)), plan=path)
+
+
+def test_a_plan_is_written_to_the_file_that_a_link_names(tmp_path: Path) -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)))
+    train(fast)
+    (tmp_path / "link.json").symlink_to(tmp_path / "plan.json")
+    fast.save_plan(tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    accelerate(three(world, Chat(world)), plan=tmp_path / "plan.json")

@@ -8,13 +8,13 @@ from typing import Any, TypedDict
 import pytest
 from langgraph.graph import START, StateGraph
 
-from compat_tests.server.processes import Process
+from examples.serving.processes import model_server
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Of a server that speaks OpenAI's protocol."""
-    server = Process("model")
+    server = model_server()
     try:
         yield f"{server.url}/v1"
     finally:

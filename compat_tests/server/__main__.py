@@ -15,7 +15,8 @@ from typing import Any
 import httpx
 
 from compat_tests.server.load import LEAST_BOUND_S, Outcome, end_under_load, put_under, requests, wrong
-from compat_tests.server.processes import GRACE_S, Process, both
+from compat_tests.server.processes import both
+from examples.serving.processes import GRACE_S, Process
 
 
 def main() -> int:

@@ -12,17 +12,16 @@ from typing import Any
 
 import httpx
 
-from compat_tests.server.openai_server import STALLS
-from compat_tests.server.processes import GRACE_S, Process
+from examples.serving.kinds import questions
+from examples.serving.load import client
+from examples.serving.model_server import STALLS
+from examples.serving.processes import GRACE_S, Process
 
 ENDPOINTS = ("awaited", "threaded", "streamed")
 CANCELLED = "cancelled"
 NEVER_ENDED = "never ended"
 LEAST_BOUND_S = 30.0
 """Long enough for everything that is only slow: requests take about two seconds."""
-_WORDS = (
-    "how why when where old new deep bright cold quiet river stone glass paper engine garden winter machine".split()
-)
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,7 @@ def requests(n: int, seed: str) -> list[Request]:
     """The same for both arms. No question is asked twice."""
     rng = random.Random(seed)
     made = []
-    for number in range(n):
-        question = f"{' '.join(rng.sample(_WORDS, 4))} {seed} {number}?"
+    for number, question in enumerate(questions(n, seed)):
         leaves = rng.uniform(0.05, 1.5) if rng.random() < 0.1 else None
         made.append(Request(ENDPOINTS[number % len(ENDPOINTS)], question, number, leaves))
     return made
@@ -85,10 +83,6 @@ async def put_under(
         answers = await asyncio.gather(*(one(request) for request in asked))
         took_s = time.monotonic() - started
         return Outcome(arm, at_once, took_s, answers, (await to_model.get("/served")).json())
-
-
-def client(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, timeout=None, limits=httpx.Limits(max_connections=None))
 
 
 async def _ask(http: httpx.AsyncClient, arm: str, request: Request, bound_s: float) -> Any:

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel
 
 from accel import accelerate
-from compat_tests.server.rag_program import Parts, async_graph, sync_graph
+from examples.serving.fastapi_app import Ask, lines
+from examples.serving.rag_program import Parts, async_graph, sync_graph, told
+from examples.serving.settings import Settings
 
 Arm = Literal["plain", "fast"]
-
-
-class Ask(BaseModel):
-    question: str
-    thread: str
-    request: str
-
-    @property
-    def config(self) -> Any:
-        return {"configurable": {"thread_id": self.thread, "request_id": self.request}}
-
-
-def told(state: dict[str, Any]) -> dict[str, Any]:
-    """Everything the program has worked out, so that two arms can be compared."""
-    documents = [document.page_content for document in state["documents"]]
-    return {"queries": state["queries"], "documents": documents, "kept": state["kept"], "answer": state["answer"]}
 
 
 def in_words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def create_app(model_url: str) -> FastAPI:
-    parts = Parts(model_url)
+def create_app() -> FastAPI:
+    parts = Parts(Settings.from_environment().model_url)
     parts.fill()
     in_threads: dict[Arm, Any] = {"plain": sync_graph(parts), "fast": accelerate(sync_graph(parts))}
     in_loop: dict[Arm, Any] = {"plain": async_graph(parts), "fast": accelerate(async_graph(parts))}
@@ -59,26 +42,7 @@ def create_app(model_url: str) -> FastAPI:
     async def streamed(arm: Arm, ask: Ask) -> StreamingResponse:
         """Cancelled when its client goes, unlike the other two."""
 
-        async def lines() -> AsyncIterator[str]:
-            state: dict[str, Any] = {}
-            tokens: dict[str, str] = {}
-            modes = ["updates", "messages"]
-            try:
-                async for mode, part in in_loop[arm].astream({"question": ask.question}, ask.config, stream_mode=modes):
-                    if mode == "messages":
-                        chunk, metadata = part
-                        node = metadata["langgraph_node"]
-                        tokens[node] = tokens.get(node, "") + chunk.text
-                        yield json.dumps({"token": chunk.text}) + "\n"
-                    else:
-                        for values in part.values():
-                            state.update(values)
-            except Exception as error:
-                yield json.dumps(in_words(error)) + "\n"
-                raise
-            yield json.dumps({**told(state), "tokens": tokens}) + "\n"
-
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
+        return StreamingResponse(lines(in_loop[arm], ask), media_type="application/x-ndjson")
 
     @app.get("/report")
     def report() -> dict[str, Any]:

@@ -10,7 +10,8 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("langchain_openai")
 
 from compat_tests.server.__main__ import end, reported, run_load
-from compat_tests.server.processes import Process, both
+from compat_tests.server.processes import both
+from examples.serving.processes import Process
 
 
 @pytest.fixture(scope="module")

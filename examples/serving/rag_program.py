@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 
 from langchain_core.documents import Document
@@ -9,6 +11,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langgraph.graph import END, START, StateGraph
+from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+from pydantic import SecretStr
 
 REWRITE = "Write three search queries for this question, one on each line.\n\nQuestion: {question}"
 GRADE = "Does this document help with the question? Say yes or no.\n\nDocument: {document}\n\nQuestion: {question}"
@@ -27,22 +31,33 @@ class State(TypedDict, total=False):
 
 
 class Parts:
-    """The components that all graphs of the application share."""
+    """The components that all graphs of the application share. `connections`: those of `own_connections`, instead of
+    those that every model of the process shares."""
 
-    def __init__(self, base_url: str) -> None:
-        self.llm = ChatOpenAI(model="local-chat", base_url=base_url, api_key="local", temperature=0)  # type: ignore[arg-type]
+    def __init__(self, base_url: str, **connections: Any) -> None:
+        to: dict[str, Any] = {"base_url": base_url, "api_key": SecretStr("local"), **connections}
+        self.llm = ChatOpenAI(model="local-chat", temperature=0, **to)
         # Without the check no tokenizer is downloaded.
-        self.embeddings = OpenAIEmbeddings(
-            model="local-embedding",
-            base_url=base_url,
-            api_key="local",  # type: ignore[arg-type]
-            check_embedding_ctx_length=False,
-        )
+        self.embeddings = OpenAIEmbeddings(model="local-embedding", check_embedding_ctx_length=False, **to)
         self.store = InMemoryVectorStore(self.embeddings)
 
     def fill(self) -> None:
         pairs = zip(_SUBJECTS, _SUBJECTS[5:] + _SUBJECTS[:5], strict=True)
         self.store.add_texts([f"About {one} and {other}: note {n}." for n, (one, other) in enumerate(pairs)])
+
+
+@asynccontextmanager
+async def own_connections() -> AsyncIterator[dict[str, Any]]:
+    """Closed at the end: a process that is forked must leave no open ones behind, which two would write to."""
+    with DefaultHttpxClient() as plain:
+        async with DefaultAsyncHttpxClient() as of_loop:
+            yield {"http_client": plain, "http_async_client": of_loop}
+
+
+def told(state: dict[str, Any]) -> dict[str, Any]:
+    """Everything the program has worked out, so that two arms can be compared."""
+    documents = [document.page_content for document in state["documents"]]
+    return {"queries": state["queries"], "documents": documents, "kept": state["kept"], "answer": state["answer"]}
 
 
 def merged(found: list[Document]) -> list[Document]:

@@ -31,7 +31,7 @@ def seconds(text: str) -> float:
 
 def reply(prompt: str) -> str:
     """What the model says: rewritings of a question, a grade, or an answer."""
-    if "three search queries" in prompt:
+    if "search queries" in prompt:
         return "\n".join(f"{_words(f'{prompt} {n}', 3)} {n}" for n in range(1, 4))
     if "yes or no" in prompt:
         return "yes" if _fraction("grade", prompt) < 0.6 else "no"
