@@ -20,10 +20,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 import accel
-from accel import Accelerated, Plan, accelerate
+from accel import Plan, accelerate
 
 from .rag_program import Parts, async_graph, told
-from .settings import Settings
+from .settings import Settings, reported
 
 WARM_UP = ("How does a tide turn a harbour to silt?", "Why do copper lanterns darken near embers?")
 """Two at least, and of different words."""
@@ -79,10 +79,19 @@ async def accelerated(graph: Any, settings: Settings, plan: Plan | None) -> Any:
     known = plan or settings.plan
     fast = accelerate(graph, plan=known)
     if known is None:
-        await fast.awarmup([{"question": question} for question in WARM_UP])
+        await warm_up(fast)
         if settings.plan_file is not None:
             fast.save_plan(settings.plan_file)
     return fast
+
+
+async def warm_up(fast: Any) -> None:
+    """Not by `awarmup`, which gives all runs one configuration: what differs with every request must differ here, too,
+    so that two runs have shown that it doesn't matter."""
+    for number, question in enumerate(WARM_UP):
+        asked = Ask(question=question, thread=f"warm-up {number}", request=f"warm-up {number}")
+        await fast.ainvoke({"question": asked.question}, asked.config)
+    await asyncio.to_thread(accel.settle)
 
 
 async def lines(graph: Any, asked: Ask) -> AsyncIterator[str]:
@@ -104,12 +113,3 @@ async def lines(graph: Any, asked: Ask) -> AsyncIterator[str]:
         yield json.dumps(f"{type(error).__name__}: {error}") + "\n"
         raise
     yield json.dumps({**told(state), "tokens": tokens}) + "\n"
-
-
-def reported(program: Any) -> dict[str, Any]:
-    """Nothing of an unmodified program."""
-    if not isinstance(program, Accelerated):
-        return {}
-    told_by = program.report()
-    counts = {name: getattr(told_by, name) for name in ("demanded", "issued", "retired", "wasted")}
-    return {"process": os.getpid(), **counts, "text": str(told_by)}

@@ -68,6 +68,19 @@ def _gunicorn(start: Start) -> Process:
     return Process([*command, "examples.serving.prefork:app"], environment, "/healthz")
 
 
+def _langgraph(start: Start) -> Process:
+    """LangGraph's development server: one process, whatever `workers` says, and nothing on disk."""
+    command = [start.python, "-m", "langgraph_cli", "dev", "--port", "{port}", "--no-browser", "--no-reload"]
+    command += ["--n-jobs-per-worker", "16", "--server-log-level", "ERROR"]
+    told = {"LANGGRAPH_DISABLE_FILE_PERSISTENCE": "true", "LANGSMITH_TRACING": "false", "LOG_LEVEL": "ERROR"}
+    return Process(command, {**start.environment, **told}, "/ok", HERE)
+
+
+def _run(n: int, seed: str) -> list[Talk]:
+    bodies = [{"assistant_id": "rag", "input": {"question": question}} for question in questions(n, seed)]
+    return [[Request("/runs/wait", body)] for body in bodies]
+
+
 def _asked(n: int, seed: str) -> list[Talk]:
     """Every other answer is streamed."""
     paths = ("/ask", "/ask/stream")
@@ -78,7 +91,18 @@ def _asked(n: int, seed: str) -> list[Talk]:
     return [[Request(paths[number % 2], body)] for number, body in enumerate(bodies)]
 
 
+def _said(n: int, seed: str) -> list[Talk]:
+    """Conversations of two turns; in every other one answers are streamed."""
+    turns = [
+        Request(("/chat", "/chat/stream")[number % 4 // 2], {"conversation": f"{seed} {number // 2}", "message": said})
+        for number, said in enumerate(questions(n, seed))
+    ]
+    return [turns[first : first + 2] for first in range(0, n, 2)]
+
+
 KINDS = {
     "fastapi": Kind(_uvicorn("examples.serving.fastapi_app:create_app"), _asked),
     "prefork": Kind(_gunicorn, _asked),
+    "langgraph": Kind(_langgraph, _run),
+    "chat": Kind(_uvicorn("examples.serving.chat_app:create_app"), _said),
 }

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from rich.table import Table
 from .kinds import KINDS, Kind, Request, Start, Talk
 from .processes import GRACE_S, Process, model_server
 
-UNMODIFIED, ACCELERATED = "unmodified", "accelerated"
+BOTH = UNMODIFIED, ACCELERATED = "unmodified", "accelerated"
 LONGEST_S = 60.0
 """A request that takes longer is a fault: all of them take about two seconds."""
 FIRST = 12
@@ -64,8 +65,8 @@ FIGURES = {
     "p95": ("{:.0f} ms", False),
     "processor": ("{:.1f} ms", True),
 }
-"""How each is shown, and whether its ratio is accelerated by unmodified: of latencies it is the other way round, so that
-more is better in all but the processor's."""
+"""How each is shown, and whether its ratio is accelerated by unmodified: of latencies it is the other way round, so
+that more is better in all but the processor's."""
 Pair = dict[str, Block]
 
 
@@ -124,7 +125,7 @@ class Arms:
 
     def pair(self, number: int, n: int, at_once: int, seed: str) -> Pair:
         """The same requests to both, by turns to either one first."""
-        talks = self.kind.talks(n, f"{seed}-{at_once}-{number}")
+        talks = self.kind.talks(n, f"{seed} {at_once} {number}")
         blocks = {}
         for arm, server in sorted(self.servers.items(), reverse=number % 2 == 1):
             blocks[arm] = asyncio.run(put_under(server.url, arm, self.kind, talks, at_once))
@@ -143,16 +144,18 @@ class Arms:
 
 
 @contextmanager
-def arms(kind: Kind, workers: int = 1, python: str = sys.executable) -> Iterator[Arms]:
+def arms(kind: Kind, model: Process, workers: int = 1, python: str = sys.executable) -> Iterator[Arms]:
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
-        model = model_server()
-        closing.callback(model.kill)
         start = Start(model.url, False, workers, folder / "plan.json", python)
-        servers = {}
-        for arm in (UNMODIFIED, ACCELERATED):
-            servers[arm] = kind.start(replace(start, accelerated=arm == ACCELERATED))
-            closing.callback(servers[arm].kill)
+
+        def started(arm: str) -> Process:
+            server = kind.start(replace(start, accelerated=arm == ACCELERATED))
+            closing.callback(server.kill)
+            return server
+
+        with ThreadPoolExecutor() as pool:
+            servers = dict(zip(BOTH, pool.map(started, BOTH), strict=True))
         yield Arms(kind, servers)
 
 
@@ -161,7 +164,7 @@ def shown(pairs: dict[int, list[Pair]]) -> Table:
     table = Table("at once", "requests", "", *FIGURES)
     for at_once, found in pairs.items():
         n = len(found[0][UNMODIFIED].answers)
-        figures = {arm: [pair[arm].figures() for pair in found] for arm in (UNMODIFIED, ACCELERATED)}
+        figures = {arm: [pair[arm].figures() for pair in found] for arm in BOTH}
         for arm, of_arm in figures.items():
             cells = [form.format(median(one[name] for one in of_arm)) for name, (form, _) in FIGURES.items()]
             table.add_row(str(at_once), f"{len(found)} x {n}", arm, *cells)
@@ -190,7 +193,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     console.print(f"{options.server}, {options.workers} workers; {os.cpu_count()} processors, load before: {load}")
     faults, pairs = list[str](), dict[int, list[Pair]]()
-    with arms(KINDS[options.server], options.workers, options.python) as both:
+    with ExitStack() as closing:
+        model = model_server()
+        closing.callback(model.kill)
+        both = closing.enter_context(arms(KINDS[options.server], model, options.workers, options.python))
         faults += wrong(both.pair(-1, max(FIRST, 4 * options.workers), 4, options.seed))
         for at_once in map(int, options.at_once.split(",")):
             n = max(1, options.requests // options.blocks)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 
-import accel
 from accel import Plan, accelerate
 
-from .fastapi_app import WARM_UP, create_app
+from .fastapi_app import create_app, warm_up
 from .rag_program import Parts, async_graph, own_connections
 from .settings import Settings
 
@@ -23,7 +22,7 @@ async def learn(settings: Settings) -> Plan:
         parts = Parts(settings.model_url, **connections)
         await asyncio.to_thread(parts.fill)
         fast = accelerate(async_graph(parts))
-        await accel.awarmup(fast, [{"question": question} for question in WARM_UP])
+        await warm_up(fast)
         plan: Plan = fast.plan
         return plan
 

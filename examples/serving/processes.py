@@ -26,6 +26,8 @@ GRACE_S = 5
 """How long a server that is told to end waits for requests that are running."""
 BACKLOG = 2048
 START_S = 120.0
+CONNECTS = 7
+"""Attempts to reach a server that opens its port itself, with growing pauses: half a minute together."""
 
 
 def serve(factory: str, workers: int = 1) -> None:
@@ -53,18 +55,31 @@ def model_server() -> Process:
 class Process:
     """A running server, with the processes that it started."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None, ready: str = "/") -> None:
-        """`ready`: what it answers as soon as it can, with whatever status. `{port}` in the command: for servers that
-        open their port themselves."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        ready: str = "/",
+        folder: Path = ROOT,
+    ) -> None:
+        """`ready`: what it answers as soon as it can, with whatever status. `{port}` in the command: of a server that
+        opens its port itself."""
         paths = [str(ROOT), str(ROOT / "adapters"), str(ROOT / "backends"), os.environ.get("PYTHONPATH", "")]
         surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **(environment or {})}
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
-            listening.listen(BACKLOG)  # before anybody is told of it
-            self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            self._process = subprocess.Popen(command, stdin=listening.fileno(), cwd=ROOT, env=surroundings)
+            port = listening.getsockname()[1]
+            if "{port}" in command:
+                command = [word.format(port=port) for word in command]
+                listening.close()
+            else:
+                listening.listen(BACKLOG)  # before anybody is told of it
+            self.url = f"http://127.0.0.1:{port}"
+            given = subprocess.DEVNULL if listening.fileno() < 0 else listening.fileno()
+            self._process = subprocess.Popen(command, stdin=given, cwd=folder, env=surroundings)
         try:
-            httpx.get(f"{self.url}{ready}", timeout=START_S)
+            with httpx.Client(transport=httpx.HTTPTransport(retries=CONNECTS), timeout=START_S) as http:
+                http.get(f"{self.url}{ready}")
         except httpx.HTTPError as error:
             self.kill()
             raise RuntimeError(f"{' '.join(command)} did not start (exit code {self._process.returncode})") from error

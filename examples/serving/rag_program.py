@@ -30,6 +30,12 @@ class State(TypedDict, total=False):
     answer: str
 
 
+def notes() -> list[str]:
+    """What the answers come from."""
+    pairs = zip(_SUBJECTS, _SUBJECTS[5:] + _SUBJECTS[:5], strict=True)
+    return [f"About {one} and {other}: note {n}." for n, (one, other) in enumerate(pairs)]
+
+
 class Parts:
     """The components that all graphs of the application share. `connections`: those of `own_connections`, instead of
     those that every model of the process shares."""
@@ -42,8 +48,8 @@ class Parts:
         self.store = InMemoryVectorStore(self.embeddings)
 
     def fill(self) -> None:
-        pairs = zip(_SUBJECTS, _SUBJECTS[5:] + _SUBJECTS[:5], strict=True)
-        self.store.add_texts([f"About {one} and {other}: note {n}." for n, (one, other) in enumerate(pairs)])
+        texts = notes()
+        self.store.add_texts(texts, ids=[f"note {number}" for number in range(len(texts))])
 
 
 @asynccontextmanager

@@ -1,10 +1,13 @@
-"""What the servers are told by their environment."""
+"""What the servers are told by their environment, and what they tell an operator."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from accel import Accelerated
 
 
 @dataclass(frozen=True)
@@ -29,3 +32,12 @@ class Settings:
     def plan(self) -> Path | None:
         """The file, if it has been written."""
         return self.plan_file if self.plan_file is not None and self.plan_file.exists() else None
+
+
+def reported(program: Any) -> dict[str, Any]:
+    """Nothing of an unmodified program."""
+    if not isinstance(program, Accelerated):
+        return {}
+    told_by = program.report()
+    counts = {name: getattr(told_by, name) for name in ("demanded", "issued", "retired", "wasted")}
+    return {"process": os.getpid(), **counts, "text": str(told_by)}
