@@ -28,7 +28,8 @@ from rich.table import Table
 from .kinds import KINDS, Kind, Request, Start, Talk
 from .processes import GRACE_S, Process, model_server
 
-BOTH = UNMODIFIED, ACCELERATED = "unmodified", "accelerated"
+UNMODIFIED, ACCELERATED = "unmodified", "accelerated"
+BOTH: tuple[str, ...] = (UNMODIFIED, ACCELERATED)
 LONGEST_S = 60.0
 """A request that takes longer is a fault: all of them take about two seconds."""
 FIRST = 12
