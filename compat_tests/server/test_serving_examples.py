@@ -54,8 +54,9 @@ def model() -> Iterator[Process]:
     server.kill()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", [known(kind) for kind in KINDS])
-def test_all_answers_are_equal_under_load(kind: str, model: Process) -> None:
+def test_all_answers_are_equal_under_load(kind: str, model: Process, capfd: pytest.CaptureFixture[str]) -> None:
     with load.arms(KINDS[kind], model) as both:
         pair = both.pair(0, 8, 4, kind)
         assert list(load.wrong(pair)) == []
@@ -63,6 +64,8 @@ def test_all_answers_are_equal_under_load(kind: str, model: Process) -> None:
         assert both.reported()["retired"] > 0, "nothing was early: this has shown nothing"
         for server in both.servers.values():
             assert server.terminate(3 * GRACE_S) is not None, "SIGTERM did not end it"
+    said = capfd.readouterr().err
+    assert "Traceback" not in said and "accel" not in said, said
 
 
 def test_a_server_that_answers_otherwise_is_found_out() -> None:
@@ -72,6 +75,7 @@ def test_a_server_that_answers_otherwise_is_found_out() -> None:
     assert len(list(load.wrong({load.UNMODIFIED: plain, load.ACCELERATED: fast}))) == 2
 
 
+@pytest.mark.timeout(300)
 def test_workers_share_the_plan_file_that_the_first_one_writes(model: Process, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     environment = {"MODEL_URL": f"{model.url}/v1", "PLAN_FILE": str(plan)}
@@ -92,6 +96,7 @@ def test_workers_share_the_plan_file_that_the_first_one_writes(model: Process, t
         workers.terminate(3 * GRACE_S)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.skipif(missing("prefork") != [], reason="gunicorn or uvicorn_worker is not installed")
 def test_what_is_learnt_before_a_fork_is_kept(model: Process) -> None:
     server = KINDS["prefork"].start(load.Start(model.url, True))

@@ -46,6 +46,7 @@ class Conversations:
         self._parts, self._settings = parts, settings
         self._engines: OrderedDict[str, BaseChatEngine] = OrderedDict()
         self._lock = Lock()
+        self._plan = accel.load_plan(settings.plan) if settings.plan else None
 
     def engine(self, name: str) -> BaseChatEngine:
         with self._lock:
@@ -60,10 +61,10 @@ class Conversations:
         engine = chat_engine(self._parts)
         if not self._settings.accelerated:
             return engine
-        return accelerate(engine, plan_scope="chat", plan=self._settings.plan)
+        return accelerate(engine, plan_scope="chat", plan=self._plan)
 
     def warm_up(self) -> None:
-        if self._settings.plan is not None:
+        if self._plan is not None:
             return
         for conversation in WARM_UP:
             engine = self.made()
