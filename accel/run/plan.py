@@ -365,6 +365,7 @@ class Plan:
 
 
 def _so_far(trace: Trace) -> Trace:
-    """A copy of a running trace that won't grow under the learner's hands."""
-    copy = Trace(trace.input, list(trace.calls), list(trace.visits), trace.started_s)
-    return copy
+    """A copy of a running trace that won't grow under the learner's hands; without what has no place yet."""
+    visits = [visit for visit in list(trace.visits) if trace.has_place(visit)]
+    calls = [call for call in list(trace.calls) if call.visit is None or trace.has_place(call.visit)]
+    return Trace(trace.input, calls, visits, trace.started_s)
