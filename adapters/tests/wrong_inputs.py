@@ -255,7 +255,7 @@ def document() -> str:
     with world() as names:
         for title, lines in CASES.items():
             shown = "\n\n".join(f">>> {line}\n{said(line, names)}" for line in lines)
-            parts.append(f"## {title}\n\n```\n{shown}\n```\n")
+            parts.append(f"## {title}\n\n```text\n{shown}\n```\n")
     return "\n".join(parts)
 
 
