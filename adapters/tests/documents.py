@@ -17,9 +17,11 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +42,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "docs/troubleshooting.md": ("fast",),
 }
 """By page, the names of `document_parts` that its reader has."""
+INPUTS = ({"question": "Why do tides differ?"}, {"question": "Who depends on glaciers?"})
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<said>.*)$")
 _MARK = re.compile(r"<!-- engines: .+ -->")
 
@@ -120,17 +123,18 @@ def write(folder: Path) -> list[Path]:
 
 def run(page: str, engines: bool = False) -> None:
     """All blocks of a page, in the folder of the process. Raises whatever a block does, and Wrong."""
-    from adapters.tests import document_parts
-
-    given = GIVEN.get(page, ())
-    namespace: dict[str, Any] = {"__name__": "__page__", **{name: getattr(document_parts, name) for name in given}}
+    module = sys.modules["page"] = ModuleType("page")
+    namespace = vars(module)
+    if page in GIVEN:
+        parts = import_module(PARTS)
+        namespace.update({name: getattr(parts, name) for name in GIVEN[page]})
     lay_out()
     for block in blocks(page):
         if block.language not in RUN:
             raise Wrong(f"{block.where}: {block.language!r} is none of {', '.join(RUN)}; output is text")
         try:
             if block.engines and not engines:
-                compile(block.text, block.where, "exec")
+                compile(block.text, block.where, "exec", dont_inherit=True)
             else:
                 RUN[block.language](block, namespace)
         except Exception as error:
@@ -140,10 +144,8 @@ def run(page: str, engines: bool = False) -> None:
 
 def lay_out() -> None:
     """What pages name: a user's app.py, its inputs, a file of its environment and its tests."""
-    from adapters.tests import document_parts
-
     Path("app.py").write_text(f"from {PARTS} import graph as graph\nfrom {PARTS} import index as index\n")
-    Path("inputs.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in document_parts.inputs))
+    Path("inputs.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in INPUTS))
     Path("docs/pictures").mkdir(parents=True)
     for name in ("examples", "setup", "pyproject.toml"):
         Path(name).symlink_to(ROOT / name)
@@ -157,7 +159,7 @@ def lay_out() -> None:
 def _python(block: Block, namespace: dict[str, Any]) -> None:
     had = set(namespace)
     text = "\n" * (block.line - 1) + block.text
-    exec(compile(text, str(ROOT / block.page), "exec"), namespace)
+    exec(compile(text, str(ROOT / block.page), "exec", dont_inherit=True), namespace)
     for name in namespace.keys() - had:
         if name.startswith("test_"):
             import accel
