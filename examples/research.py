@@ -1,10 +1,10 @@
 """An ordinary LangGraph program, on simulated engines: a model with the published times of a 7B model on one GPU.
 
 Plan queries, search and write a note for each of them, and write a report of the notes. No GPU and no model is needed:
-the simulated model takes the time and answers in made-up words. The pages of `docs/` explain Accel by this program, and
-the picture of the README is drawn by
+the simulated model takes the time and answers in made-up words. `docs/how.md` explains Accel by it; the picture there:
 
-    accel timeline examples/research.py:graph --inputs examples/research.jsonl --measured --out docs/pictures/research.svg
+    accel timeline examples/research.py:graph --inputs examples/research.jsonl --measured \\
+        --out docs/pictures/research.svg
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""For mkdocs: pages of the repository outside docs/ become pages of the site, and links are those of the repository.
+"""For mkdocs and its plugins: pages of the repository outside docs/ become pages of the site, and links are those of
+the repository.
 
-A link from one page to another is written as it works in the repository, `../bench/RESULTS.md`, say. Where its target is
-a page of the site it leads there. Where it is another file, its name remains without a link. One that leads to nothing
-is a warning, and so an error of `mkdocs build --strict`.
+A link from one page to another is written as it works in the repository, `../bench/RESULTS.md`, say. Where its target
+is a page of the site it leads there. Where it is another file, its name remains without a link. One that leads to
+nothing is a warning, and so an error of `mkdocs build --strict`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,6 +23,7 @@ FOLDERS = ("bench/*.md", "bench/pictures/*")
 
 _LINK = re.compile(r"(?P<shown>!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\((?P<to>[^()\s#]+)(?P<anchor>#[^()\s]*)?\)")
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
+_OPTION = re.compile(r"^(?=``?\w+``?(?:, ``?\w+``?)*: )", re.MULTILINE)
 _log = logging.getLogger("mkdocs.hooks.repository")
 
 
@@ -49,3 +52,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     parts = _CODE.split(markdown)
     return "".join(part if number % 2 else _LINK.sub(led, part) for number, part in enumerate(parts))
+
+
+class OptionsAsList(griffe.Extension):
+    """Docstrings name an option at the beginning of a line: on the site each is an item."""
+
+    def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        if obj.docstring is not None and (first := _OPTION.search(obj.docstring.value)) is not None:
+            text, at = obj.docstring.value, first.start()
+            obj.docstring.value = f"{text[:at].rstrip()}\n\n{_OPTION.sub('- ', text[at:])}"

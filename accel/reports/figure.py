@@ -23,7 +23,8 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1c243
 @media (prefers-color-scheme: dark) {
 text { fill: #e6e9ee; } .dim { fill: #a3adba; } .back { fill: #14181f; } .tick { stroke: #2a313c; }
 .span { fill: #a3adba; } .asked { fill: #ff7b8c; } .decode { fill: #6f9fe0; } .searching { fill: #4fbf8c; }
-.embedding { fill: #dda53f; } .reranking { fill: #b58ae0; } .ingestion { fill: #e08a80; } .tool, .other { fill: #98a2b0; }
+.embedding { fill: #dda53f; } .reranking { fill: #b58ae0; } .ingestion { fill: #e08a80; }
+.tool, .other { fill: #98a2b0; }
 }
 """
 

@@ -5,8 +5,8 @@
 has mypy and pyright read.
 
 A block of Python runs in its page's namespace. Of a shell's, `accel` runs as it stands, and of what takes long the
-names and options must exist (`adapters.tests.document_shell`). An HTML comment in the line before a block, `<!-- engines:
-why -->`, says that it needs engines. No block is left out: one in a language that is not known is an error.
+names and options must exist (`adapters.tests.document_shell`). An HTML comment in the line before a block,
+`<!-- engines: why -->`, says that it needs engines. No block is left out: one in an unknown language is an error.
 """
 
 from __future__ import annotations
@@ -26,22 +26,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = "adapters.tests.document_parts"
+USUAL = ("fast", "graph", "index", "inputs")
 GIVEN: Mapping[str, tuple[str, ...]] = {
-    "README.md": ("graph", "index"),
-    "docs/check.md": ("graph", "inputs"),
     "docs/engines.md": ("key", "search"),
-    "docs/extending.md": ("graph",),
     "docs/how.md": ("llm", "store"),
     "docs/langgraph.md": ("graph", "llm"),
     "docs/llamaindex.md": ("embed_model", "index", "nodes"),
-    "docs/operating.md": ("fast",),
-    "docs/options.md": ("fast", "graph", "inputs"),
-    "docs/ray.md": ("fast",),
-    "docs/report.md": ("fast",),
     "docs/services.md": ("MyChatModel", "MyClient", "graph", "slow_score", "store", "tenant"),
-    "docs/troubleshooting.md": ("fast",),
 }
-"""By page, the names of `document_parts` that its reader has."""
+"""By page, the names of `document_parts` that its reader has; of other pages, the usual ones."""
 INPUTS = ({"question": "Why do tides differ?"}, {"question": "Who depends on glaciers?"})
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<said>.*)$")
 _MARK = re.compile(r"<!-- engines: .+ -->")
@@ -80,7 +73,7 @@ def blocks(page: str) -> list[Block]:
         fence = _FENCE.match(line)
         if opened is None and fence is not None:
             opened, begin = fence, number
-        elif opened is not None and fence is not None and fence["fence"] == opened["fence"] and not fence["said"].strip():
+        elif opened is not None and line.strip() == opened["fence"]:
             before = lines[begin - 2] if begin > 1 else ""
             inside = [each.removeprefix(opened["indent"]) for each in lines[begin : number - 1]]
             text, marked = "\n".join(inside) + "\n", _MARK.fullmatch(before.strip()) is not None
@@ -97,8 +90,7 @@ def blocks(page: str) -> list[Block]:
 def module_of(page: str) -> str:
     """A page's Python, each block on the lines that it has in the page."""
     code = [block for block in blocks(page) if block.language == "python"]
-    given = f"from {PARTS} import {', '.join(GIVEN[page])}" if page in GIVEN else ""
-    lines = [given] if given else []
+    lines = [f"from {PARTS} import {', '.join(GIVEN.get(page, USUAL))}"]
     for block in code:
         lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
     return "\n".join(lines) + "\n" if code else ""
@@ -125,11 +117,12 @@ def run(page: str, engines: bool = False) -> None:
     """All blocks of a page, in the folder of the process. Raises whatever a block does, and Wrong."""
     module = sys.modules["page"] = ModuleType("page")
     namespace = vars(module)
-    if page in GIVEN:
+    found = blocks(page)
+    if any(block.language == "python" for block in found):
         parts = import_module(PARTS)
-        namespace.update({name: getattr(parts, name) for name in GIVEN[page]})
+        namespace.update({name: getattr(parts, name) for name in GIVEN.get(page, USUAL)})
     lay_out()
-    for block in blocks(page):
+    for block in found:
         if block.language not in RUN:
             raise Wrong(f"{block.where}: {block.language!r} is none of {', '.join(RUN)}; output is text")
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import accel
 from adapters.tests import document_shell, documents
 
 TIME_S = 170
@@ -58,6 +60,19 @@ def test_so_do_those_that_need_engines(page: str, tmp_path: Path) -> None:
 def test_every_block_says_what_it_is_in(block: documents.Block) -> None:
     assert block.language in documents.RUN, f"one of {', '.join(documents.RUN)}; output is text"
     assert not (block.engines and block.language != "python"), "of a shell's lines the command says whether it runs"
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (documents.ROOT / "docs/api.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^::: accel\.(\w+)$", page, re.MULTILINE)) == set(accel.__all__)
+
+
+def test_the_explanation_that_is_shown_is_of_the_lines_of_its_example() -> None:
+    shown = (documents.ROOT / "docs/how.md").read_text(encoding="utf-8")
+    lines = (documents.ROOT / "examples/research.py").read_text(encoding="utf-8").splitlines()
+    called = {int(number) for number in re.findall(r"\(research\.py:(\d+)\)", shown)}
+    calls = [number for number, line in enumerate(lines, 1) if re.search(r"await (llm|store)\.", line)]
+    assert called == set(calls[:4]), "see: accel explain examples/research.py:graph --inputs examples/research.jsonl"
 
 
 def test_what_pages_are_given_is_for_pages_that_are_there() -> None:

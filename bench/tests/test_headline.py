@@ -19,7 +19,8 @@ def test_programs_are_counted_by_section(monkeypatch: pytest.MonkeyPatch, tmp_pa
     page = (
         f"# Programs\n\n## LangGraph\n\n{head}| one | 0.97x (0.9 to 1.1) | 1.00x | nothing |\n"
         f"| two | 1.05x (1.0 to 1.2) | 1.40x | 1.30x (1.2 to 1.4) |\n\n## LlamaIndex\n\n"
-        f"{head}| three | 1.20x | 1.20x | - |\n\n## What holds each back\n\n| why | calls |\n| --- | --- |\n| egress | 4 |\n"
+        f"{head}| three | 1.20x | 1.20x | - |\n\n"
+        "## What holds each back\n\n| why | calls |\n| --- | --- |\n| egress | 4 |\n"
     )
     (tmp_path / "PAGE.md").write_text(page, encoding="utf-8")
     monkeypatch.setattr(headline, "BENCH", tmp_path)
