@@ -41,7 +41,7 @@ def build(llm: BaseChatModel, store: VectorStore) -> CompiledStateGraph[State, N
         return {"queries": [line.strip() for line in answer.text.splitlines() if line.strip()]}
 
     async def take_notes(state: State) -> State:
-        notes = []
+        notes: list[str] = []
         for query in state["queries"]:
             passages = await store.asimilarity_search(query, k=3)
             found = "\n".join(passage.page_content for passage in passages)

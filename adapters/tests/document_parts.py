@@ -1,4 +1,4 @@
-"""What the pages for users speak of without making it: a graph, an index, models and stores of a user's own. Small, in
+"""What the pages for users speak of without making it: a graph, models, stores and tools of a user's own. Small, in
 this process, and the same for all pages; `adapters.tests.documents` says which page is given what.
 """
 
@@ -11,15 +11,10 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from llama_index.core import Document, Settings, VectorStoreIndex
-from llama_index.core.embeddings import MockEmbedding
-from llama_index.core.llms import MockLLM
-from llama_index.core.schema import BaseNode, TextNode
 
 import accel
 
@@ -100,12 +95,3 @@ slow_score: Callable[[str], float] = _slow_score
 def search(query: str) -> str:
     """Search the handbook."""
     return f"what the handbook says about {query}"
-
-
-handbook: BaseTool = search
-
-# Without these a query engine would ask a remote model.
-Settings.llm = MockLLM()
-embed_model = MockEmbedding(embed_dim=8)
-index = VectorStoreIndex.from_documents([Document(text="Tides follow the moon.")] * 3, embed_model=embed_model)
-nodes: list[BaseNode] = [TextNode(text=text) for text in ("Glaciers move stones.", "Reefs are made by corals.")]

@@ -25,16 +25,17 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = "adapters.tests.document_parts"
-USUAL = ("fast", "graph", "index", "inputs")
+USUAL = ("fast", "graph", "inputs")
 GIVEN: Mapping[str, tuple[str, ...]] = {
+    "README.md": ("graph", "index"),
     "docs/engines.md": ("key", "search"),
     "docs/how.md": ("llm", "store"),
     "docs/langgraph.md": ("graph", "llm"),
     "docs/llamaindex.md": ("embed_model", "index", "nodes"),
     "docs/services.md": ("MyChatModel", "MyClient", "graph", "slow_score", "store", "tenant"),
 }
-"""By page, the names of `document_parts` that its reader has; of other pages, the usual ones."""
+"""By page, the names of `document_parts` and `document_index` that its reader has; of other pages, the usual ones."""
+OF_INDEX = ("embed_model", "index", "nodes")
 INPUTS = ({"question": "Why do tides differ?"}, {"question": "Who depends on glaciers?"})
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<said>.*)$")
 _MARK = re.compile(r"<!-- engines: .+ -->")
@@ -90,7 +91,7 @@ def blocks(page: str) -> list[Block]:
 def module_of(page: str) -> str:
     """A page's Python, each block on the lines that it has in the page."""
     code = [block for block in blocks(page) if block.language == "python"]
-    lines = [f"from {PARTS} import {', '.join(GIVEN.get(page, USUAL))}"]
+    lines = ["; ".join(f"from {home_of(name)} import {name}" for name in GIVEN.get(page, USUAL))]
     for block in code:
         lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
     return "\n".join(lines) + "\n" if code else ""
@@ -119,9 +120,9 @@ def run(page: str, engines: bool = False) -> None:
     namespace = vars(module)
     found = blocks(page)
     if any(block.language == "python" for block in found):
-        parts = import_module(PARTS)
-        namespace.update({name: getattr(parts, name) for name in GIVEN.get(page, USUAL)})
-    lay_out()
+        given = GIVEN.get(page, USUAL)
+        namespace.update({name: getattr(import_module(home_of(name)), name) for name in given})
+    lay_out("index" if "index" in namespace else "graph")
     for block in found:
         if block.language not in RUN:
             raise Wrong(f"{block.where}: {block.language!r} is none of {', '.join(RUN)}; output is text")
@@ -135,16 +136,20 @@ def run(page: str, engines: bool = False) -> None:
             raise
 
 
-def lay_out() -> None:
-    """What pages name: a user's app.py, its inputs, a file of its environment and its tests."""
-    Path("app.py").write_text(f"from {PARTS} import graph as graph\nfrom {PARTS} import index as index\n")
+def home_of(name: str) -> str:
+    return f"adapters.tests.document_{'index' if name in OF_INDEX else 'parts'}"
+
+
+def lay_out(program: str) -> None:
+    """What pages name: a user's app.py with this program, its inputs and its tests."""
+    Path("app.py").write_text(f"from {home_of(program)} import {program} as {program}\n")
     Path("inputs.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in INPUTS))
     Path("docs/pictures").mkdir(parents=True)
     for name in ("examples", "setup", "pyproject.toml"):
         Path(name).symlink_to(ROOT / name)
     Path("your_tests").mkdir()
     Path("your_tests/test_mine.py").write_text(
-        f"from {PARTS} import graph\n\n\ndef test_it() -> None:\n"
+        f"from {home_of('graph')} import graph\n\n\ndef test_it() -> None:\n"
         "    assert graph.invoke({'question': 'Why do tides differ?'})['answer']\n"
     )
 
