@@ -67,12 +67,21 @@ def test_the_reference_has_every_public_name() -> None:
     assert set(re.findall(r"^::: accel\.(\w+)$", page, re.MULTILINE)) == set(accel.__all__)
 
 
-def test_the_explanation_that_is_shown_is_of_the_lines_of_its_example() -> None:
-    shown = (documents.ROOT / "docs/how.md").read_text(encoding="utf-8")
+def test_the_readme_leads_to_what_is_there() -> None:
+    """Of all other pages `make docs` checks the links."""
+    text = (documents.ROOT / "README.md").read_text(encoding="utf-8")
+    links = set(re.findall(r"\]\(([^():#]+)\)", text))
+    assert len(links) > 20
+    assert [link for link in links if not (documents.ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("shown", ["docs/how.md", "docs/pictures/research.svg"])
+def test_what_is_shown_of_the_example_is_of_its_lines(shown: str) -> None:
+    shown = (documents.ROOT / shown).read_text(encoding="utf-8")
     lines = (documents.ROOT / "examples/research.py").read_text(encoding="utf-8").splitlines()
-    called = {int(number) for number in re.findall(r"\(research\.py:(\d+)\)", shown)}
+    called = {int(number) for number in re.findall(r"research\.py:(\d+)", shown)}
     calls = [number for number, line in enumerate(lines, 1) if re.search(r"await (llm|store)\.", line)]
-    assert called == set(calls[:4]), "see: accel explain examples/research.py:graph --inputs examples/research.jsonl"
+    assert called == set(calls[:4]), "see: accel explain, and accel timeline, examples/research.py:graph"
 
 
 def test_what_pages_are_given_is_for_pages_that_are_there() -> None:
