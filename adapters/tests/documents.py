@@ -17,7 +17,8 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -219,6 +220,22 @@ RUN: Mapping[str, Callable[[Block, dict[str, Any]], None]] = {
 """By language. "text" is output, and what else nobody runs."""
 
 
+@contextmanager
+def backend() -> Iterator[None]:
+    """A Ray that runs."""
+    import ray
+
+    from accel_ray.cluster import start_own
+    from accel_ray.config import LocalRay
+
+    guard = start_own(LocalRay(num_cpus=4, object_store_mib=80))
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        guard.close()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("page", nargs="?", choices=pages(), metavar="PAGE")
@@ -229,7 +246,8 @@ def main() -> int:
         write(options.write)
     if options.page is not None:
         sys.path.insert(0, os.getcwd())
-        run(options.page, options.engines)
+        with backend() if options.engines else nullcontext():
+            run(options.page, options.engines)
     return 0
 
 
