@@ -10,7 +10,7 @@ from pathlib import Path
 
 from accel.trace import sites
 
-ROOT = Path(record.__file__).parents[2]
+ROOT = Path(sites.__file__).parents[2]
 PROGRAM = """
 from accel.trace.sites import call_site
 from accel.process.threads import Worker
