@@ -47,7 +47,9 @@ def _add_collects(values: Values, hole: Hole, value: list[Tree], before: int) ->
                 origin.limit = limit
 
 
-def _modes(values: Values, node: str, path: Path, value: list[Tree], frozen: list[Hashable]) -> tuple[Modes, int | None]:
+def _modes(
+    values: Values, node: str, path: Path, value: list[Tree], frozen: list[Hashable]
+) -> tuple[Modes, int | None]:
     """In which ways the elements along a path give the list, and how many of them."""
     known = values.frozen(node, path)
     if len(known) < len(frozen) or known[0] != frozen[0]:
