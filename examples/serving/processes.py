@@ -76,7 +76,11 @@ class Process:
                 listening.listen(BACKLOG)  # before anybody is told of it
             self.url = f"http://127.0.0.1:{port}"
             given = subprocess.DEVNULL if listening.fileno() < 0 else listening.fileno()
-            self._process = subprocess.Popen(command, stdin=given, cwd=folder, env=surroundings)
+            # fmt: off
+            self._process = subprocess.Popen(
+                command, stdin=given, stdout=subprocess.DEVNULL, cwd=folder, env=surroundings
+            )
+            # fmt: on
         try:
             with httpx.Client(transport=httpx.HTTPTransport(retries=CONNECTS), timeout=START_S) as http:
                 http.get(f"{self.url}{ready}")
