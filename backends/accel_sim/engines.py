@@ -48,7 +48,7 @@ class SimEmbeddingConfig:
     """Equal configs share one engine."""
 
     profile: Profile
-    """In a backend.yaml: 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
+    """What times it takes; a backend.yaml says 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     dimension: int = 64
     """Of its vectors."""
     seed: int = 0
@@ -73,7 +73,7 @@ class SimRerankConfig:
     """Equal configs share one engine."""
 
     profile: Profile
-    """In a backend.yaml: 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
+    """What times it takes; a backend.yaml says 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     batching: str = "topology-aware"
     """A policy of `accel.engine.batching`."""
 
@@ -96,7 +96,7 @@ class SimStoreConfig:
     collection: str
     dimension: int
     profile: Profile
-    """In a backend.yaml: 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
+    """What times it takes; a backend.yaml says 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     ingest_s: float = 0.0002
     """How long a record takes to store."""
 
