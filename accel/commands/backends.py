@@ -106,13 +106,14 @@ def status(address: Address = None, namespace: Namespace = None, as_json: AsJson
     Ray is at the address; 2 wrong usage.
     """
     with errors(), doing("looking"):
-        found = _ray("looking").look_around(address, namespace)
+        every = _ray("looking").look_around(address)
+    found = [one for one in every if namespace in (None, one.namespace)]
     if as_json:
         _json([one.as_dict() for one in found])
     elif found:
         _show(found)
     else:
-        sys.stdout.write(f"nothing is up{_in(namespace)}\n")
+        sys.stdout.write(f"nothing is up{_in(namespace, every)}\n")
     if not found or not all(one.well for one in found):
         raise typer.Exit(FAILED)
 
@@ -143,7 +144,7 @@ def down(
     for one in () if as_json else ended:
         sys.stdout.write(f"{_ended(one)}\n")
     if not ended and not as_json:
-        sys.stdout.write(f"nothing was up{_in(namespace)}\n")
+        sys.stdout.write(f"nothing was up{_in(namespace, every)}\n")
     troubles = [f"{one.namespace}: still running: {', '.join(one.left)}" for one in ended if one.left]
     troubles += [one.problem for one in every if one.problem and not one.ends_its_ray]
     for trouble in troubles:
@@ -222,8 +223,10 @@ def _count(number: int, one: str, more: str = "") -> str:
     return f"{number} {one if number == 1 else more or one + 's'}"
 
 
-def _in(namespace: str | None) -> str:
-    return "" if namespace is None else f" in namespace {namespace}"
+def _in(namespace: str | None, every: Sequence[Any]) -> str:
+    """Where nothing was found, and where something would have been."""
+    names = ", ".join(repr(one.namespace) for one in every)
+    return "" if namespace is None else f" in namespace {namespace!r}{f'; up are {names}' if names else ''}"
 
 
 COLUMNS = ("namespace", "engine", "state", "what", "Accel", "node", "pid", "requests", "programs", "restarts", "Ray")

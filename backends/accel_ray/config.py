@@ -1,7 +1,6 @@
 """`backend.yaml`: which engines a backend has, and where. `accel_ray.samples` writes one."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,7 @@ def read(config: str | Path | dict[str, Any]) -> Deployment:
         file = BackendFile.model_validate(content)
     except ValidationError as error:
         mistakes = [_mistake(one, content) for one in error.errors()]
-        file = BackendFile.model_construct(engines=dict(_right_entries(content)))
+        file = BackendFile.model_construct(engines=dict(_entries(content)))
     mistakes += _address(file.address)
     for name, entry in file.engines.items():
         try:
@@ -116,12 +115,17 @@ def read(config: str | Path | dict[str, Any]) -> Deployment:
     return Deployment(tuple(specs), file.address, file.namespace, file.local)
 
 
-def _right_entries(content: Any) -> Iterator[tuple[str, EngineEntry]]:
-    """Of a file that is wrong elsewhere: they may be wrong in what only their kind knows."""
+def _entries(content: Any) -> Iterator[tuple[str, EngineEntry]]:
+    """Of a file that is wrong, without what is: they may be wrong as well in what only their kind knows."""
     engines = content.get("engines") if isinstance(content, Mapping) else None
     for name, entry in engines.items() if isinstance(engines, Mapping) else ():
-        with suppress(ValidationError):
+        try:
             yield str(name), EngineEntry.model_validate(entry)
+        except ValidationError as error:
+            wrong = {str(part) for one in error.errors() for part in one["loc"][:1]}
+            if isinstance(entry, Mapping) and not wrong & {"kind", "model"}:
+                right = {field: value for field, value in entry.items() if str(field) not in wrong}
+                yield str(name), EngineEntry.model_validate(right)
 
 
 def check_engines(deployment: Deployment, where: str | Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import psutil
 
 from accel.backend import BackendError
+from accel_local.processes import still_running
 from accel_ray import keeper
 from accel_ray.cluster import Cluster, ours
 from accel_ray.config import LocalRay
@@ -98,12 +99,10 @@ def _processes(found: Found) -> set[psutil.Process]:
 
 
 def _left(processes: Iterable[psutil.Process]) -> list[str]:
-    _, alive = psutil.wait_procs(list(processes), timeout=GONE_S)
     left = []
-    for process in alive:
+    for process in still_running(processes, GONE_S):
         try:
-            if process.status() != psutil.STATUS_ZOMBIE:
-                left.append(f"{process.pid} {process.name()}")
+            left.append(f"{process.pid} {process.name()}")
         except psutil.NoSuchProcess:
             continue
     return sorted(left)

@@ -23,7 +23,7 @@ import psutil
 
 from accel.backend import BackendError
 from accel_local.cache import cache_dir
-from accel_local.processes import sweep
+from accel_local.processes import still_running, sweep
 from accel_ray.config import LocalRay
 
 START_S = 120.0
@@ -116,13 +116,13 @@ def stop(keeper: Kept) -> list[psutil.Process]:
     if process is not None:
         had = _processes(process)
         process.terminate()
-        psutil.wait_procs([process], timeout=END_S)
+        still_running([process], END_S)
         for other in had:
             try:
                 other.kill()
             except psutil.NoSuchProcess:
                 continue
-        psutil.wait_procs(had, timeout=END_S)
+        still_running(had, END_S)
     _forget(keeper)
     return had
 

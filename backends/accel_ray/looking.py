@@ -75,9 +75,9 @@ class Found:
         }
 
 
-def look_around(address: str | None, namespace: str | None = None) -> list[Found]:
-    """Every backend at an address, or (None) those of this machine; or the one of a namespace. Raises BackendError if
-    an address was given and nothing is there."""
+def look_around(address: str | None) -> list[Found]:
+    """Every backend at an address, or (None) those of this machine. Raises BackendError if an address was given and
+    nothing is there."""
     found = []
     for place in places(address):
         try:
@@ -87,7 +87,7 @@ def look_around(address: str | None, namespace: str | None = None) -> list[Found
                 raise
             name = place.kept.namespace if place.kept is not None else "?"
             found.append(Found(name, place.address, problem=error.what, kept=place.kept))
-    return [one for one in found if namespace in (None, one.namespace)]
+    return found
 
 
 def _found_at(place: Place) -> Iterator[Found]:

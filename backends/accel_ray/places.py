@@ -96,5 +96,6 @@ def _several(address: str | None, found: Sequence[tuple[str, Place]]) -> Backend
     said = [f"{name!r}{f' (Ray at {place.address})' if len(rays) > 1 else ''}" for name, place in found]
     name, place = found[0]
     twice = [other for other, _ in found].count(name) > 1
-    call = f"Backend.ray({(place.address if twice else address)!r}, namespace={name!r})"
+    at = place.address if twice else address
+    call = f"Backend.ray({'' if at is None else f'{at!r}, '}namespace={name!r})"
     return BackendError(f"{len(found)} backends are up, in the namespaces {', '.join(said)}.", f"Name one: {call}")
