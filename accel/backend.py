@@ -57,8 +57,8 @@ class Backend:
         the config is in docs/backend.md.
         config: a `backend.yaml`. What it declares is started with the first use unless it is up; without one, only
         what is up serves, and on a Ray without any engine whatever the program asks for is started.
-        namespace: keeps backends apart. None: the config's, else the one backend that is up, else "accel". Several are a
-        BackendError that names them: none is taken by chance.
+        namespace: keeps backends apart. None: the config's, else the one backend that is up, else "accel". If several
+        are up, a BackendError names them: none is taken by chance.
 
         On a Ray that isn't its own, what a program has started goes on for others, until `accel down`.
         """

@@ -35,7 +35,8 @@ def _kinds(incomplete: str) -> list[str]:
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Which backend.yaml.")]
 Address = Annotated[
-    str | None, typer.Option(help="Of a Ray: host:port, or auto. Left out: this machine's, and what `accel up` started.")
+    str | None,
+    typer.Option(help="Of a Ray: host:port, or auto. Left out: this machine's, and what `accel up` started."),
 ]
 Namespace = Annotated[str | None, typer.Option(help="Only this backend.")]
 
@@ -130,8 +131,8 @@ def down(
     shows them and asks.
 
     Exit codes: 0 nothing of it is left, or nothing was up; 1 something is left,
-    and named; 2 wrong usage, or several are up and none was named: nothing was
-    ended.
+    and named, or no Ray is at the address; 2 wrong usage, or several are up and
+    none was named: nothing was ended.
     """
     with errors():
         with doing("looking"):
@@ -183,7 +184,7 @@ def conformance(
 
 
 def _meant(every: Sequence[Any], namespace: str | None, everything: bool) -> list[Any]:
-    """What to end, of everything that is up. Raises ConfigurationError where that isn't sure, and nobody can be asked."""
+    """What to end, of all that is up. Raises ConfigurationError where that isn't sure, and nobody can be asked."""
     asked = [one for one in every if namespace in (None, one.namespace)]
     ending = {one.address for one in asked if one.ends_its_ray}
     found = [one for one in every if one in asked or one.address in ending]
@@ -212,7 +213,7 @@ def _meant(every: Sequence[Any], namespace: str | None, everything: bool) -> lis
 
 def _ended(one: Any) -> str:
     actors = f"{_count(len(one.engines), 'engine')} ({', '.join(one.engines)})" if one.engines else "no engine"
-    parts = [actors, _count(len(one.actors), "actor")]
+    parts = [actors, *([_count(len(one.actors), "actor")] if one.actors else [])]
     if one.engine_processes:
         parts[-1] += f" with {_count(one.engine_processes, 'process', 'processes')}"
     parts += [f"its Ray ({_count(one.ray_processes, 'process', 'processes')})"] if one.ray_processes else []
@@ -253,7 +254,8 @@ def _checked(file: Path, as_json: bool) -> None:
         config.check_engines(deployment, file)
     except AccelError as error:
         if as_json:
-            _json({"file": str(file), "right": False, "mistakes": _mistakes(error)})
+            unknown = {"engines": {}, "not_installed_here": {}}
+            _json({"file": str(file), "right": False, "mistakes": _mistakes(error), **unknown})
             raise typer.Exit(USAGE) from None
         raise
     missing = config.not_installed(deployment)

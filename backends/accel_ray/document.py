@@ -38,17 +38,17 @@ with Backend.ray("auto"):  # the one backend that is up; Backend.ray("auto", nam
     fast.invoke({"question": "..."})
 ```
 
-`Backend.ray` with no namespace takes the one that is up. With several it raises `BackendError`, which names them and the
-argument to give; it never asks, and never takes one of them by chance. If none is up and the Ray runs, it is `accel`.
-What a program itself declares, `Backend.ray(config="backend.yaml")`, is in the namespace that the file says.
+`Backend.ray` with no namespace takes the one that is up. With several it raises `BackendError`, which names them and
+the argument to give; it never asks, and never takes one of them by chance. If none is up and the Ray runs, it is
+`accel`. What a program itself declares, `Backend.ray(config="backend.yaml")`, is in the namespace that the file says.
 
 ## Several backends
 
 A namespace is one backend. `accel up` without an address starts a Ray of its own for it, so that two namespaces on a
 machine are two Rays; `accel up --address` puts it on a Ray that runs. `accel status` and `accel down` see all of them:
-what `accel up` started on this machine, whatever its namespace, and the Ray that the machine is part of (`ray start`, or
-`RAY_ADDRESS`). What a program started for itself (`Backend.ray()`) ends with it, and isn't shown. Another cluster is
-seen with `--address host:port`.
+what `accel up` started on this machine, whatever its namespace, and the Ray that the machine is part of (`ray start`,
+or `RAY_ADDRESS`). What a program started for itself (`Backend.ray()`) ends with it, and isn't shown (`--address auto`
+looks for it if there is nothing else). Another cluster is seen with `--address host:port`.
 
 `accel down` ends the one backend there is. If several are up, it ends none without being told: `--namespace NAME` or
 `--all`; at a terminal it shows them and asks. A Ray that `accel up` started ends with its namespace, and so would
@@ -77,9 +77,9 @@ _JSON = """
 | command | |
 | --- | --- |
 | `up` | `namespace`, `address`, `ends_its_ray`, `well`, `problem`, `actors`, `attach` (the line for programs) |
-| `up --check` | `file`, `right`, `mistakes` (`field`, `line`, `what`, `remedy`); if right: `engines`, `not_installed_here` |
+| `up --check` | `file`, `right`, `mistakes` (`field`, `line`, `what`, `remedy`), `engines`, `not_installed_here` |
 | `status` | a list of what `up` writes, without `attach` |
-| `down` | a list: `namespace`, `address`, `engines`, `actors`, `engine_processes`, `ray_processes`, `left` |
+| `down` | a list: `namespace`, `address`, `engines`, `actors`; here: `engine_processes`, `ray_processes`, `left` |
 | `conformance` | a list: `engine`, `host`, `checks`, `passed`, `failures` (`check`, `why`), `missing` |
 
 An actor has `engine`, `replica`, `state`, `restarts`, and, if it answers, `label`, `version`, `node`, `pid`, `up_s`,
@@ -144,7 +144,7 @@ def _options(kind: Kind) -> Iterator[str]:
             continue
         name = "`model`" if field.name == kind.model else f"`options.{field.name}`"
         name += " \\*" if field.name in kind.agree else ""
-        meant = "a text" if field.name == "profile" else allowed(types[field.name])
+        meant = "a text" if field.name == "profile" else allowed(types[field.name], kind.limits(field.name))
         default = "" if field.default is MISSING else _default(field.default)
         yield f"| {name} | {meant} | {default} | {texts[field.name]} |"
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from accel.engine import EngineConfig
 from accel.errors import ConfigurationError, MissingExtra
@@ -20,8 +20,8 @@ class Kind:
     what an engine of it is called where nobody called it otherwise. `module`, `config`: the class of its configs.
     `model`: the option that `model` in the file stands for. `agree`: options that decide what comes out; program and
     backend must agree on them. `asked`: options that each program sets for itself; an actor serves any. The rest is
-    the backend's affair, and a program's settings of it don't matter there. `stores`: its engines hold records; a
-    second one would hold others.
+    the backend's affair, and a program's settings of it don't matter there. `shares`: options that are a part of
+    something. `stores`: its engines hold records; a second one would hold others.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Kind:
     model: str = ""
     agree: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
     stores: bool = False
 
     @property
@@ -54,6 +55,13 @@ class Kind:
     def options(self) -> list[str]:
         """What a file may set."""
         return [field.name for field in fields(self.config_class()) if field.name not in self.asked]
+
+    def limits(self, option: str) -> list[Any]:
+        """Of its value, as pydantic writes them: no number of any engine is negative."""
+        hint = get_type_hints(self.config_class())[option]
+        if not {int, float} & {hint, *get_args(hint)}:
+            return []
+        return list((Field(ge=0, le=1) if option in self.shares else Field(ge=0)).metadata)
 
     def make(self, model: Any = None, options: Mapping[str, Any] | None = None) -> EngineConfig[Any]:
         """The config of an engine in a file. Raises WrongEngine, or MissingExtra."""
@@ -105,13 +113,13 @@ class Kind:
         for option, value in given.items():
             if option not in self.options():
                 continue
-            hint = str if option == "profile" else types[option]
+            hint, limits = (str, []) if option == "profile" else (types[option], self.limits(option))
             try:
-                TypeAdapter(hint).validate_python(value, strict=True)
+                TypeAdapter(Annotated[(hint, *limits)] if limits else hint).validate_python(value, strict=True)
             except ValidationError:
                 field = ("model",) if option == self.model else ("options", option)
                 what = found(value, secret=option in secrets)
-                mistakes.append(Mistake(field, what, f"Give {allowed(hint)}."))
+                mistakes.append(Mistake(field, what, f"Give {allowed(hint, limits)}."))
         return mistakes
 
 
@@ -133,6 +141,7 @@ KINDS = {
         Kind(
             "vllm", "A language model on vLLM.", "llm", "vllm", "vllm",
             "accel_vllm", "VLLMConfig", "model", ("model", "dtype", "max_model_len"),
+            shares=("gpu_memory_utilization",),
         ),
         Kind(
             "transformers", "A language model on transformers, by continuous batching.", "llm-transformers",

@@ -78,9 +78,7 @@ _WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 def allowed(hint: Any, limits: Iterable[Any] = ()) -> str:
     """What a field may have, in words. limits: those of a field of pydantic."""
-    held = {
-        name: getattr(each, name) for each in limits for name in ("ge", "le", "min_length") if hasattr(each, name)
-    }
+    held = {name: getattr(each, name) for each in limits for name in ("ge", "le", "min_length") if hasattr(each, name)}
     if get_origin(hint) in (Union, UnionType):
         kinds = [allowed(each, limits) for each in get_args(hint) if each is not NoneType]
         return f"{' or '.join(kinds)}{',' if 'least' in kinds[-1] else ''} or null"

@@ -15,9 +15,12 @@ from typing import Any
 import psutil
 import pytest
 
-for package in ("ray", "yaml", "pydantic"):
-    pytest.importorskip(package, reason="the extra ray is not installed")
-runner = pytest.importorskip("typer.testing", reason="the extra cli is not installed").CliRunner()
+pytest.importorskip("ray", reason="the extra ray is not installed")
+pytest.importorskip("yaml", reason="the extra ray is not installed")
+pytest.importorskip("pydantic", reason="the extra ray is not installed")
+pytest.importorskip("typer", reason="the extra cli is not installed")
+
+from typer.testing import CliRunner
 
 from accel.cli import app
 from accel_ray.config import read
@@ -28,7 +31,7 @@ from accel_ray.samples import sample
 
 
 def accel(*arguments: str) -> Any:
-    return runner.invoke(app, list(arguments))
+    return CliRunner().invoke(app, list(arguments))
 
 
 @pytest.fixture
@@ -183,7 +186,9 @@ def test_every_namespace_is_seen_and_none_ended_by_chance(keepers: dict[str, "su
     assert running(keepers) == ["b c"] and [kept.namespace for kept in all_kept()] == ["b c"]
     last = command("down", "--json")
     assert last.returncode == 0 and running(keepers) == [], "the one there is"
-    assert [(one["namespace"], one["ray_processes"], one["left"]) for one in json.loads(last.stdout)] == [("b c", 1, [])]
+    assert [(one["namespace"], one["ray_processes"], one["left"]) for one in json.loads(last.stdout)] == [
+        ("b c", 1, [])
+    ]
     assert command("down").stdout == "nothing was up\n" and command("status").stdout == "nothing is up\n"
 
 
@@ -192,10 +197,14 @@ def test_all_of_them_end_if_that_is_asked_for(keepers: dict[str, "subprocess.Pop
 
 
 @pytest.mark.parametrize(("answer", "left", "code"), [("n", ["a", "b c"], 2), ("y", [], 0)])
-def test_a_terminal_is_asked(keepers: dict[str, "subprocess.Popen[str]"], answer: str, left: list[str], code: int) -> None:
+def test_a_terminal_is_asked(
+    keepers: dict[str, "subprocess.Popen[str]"], answer: str, left: list[str], code: int
+) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "accel.cli", "down"]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "200"})
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "200"}
+    )
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
     said = b""
@@ -223,9 +232,7 @@ def test_a_program_is_told_which_backends_there_are(keepers: dict[str, "subproce
 # --- the shell, the page
 
 
-@pytest.mark.parametrize(
-    ("words", "found"), [("accel st", ["status"]), ("accel init --kind sim_e", ["sim_embedding"])]
-)
+@pytest.mark.parametrize(("words", "found"), [("accel st", ["status"]), ("accel init --kind sim_e", ["sim_embedding"])])
 def test_a_shell_completes(words: str, found: list[str]) -> None:
     code = "import sys; sys.argv = ['accel']; from accel.cli import main; main()"
     asked = {"_ACCEL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

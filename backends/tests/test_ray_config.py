@@ -72,7 +72,11 @@ FIELDS = "There are kind, model, options, replicas, num_gpus, num_cpus."
     ("text", "message", "remedy"),
     [
         ("engins: {}", "engins is no field.", "Did you mean 'engines'? There are address, namespace, local, engines."),
-        ("engines: {l: {kind: vllm, replcas: 2}}", "engines.l.replcas is no field.", f"Did you mean 'replicas'? {FIELDS}"),
+        (
+            "engines: {l: {kind: vllm, replcas: 2}}",
+            "engines.l.replcas is no field.",
+            f"Did you mean 'replicas'? {FIELDS}",
+        ),
         (
             "engines: {l: {kind: vllm, dtype: float32}}",
             "engines.l.dtype is no field.",
@@ -81,7 +85,11 @@ FIELDS = "There are kind, model, options, replicas, num_gpus, num_cpus."
         ("local: {gpus: 2}", "local.gpus is no field.", "Did you mean 'num_gpus'? There are num_cpus, num_gpus, "),
         ("local: 4", "local is 4.", "Give a mapping with num_cpus, num_gpus, object_store_mib."),
         ("local: {object_store_mib: 1}", "local.object_store_mib is 1.", "Give a whole number, at least 80."),
-        ("engines: {l: {kind: vlm}}", "engines.l.kind is 'vlm'.", "Did you mean 'vllm'? There are vllm, transformers, "),
+        (
+            "engines: {l: {kind: vlm}}",
+            "engines.l.kind is 'vlm'.",
+            "Did you mean 'vllm'? There are vllm, transformers, ",
+        ),
         (
             "engines: {l: {kind: vllm, options: {max_modellen: 1}}}",
             "engines.l.options.max_modellen is no option of vllm.",
@@ -90,19 +98,33 @@ FIELDS = "There are kind, model, options, replicas, num_gpus, num_cpus."
         (
             "engines: {l: {kind: vllm, options: {max_model_len: long}}}",
             "engines.l.options.max_model_len is 'long'.",
-            "Give a whole number.",
+            "Give a whole number, at least 0.",
         ),
         (
             "engines: {l: {kind: vllm, options: {kv_cache_gib: [1]}}}",
             "engines.l.options.kv_cache_gib is a list.",
-            "Give a number or null.",
+            "Give a number, at least 0, or null.",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {max_model_len: -1}}}",
+            "engines.l.options.max_model_len is -1.",
+            "Give a whole number, at least 0.",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {gpu_memory_utilization: 90}}}",
+            "engines.l.options.gpu_memory_utilization is 90.",
+            "Give a number from 0 to 1.",
         ),
         (
             "engines: {r: {kind: pgvector, options: {collection: mine}}}",
             "engines.r.options.collection is what each program says for itself.",
             "Leave it out: the engine serves any.",
         ),
-        ("engines: {r: {kind: pgvector, model: x}}", "engines.r.model is not for pgvector, which has no model.", "Leave"),
+        (
+            "engines: {r: {kind: pgvector, model: x}}",
+            "engines.r.model is not for pgvector, which has no model.",
+            "Leave",
+        ),
         (
             "engines: {l: {kind: vllm, model: x, options: {model: y}}}",
             "engines.l.options.model is there twice: it is the model.",
@@ -110,10 +132,18 @@ FIELDS = "There are kind, model, options, replicas, num_gpus, num_cpus."
         ),
         ("engines: {l: {model: x}}", "engines.l.kind is missing.", "There are vllm, transformers, "),
         ("engines: {l: {kind: vllm, model: 7}}", "engines.l.model is 7.", "Give a text or null."),
-        ("engines: {l: {kind: vllm, replicas: -1}}", "engines.l.replicas is -1.", "Give a whole number from 1 to 1024."),
+        (
+            "engines: {l: {kind: vllm, replicas: -1}}",
+            "engines.l.replicas is -1.",
+            "Give a whole number from 1 to 1024.",
+        ),
         ("engines: {l: {kind: vllm, replicas: two}}", "engines.l.replicas is 'two'.", "Give a whole number from 1 to "),
         ("engines: {l: {kind: vllm, replicas: true}}", "engines.l.replicas is true.", "Give a whole number from 1 to "),
-        ("engines: {l: {kind: vllm, num_gpus: 1.5}}", "engines.l.num_gpus is 1.5.", "Give whole GPUs, or a part of one."),
+        (
+            "engines: {l: {kind: vllm, num_gpus: 1.5}}",
+            "engines.l.num_gpus is 1.5.",
+            "Give whole GPUs, or a part of one.",
+        ),
         (
             "engines: {l: {kind: vllm, num_gpus: 0.5}}",
             "engines.l.num_gpus is 0.5, and 0.9 of a GPU's memory doesn't fit into that.",

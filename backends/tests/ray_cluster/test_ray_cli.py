@@ -104,7 +104,11 @@ def test_an_engine_that_does_not_start_takes_the_others_with_it(
     bad = "{kind: sentence_transformers, model: no-such-model}"
     file = backend_file(tmp_path, f"  good: {{kind: sim_llm, model: {fast_profile}}}\n  bad: {bad}\n")
     up = accel("up", file, "--address", "auto", "--namespace", namespace)
-    assert up.exit_code == 1 and up.stdout == "" and "Engine 'bad' did not start. Model 'no-such-model' is neither" in up.stderr
+    assert (
+        up.exit_code == 1
+        and up.stdout == ""
+        and "Engine 'bad' did not start. Model 'no-such-model' is neither" in up.stderr
+    )
     assert "Remedy: give the folder" in up.stderr
     assert "nothing is up" in accel("status", "--address", "auto", "--namespace", namespace).output
 
