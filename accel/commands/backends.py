@@ -230,21 +230,24 @@ def _in(namespace: str | None, every: Sequence[Any]) -> str:
     return "" if namespace is None else f" in namespace {namespace!r}{f'; up are {names}' if names else ''}"
 
 
-COLUMNS = ("namespace", "engine", "state", "what", "Accel", "node", "pid", "requests", "programs", "restarts", "Ray")
-NUMBERS = ("pid", "requests", "programs", "restarts")
+COLUMNS = ("namespace", "engine", "state", "what", "node", "pid", "calls", "programs", "restarts")
 
 
 def _show(found: Sequence[Any]) -> None:
     rows = []
     for one in found:
         for each in one.actors:
-            known = (each.label, each.version, each.node, each.pid, each.requests, each.clients, each.restarts)
+            known = (each.label, each.node, each.pid, each.requests, each.clients, each.restarts)
             texts = ["?" if value is None else str(value) for value in known]
-            rows.append([one.namespace, each.name, each.state, *texts, one.address])
+            rows.append([one.namespace, each.name, each.state, *texts])
         if not one.actors:
-            state = f"can't be reached: {one.problem}" if one.problem else "no engines"
-            rows.append([one.namespace, "", state, *[""] * 7, one.address])
-    show_rows(COLUMNS, rows, NUMBERS)
+            rows.append([one.namespace, "", "unreachable" if one.problem else "no engines", *[""] * 6])
+    show_rows(COLUMNS, rows, right=COLUMNS[5:], folded=("what",))
+    for one in found:
+        versions = "".join(sorted({f"Accel {each.version}, " for each in one.actors if each.version}))
+        ends = ", which ends with it" if one.ends_its_ray else ""
+        problem = f". {one.problem}" if one.problem else ""
+        sys.stdout.write(f"{one.namespace}: {versions}Ray at {one.address}{ends}{problem}\n")
 
 
 def _checked(file: Path, as_json: bool) -> None:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 
-def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Write rows to standard output. right: the columns that are numbers."""
+def show_rows(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = (), folded: Sequence[str] = ()
+) -> None:
+    """Write rows to standard output. right: the columns that are numbers. folded: those that may take several
+    lines."""
     if not sys.stdout.isatty():
         sys.stdout.write(columns(head, rows))
         return
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
     for name in head:
-        table.add_column(name, justify="right" if name in right else "left")
+        justify: Any = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name not in folded)
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)

@@ -170,7 +170,8 @@ def test_every_namespace_is_seen_and_none_ended_by_chance(keepers: dict[str, "su
     assert status.returncode == 1 and [one["namespace"] for one in json.loads(status.stdout)] == ["a", "b c"]
     assert all("127.0.0.1" in one["problem"] and not one["well"] for one in json.loads(status.stdout))
     one = command("status", "--namespace", "b c")
-    assert one.returncode == 1 and "can't be reached: No Ray can be reached at 127.0.0.1:2" in one.stdout
+    assert one.returncode == 1 and "unreachable" in one.stdout
+    assert "b c: Ray at 127.0.0.1:2, which ends with it. No Ray can be reached at 127.0.0.1:2" in one.stdout
     assert "127.0.0.1:1" not in one.stdout and not re.search("[│┃\x1b]", one.stdout)
 
     refused = command("down")
