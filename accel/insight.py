@@ -260,7 +260,7 @@ class Insight:
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
-        if settings is None or not self._accel.plan.pace.follows(loop_here() if asynchronous else None):
+        if settings is None or not self._accel.plan.follows(loop_here() if asynchronous else None):
             return None
         return settings
 

@@ -69,6 +69,8 @@ class Visit:
     """The visit of another node that it is a part of, and counted beside."""
     order: tuple[int, ...] = ()
     """Where its framework counts it among those that start side by side."""
+    displaces: bool = False
+    """Visits after it stand elsewhere now although they had their places."""
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -96,6 +98,20 @@ class Visit:
         while other is not None and other is not self:
             other = other.inside.visit if other.inside is not None else other.outer
         return other is self
+
+
+@dataclass(slots=True)
+class Begun:
+    """Which ones of those that start side by side have started, in any order."""
+
+    first_missing: int = 0
+    _others: set[int] = field(default_factory=set)
+
+    def add(self, number: int) -> None:
+        self._others.add(number)
+        while self.first_missing in self._others:
+            self._others.discard(self.first_missing)
+            self.first_missing += 1
 
 
 @dataclass(slots=True, eq=False)
@@ -193,6 +209,8 @@ class Trace:
     """By node, and the run of its graph, the visits in their order."""
     graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
     """The runs of graphs inside visits, by when those started and what the framework calls them."""
+    begun: dict[tuple[Inside | None, tuple[int, ...]], Begun] = field(default_factory=dict)
+    """By the run of a graph and its superstep."""
     uses: list[Use] = field(default_factory=list)
     """Of tools that are no components."""
 
@@ -221,15 +239,23 @@ class Trace:
         visit.position = len(row)
         while visit.position and order and row[visit.position - 1].order > order:
             visit.position -= 1
+        visit.displaces = any(map(self.has_place, row[visit.position :]))
         row.insert(visit.position, visit)
         for position in range(visit.position + 1, len(row)):
             row[position].position = position
+        if order[1:]:
+            self.begun.setdefault((visit.inside, order[:-1]), Begun()).add(order[-1])
         self.visits.append(visit)
         return visit
 
-    def is_last(self, visit: Visit) -> bool:
-        """Whether none of the visits beside it comes after it."""
-        return self.rows[visit.node, visit.inside][-1] is visit
+    def has_place(self, visit: Visit) -> bool:
+        """Whether all have started that its framework counts before it, and before those around it. As long as not,
+        its place is that of another one."""
+        inside, order = visit.inside, visit.order
+        if inside is not None and not self.has_place(inside.visit):
+            return False
+        begun = self.begun.get((inside, order[:-1])) if order[1:] else None
+        return begun is None or order[-1] < begun.first_missing
 
     def leave(self, visit: Visit, value: Tree) -> None:
         """It ends with this value."""

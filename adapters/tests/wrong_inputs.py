@@ -54,6 +54,7 @@ CASES = {
         "accelerate(chain, pure_nodes=['a'])  # a chain",
         "accelerate(graph, plan_scope='')",
         "accelerate(graph, plan_scope=7)",
+        "accelerate(fast, speculate='off')",
     ),
     "Budgets": (
         "accelerate(graph, budget=5)",
