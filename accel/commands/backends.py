@@ -137,7 +137,8 @@ def down(
     with errors():
         with doing("looking"):
             every = _ray("looking").look_around(address)
-        found = _meant([one for one in every if one.actors or one.ends_its_ray], namespace, everything)
+        ask = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+        found = _meant([one for one in every if one.actors or one.ends_its_ray], namespace, everything, ask)
         with doing("closing the engines"):
             ended = _ray("ending").end(found)
     if as_json:
@@ -183,15 +184,15 @@ def conformance(
 # --- which backends are meant, and what is said of them
 
 
-def _meant(every: Sequence[Any], namespace: str | None, everything: bool) -> list[Any]:
-    """What to end, of all that is up. Raises ConfigurationError where that isn't sure, and nobody can be asked."""
+def _meant(every: Sequence[Any], namespace: str | None, everything: bool, ask: bool) -> list[Any]:
+    """What to end, of all that is up. Raises ConfigurationError where that isn't sure, and nobody is to be asked."""
     asked = [one for one in every if namespace in (None, one.namespace)]
     ending = {one.address for one in asked if one.ends_its_ray}
     found = [one for one in every if one in asked or one.address in ending]
     if len(found) < 2 or (everything and len(found) == len(asked)):
         return found
     guests = [one for one in found if one not in asked]
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if ask:
         _show(found)
         if not typer.confirm(f"End all {len(found)} backends?"):
             sys.stdout.write("nothing was ended\n")
@@ -257,7 +258,7 @@ def _checked(file: Path, as_json: bool) -> None:
         config.check_engines(deployment, file)
     except AccelError as error:
         if as_json:
-            unknown = {"engines": {}, "not_installed_here": {}}
+            unknown: dict[str, Any] = {"engines": {}, "not_installed_here": {}}
             _json({"file": str(file), "right": False, "mistakes": _mistakes(error), **unknown})
             raise typer.Exit(USAGE) from None
         raise

@@ -115,7 +115,8 @@ class Kind:
                 continue
             hint, limits = (str, []) if option == "profile" else (types[option], self.limits(option))
             try:
-                TypeAdapter(Annotated[(hint, *limits)] if limits else hint).validate_python(value, strict=True)
+                meant: Any = Annotated[(hint, *limits)] if limits else hint
+                TypeAdapter(meant).validate_python(value, strict=True)
             except ValidationError:
                 field = ("model",) if option == self.model else ("options", option)
                 what = found(value, secret=option in secrets)
