@@ -12,7 +12,7 @@ from accel.trace import record
 
 ROOT = Path(record.__file__).parents[2]
 PROGRAM = """
-from accel.trace.record import call_site
+from accel.trace.sites import call_site
 from accel.process.threads import Worker
 
 
