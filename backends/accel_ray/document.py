@@ -17,20 +17,20 @@ from accel_ray.samples import PUBLISHED, scalar
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "backend.md"
 COMMANDS = (backends.init, backends.up, backends.status, backends.down, backends.conformance)
-_HEAD = """# Backends
+_HEAD = """# A backend for many programs
 
-One backend, many programs: the engines that a `backend.yaml` declares run as actors on Ray, and programs are served by
-them. This page is written by `python -m accel_ray.document` from the models of the file and the commands themselves.
+You get engines that many programs share: what a `backend.yaml` declares runs as actors on Ray. This page is written by `python -m accel_ray.document` from the models of the file and the commands themselves.
 
-```
+```sh
 pip install 'accelgraph[ray,vllm,st,pgvector]'
-accel init            # writes backend.yaml, with the engines that are installed here
+accel init --kind vllm --kind pgvector  # writes backend.yaml; without --kind: with all engines that are installed
 accel up --check      # is it right?
 accel up              # starts the engines; they go on when the command has ended
 accel status          # what is up, in which namespace
 accel down            # ends it, and says what it ended
 ```
 
+<!-- engines: attaches to a Ray that runs -->
 ```python
 from accel.backend import Backend
 
@@ -59,7 +59,7 @@ processes are gone; one that stays is named, and the exit code is 1.
 
 Every mistake at once, each with its line, the field, what was found there, and what is allowed:
 
-```
+```text
 backend.yaml has 2 mistakes:
   backend.yaml:3: engines.llm.kind is 'vlm'. Did you mean 'vllm'? There are vllm, transformers, ...
   backend.yaml:6: engines.rerank.replicas is -1. Give a whole number from 1 to 1024.
@@ -123,6 +123,7 @@ def _kinds() -> Iterator[str]:
         yield f"\n### {kind.name}\n"
         yield f"{kind.what} Where it runs: `pip install 'accelgraph[{kind.extra}]'`.\n"
         yield "```yaml"
+        yield "engines:"
         yield f"  {kind.engine}:"
         yield f"    kind: {kind.name}"
         defaults = {field.name: field.default for field in fields(kind.config_class())}
