@@ -19,7 +19,8 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "backend.md"
 COMMANDS = (backends.init, backends.up, backends.status, backends.down, backends.conformance)
 _HEAD = """# A backend for many programs
 
-You get engines that many programs share: what a `backend.yaml` declares runs as actors on Ray. This page is written by `python -m accel_ray.document` from the models of the file and the commands themselves.
+You get engines that many programs share: what a `backend.yaml` declares runs as actors on Ray. This page is written by
+`python -m accel_ray.document` from the models of the file and the commands themselves.
 
 ```sh
 pip install 'accelgraph[ray,vllm,st,pgvector]'
