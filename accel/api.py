@@ -104,6 +104,11 @@ def _names(pure_nodes: Any) -> tuple[str, ...]:
 
 def _framework_of(obj: object) -> Framework:
     known = frameworks()
+    if not known:
+        raise ConfigurationError(
+            "Accel can be imported, but isn't installed: its adapters are found by what an installation records.",
+            "pip install 'accelgraph[langgraph,llamaindex]', or in a checkout pip install -e .",
+        )
     for framework in known:
         if framework.makes(obj):
             return framework

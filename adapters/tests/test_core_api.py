@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 
 import accel
-from accel import accelerate
+from accel import accelerate, api
 from accel.errors import ConfigurationError
 from accel.parts.components import facts_of
 from accel.parts.patches import is_installed
@@ -178,3 +178,14 @@ def test_what_a_message_gives_as_its_text_is_a_text() -> None:
     """LangChain has a class of its own for it, also for what `StrOutputParser` returns."""
     tree = snapshot(AIMessage("volcanoes").text, exact=True)
     assert tree == "volcanoes" and type(tree) is str
+
+
+def test_folders_on_the_path_without_an_installation_are_told_from_a_wrong_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    graph = three(world, Chat(world))
+    monkeypatch.setattr(api, "frameworks", lambda: ())
+    with pytest.raises(ConfigurationError, match="isn't installed") as caught:
+        accelerate(graph)
+    assert "pip install" in caught.value.remedy
