@@ -61,3 +61,5 @@ class Entry(Facts):
     stays in this process or always goes to one public service; None where nobody knows."""
     works_with: tuple[str, ...] = ()
     """Attributes whose objects it calls, and which a program may have made: nobody vouches for code of its own."""
+    passes_on: bool = False
+    """The class's own methods hand their calls to those of the class below it (`super()`), which are the leaves."""

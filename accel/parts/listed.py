@@ -53,6 +53,12 @@ def _exactly(cls: type) -> Entry | None:
     return None
 
 
+def passes_on(cls: type) -> bool:
+    """Whether the table says so of this very class; see `Entry.passes_on`."""
+    entry = _exactly(cls)
+    return entry is not None and entry.passes_on
+
+
 # --- subclasses -----------------------------------------------------------------------------------------------------
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -152,7 +158,7 @@ def calls_the_programs(component: Any) -> bool:
     return any(
         any(value.values()) if isinstance(value, Mapping) else _package(type(value)) != package
         for value in values
-        if value is not None and value is not _MISSING
+        if value is not _MISSING and type(value) not in _PLAIN
     )
 
 

@@ -31,6 +31,7 @@ Kind = tuple[str, tuple[str, ...]]
 # --- kinds: what it is, and its method families
 _CHAT: Kind = ("chat model", ("chat",))
 _COMPLETION: Kind = ("language model", ("completion",))
+_COMPLETIONS: Kind = ("language model", ("completions",))
 _EMBEDDINGS: Kind = ("embeddings", ("embed_query", "embed_documents"))
 _SEARCHES: Kind = (
     "vector store",
@@ -139,6 +140,10 @@ def _search(kind: Kind, *addresses: str, concurrency: int = 8) -> Entry:
 
 _STATELESS_ID = "an earlier response it goes on from is named in the messages, not kept"
 _ONE_ASYNC = "only its sync methods turn unreadable answers into a message that says so"
+_LESS_ASYNC = "only its sync methods raise what a server says went wrong"
+_THOUGHTS = "only its sync methods put thoughts into the content"
+_COUNTS = ("custom_get_token_ids",)
+_LIKE = _http(_LLM, "api_base", *_PRIVATE, works_with=("tokenizer",))
 _RENEWED = "the key that it keeps is renewed"
 
 LISTED: dict[str, dict[str, Entry]] = {
@@ -179,6 +184,10 @@ LISTED: dict[str, dict[str, Entry]] = {
     "langchain_openai": {
         "ChatOpenAI": _http(_CHAT, *_OPENAI, *_ROOTS, checked=_STATELESS_ID),
         "AzureChatOpenAI": _http(_CHAT, "azure_endpoint", *_OPENAI, *_ROOTS, checked=_STATELESS_ID),
+        "OpenAI": _http(_COMPLETIONS, *_OPENAI, *_RESOURCES, twins=None, works_with=_COUNTS, checked=_LESS_ASYNC),
+        "AzureOpenAI": _http(
+            _COMPLETIONS, "azure_endpoint", *_OPENAI, *_RESOURCES, twins=None, works_with=_COUNTS, checked=_LESS_ASYNC
+        ),
         "OpenAIEmbeddings": _http(_EMBEDDINGS, *_OPENAI, *_RESOURCES),
         "AzureOpenAIEmbeddings": _http(_EMBEDDINGS, "azure_endpoint", *_OPENAI, *_RESOURCES),
     },
@@ -229,6 +238,11 @@ LISTED: dict[str, dict[str, Entry]] = {
     },
     "langchain_deepseek": {
         "ChatDeepSeek": _http(_CHAT, "api_base", "openai_api_base", *_ROOTS, twins=None, checked=_ONE_ASYNC)
+    },
+    "langchain_cerebras": {
+        "ChatCerebras": _http(
+            _CHAT, "cerebras_api_base", "cerebras_proxy", *_OPENAI, *_ROOTS, twins=None, checked=_THOUGHTS
+        )
     },
     "langchain_xai": {"ChatXAI": _http(_CHAT, "xai_api_base", *_OPENAI, *_ROOTS)},
     "langchain_litellm": {
@@ -288,29 +302,35 @@ LISTED: dict[str, dict[str, Entry]] = {
     },
     # --- LlamaIndex: models
     "llama_index.llms.openai": {"OpenAI": _http(_LLM, "api_base", *_PRIVATE)},
-    "llama_index.llms.openai_like": {"OpenAILike": _http(_LLM, "api_base", *_PRIVATE)},
+    "llama_index.llms.openai_like": {"OpenAILike": replace(_LIKE, passes_on=True)},
     "llama_index.llms.azure_openai": {"AzureOpenAI": _http(_LLM, "azure_endpoint", *_PRIVATE, checked=_RENEWED)},
     "llama_index.llms.anthropic": {"Anthropic": _http(_LLM, "base_url", *_PRIVATE)},
     "llama_index.llms.bedrock_converse": {
         "BedrockConverse": _boto(_LLM, "endpoint_url", "_client._endpoint.host", "_boto_client_kwargs.endpoint_url")
     },
+    "llama_index.llms.cerebras": {"Cerebras": _LIKE},
     "llama_index.llms.cohere": {
         "Cohere": _http(_LLM, "base_url", "_client._client_wrapper._base_url", "_aclient._client_wrapper._base_url")
     },
-    "llama_index.llms.deepseek": {"DeepSeek": _http(_LLM, "api_base", *_PRIVATE)},
+    "llama_index.llms.databricks": {"Databricks": _LIKE},
+    "llama_index.llms.deepseek": {"DeepSeek": _LIKE},
     "llama_index.llms.fireworks": {"Fireworks": _http(_LLM, "api_base", *_PRIVATE)},
     "llama_index.llms.google_genai": {"GoogleGenAI": _http(_LLM, f"_{_GENAI}")},
-    "llama_index.llms.groq": {"Groq": _http(_LLM, "api_base", *_PRIVATE)},
+    "llama_index.llms.groq": {"Groq": _LIKE},
     "llama_index.llms.huggingface_api": {
         "HuggingFaceInferenceAPI": _http(_LLM, "model", "_sync_client.model", "_async_client.model")
     },
     "llama_index.llms.litellm": {"LiteLLM": _elsewhere(_LLM, "models and fallbacks say where it goes")},
+    "llama_index.llms.lmstudio": {"LMStudio": _http(_LLM, "base_url")},
     "llama_index.llms.mistralai": {"MistralAI": _http(_LLM, "_client.sdk_configuration.server_url")},
-    "llama_index.llms.nvidia": {"NVIDIA": _http(_LLM, "api_base", *_PRIVATE)},
+    "llama_index.llms.nebius": {"NebiusLLM": _LIKE},
+    "llama_index.llms.nvidia": {"NVIDIA": _LIKE},
     "llama_index.llms.ollama": {
         "Ollama": _http(_LLM, *_OLLAMA, checked="the length of its model's context, once asked for, is kept")
     },
-    "llama_index.llms.together": {"TogetherLLM": _http(_LLM, "api_base", *_PRIVATE)},
+    "llama_index.llms.openllm": {"OpenLLM": _LIKE},
+    "llama_index.llms.openrouter": {"OpenRouter": _LIKE},
+    "llama_index.llms.together": {"TogetherLLM": _LIKE},
     "llama_index.embeddings.openai": {"OpenAIEmbedding": _http(_EMBEDDING, "api_base", *_PRIVATE)},
     "llama_index.embeddings.openai_like": {"OpenAILikeEmbedding": _http(_EMBEDDING, "api_base", *_PRIVATE)},
     "llama_index.embeddings.azure_openai": {
