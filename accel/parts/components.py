@@ -57,6 +57,8 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
     ``elementwise``: a batch gives what its elements give alone.
     ``streams_equal``: the chunks of a stream, merged, equal the message that isn't streamed.
     ``twins``: methods and their coroutines give the same, so that one may answer for the other.
+    ``prefix_caching``: its server (vLLM, SGLang) keeps the beginnings of prompts, and is yours. Known beginnings are
+    read before the program calls, by requests for one token. For private addresses, or with ``local=True``.
 
     ``methods``: what the program calls of an object that is no component by itself (the client of an SDK), if you say
     that it is ``pure`` or ``readonly``. Functions are declared with `accel.pure`.
@@ -82,8 +84,30 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
                 "Say readonly=True if it only reads what nobody changes during a run, pure=True if it changes nothing.",
             )
         declare(component, names)
-    vouch(component, Facts(**facts, reason="declared with accel.register"), names)
+    given = Facts(**facts, reason="declared with accel.register")
+    if given.prefix_caching:
+        _check_prefixes(component, given)
+    vouch(component, given, names)
     return component
+
+
+def _check_prefixes(component: Any, given: Facts) -> None:
+    """Raises ConfigurationError unless Accel knows how to ask it for one token, and it may be asked."""
+    cls = component if isinstance(component, type) else type(component)
+    entry = listed(cls)
+    if hasattr(cls, "accel_prefill"):
+        return
+    if entry is None or not entry.limit:
+        raise ConfigurationError(
+            f"register(prefix_caching=True): Accel doesn't know how {cls.__name__} is asked for one token.",
+            "Give a client of OpenAI-compatible servers: langchain_openai.ChatOpenAI, or LlamaIndex's OpenAILike.",
+        )
+    is_local = given.local if given.local is not None else said_of(component).local
+    if component is not cls and not (has_private_endpoint(component) if is_local is None else is_local):
+        raise ConfigurationError(
+            f"register(prefix_caching=True): {cls.__name__} has a public address, where requests for prefixes may cost.",
+            "Add local=True if the server is your own.",
+        )
 
 
 def _check_component(component: Any) -> None:
@@ -224,7 +248,7 @@ def said_of_class(cls: type) -> Facts:
         own = base.__dict__.get("__accel__")
         if isinstance(own, dict):
             said = said.over(Facts(**{"pure": True, "twins": True, **own}, reason="an Accel class"))
-        facts = facts.over(replace(said, local=None, readonly=None) if moved else said)
+        facts = facts.over(replace(said, local=None, readonly=None, prefix_caching=None) if moved else said)
         if _overrides_leaf(base):
             break
         moved = moved or _brings_address(base)
@@ -286,7 +310,15 @@ def _completed(component: Any, facts: Facts) -> Facts:
     if facts.pure is None:
         facts = replace(facts, pure=_is_vouched_for(component, facts), reason=facts.reason or _NOBODY)
     return facts.over(
-        Facts(concurrency=1, readonly=False, owned=False, elementwise=False, streams_equal=False, twins=False)
+        Facts(
+            concurrency=1,
+            readonly=False,
+            owned=False,
+            elementwise=False,
+            streams_equal=False,
+            twins=False,
+            prefix_caching=False,
+        )  # fmt: skip
     )
 
 

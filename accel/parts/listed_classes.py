@@ -143,7 +143,7 @@ _ONE_ASYNC = "only its sync methods turn unreadable answers into a message that 
 _LESS_ASYNC = "only its sync methods raise what a server says went wrong"
 _THOUGHTS = "only its sync methods put thoughts into the content"
 _COUNTS = ("custom_get_token_ids",)
-_LIKE = _http(_LLM, "api_base", *_PRIVATE, works_with=("tokenizer",))
+_LIKE = replace(_http(_LLM, "api_base", *_PRIVATE, works_with=("tokenizer",)), limit="max_tokens")
 _RENEWED = "the key that it keeps is renewed"
 
 LISTED: dict[str, dict[str, Entry]] = {
@@ -182,9 +182,12 @@ LISTED: dict[str, dict[str, Entry]] = {
         "InMemoryVectorStore": _dict(_SEARCHES),
     },
     "langchain_openai": {
-        "ChatOpenAI": _http(_CHAT, *_OPENAI, *_ROOTS, checked=_STATELESS_ID),
+        "ChatOpenAI": replace(_http(_CHAT, *_OPENAI, *_ROOTS, checked=_STATELESS_ID), limit="max_tokens"),
         "AzureChatOpenAI": _http(_CHAT, "azure_endpoint", *_OPENAI, *_ROOTS, checked=_STATELESS_ID),
-        "OpenAI": _http(_COMPLETIONS, *_OPENAI, *_RESOURCES, twins=None, works_with=_COUNTS, checked=_LESS_ASYNC),
+        "OpenAI": replace(
+            _http(_COMPLETIONS, *_OPENAI, *_RESOURCES, twins=None, works_with=_COUNTS, checked=_LESS_ASYNC),
+            limit="max_tokens",
+        ),
         "AzureOpenAI": _http(
             _COMPLETIONS, "azure_endpoint", *_OPENAI, *_RESOURCES, twins=None, works_with=_COUNTS, checked=_LESS_ASYNC
         ),
@@ -301,7 +304,7 @@ LISTED: dict[str, dict[str, Entry]] = {
         ),
     },
     # --- LlamaIndex: models
-    "llama_index.llms.openai": {"OpenAI": _http(_LLM, "api_base", *_PRIVATE)},
+    "llama_index.llms.openai": {"OpenAI": replace(_http(_LLM, "api_base", *_PRIVATE), limit="max_tokens")},
     "llama_index.llms.openai_like": {"OpenAILike": replace(_LIKE, passes_on=True)},
     "llama_index.llms.azure_openai": {"AzureOpenAI": _http(_LLM, "azure_endpoint", *_PRIVATE, checked=_RENEWED)},
     "llama_index.llms.anthropic": {"Anthropic": _http(_LLM, "base_url", *_PRIVATE)},

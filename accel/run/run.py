@@ -110,6 +110,8 @@ class Run:
         self.site_counts: dict[str, int] = {}
         self.prefilling = 0
         """Prompts whose beginning is being prefilled."""
+        self.read: list[str] = []
+        """Beginnings that servers were asked to read."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""

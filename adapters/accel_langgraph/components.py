@@ -115,7 +115,7 @@ def _read_prompts(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def _build_prompts(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
     stop = None if tree["stop"] is None else list(tree["stop"])
-    return (thaw(tree["prompts"]), stop, RecordingRunManager()), thaw(tree["kwargs"])
+    return (thaw(tree["prompts"]),), {**thaw(tree["kwargs"]), "stop": stop, "run_manager": RecordingRunManager()}
 
 
 def _read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:

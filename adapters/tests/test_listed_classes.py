@@ -197,7 +197,7 @@ def test_the_class_is_what_the_table_says(package: str, name: str) -> None:
     ("package", "name"), [(package, name) for package, name in ENTRIES if package.startswith("llama_index.llms.")]
 )
 def test_the_leaves_of_a_language_model_tell_nobody_of_themselves(package: str, name: str) -> None:
-    """LlamaIndex's decorators do. Where a class only hands its calls to such a method of its base, the leaf is there."""
+    """LlamaIndex's decorators do. Where a class hands its calls on to its base's, the leaf is there."""
     bases = [base for base in real(package, name).__mro__ if not base.__module__.startswith("llama_index.core.")]
     for leaf in {method.name for method in LANGUAGE_MODEL}:
         told = [_is_decorated(vars(base)[leaf]) for base in bases if leaf in vars(base) and not passes_on(base)]

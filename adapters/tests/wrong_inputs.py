@@ -116,6 +116,8 @@ CASES = {
         "accel.register(Client, methods=['search'])",
         "accel.register(Client, methods=['serch'], readonly=True)",
         "accel.register(Client, methods=['rows'], readonly=True)  # which yields",
+        "accel.register(Client, prefix_caching=True)",
+        "accel.register(hosted, prefix_caching=True)  # a ChatOpenAI of a public service",
         "accel.pure(Client)",
         "accel.pure(rows)  # which yields",
         "accel.pure(score, concurrency=0)",
@@ -152,9 +154,11 @@ def _names(folder: Path) -> dict[str, Any]:
     """What the lines speak of."""
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_core.runnables import RunnableConfig, RunnableLambda
+    from langchain_openai import ChatOpenAI
     from langgraph.graph import START, StateGraph
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.base_query_engine import BaseQueryEngine
+    from pydantic import SecretStr
 
     def configured(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         return {}
@@ -189,6 +193,7 @@ def _names(folder: Path) -> dict[str, Any]:
         "VectorStoreIndex": VectorStoreIndex,
         "Client": Client,
         "client": Client(),
+        "hosted": ChatOpenAI(model="m", base_url="https://models.example.com/v1", api_key=SecretStr("k")),
         "score": score,
         "rows": rows,
     }

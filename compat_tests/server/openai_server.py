@@ -12,8 +12,9 @@ import hashlib
 import json
 import random
 import struct
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,14 +67,25 @@ class Asked:
 
 
 class Served:
-    """What the server has seen. Only its event loop touches it."""
+    """What the server has seen. Only its event loop changes it."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         """Of models that write, in the order of their coming."""
+        self._more = threading.Condition()
         self.in_flight = 0
         self.most_in_flight = 0
         self.seen: Counter[str] = Counter()
+
+    def note(self, path: str, body: dict[str, Any]) -> None:
+        with self._more:
+            self.asked.append(Asked(path, body))
+            self._more.notify_all()
+
+    def wait_for(self, wanted: Callable[[Asked], bool], timeout_s: float = 30.0) -> None:
+        """Until such a request has come."""
+        with self._more:
+            assert self._more.wait_for(lambda: any(map(wanted, self.asked)), timeout_s), "no such request came"
 
     @contextmanager
     def one(self, text: str) -> Iterator[None]:
@@ -100,7 +112,7 @@ def create_app(scale: float = 1.0, served: Served | None = None) -> FastAPI:
     @app.post("/openai/v1/chat/completions")
     @app.post("/openai/deployments/{deployment}/chat/completions")
     async def chat(request: Request, body: dict[str, Any]) -> Any:
-        served.asked.append(Asked(request.url.path, body))
+        served.note(request.url.path, body)
         prompt = "\n".join(_text(message["content"]) for message in body["messages"])
         answer = reply(prompt)
         common = {
@@ -121,7 +133,7 @@ def create_app(scale: float = 1.0, served: Served | None = None) -> FastAPI:
     @app.post("/v1/completions")
     @app.post("/openai/deployments/{deployment}/completions")
     async def completions(request: Request, body: dict[str, Any]) -> Any:
-        served.asked.append(Asked(request.url.path, body))
+        served.note(request.url.path, body)
         prompts = [body["prompt"]] if isinstance(body["prompt"], str) else body["prompt"]
         answers = [reply(prompt) for prompt in prompts]
         with served.one("\n".join(prompts)):
