@@ -19,7 +19,7 @@ from ..errors import ConfigurationError, choose
 from ..process import forks
 from .facts import Said
 from .listed import Facts as Facts
-from .listed import addresses_of, calls_the_programs, listed
+from .listed import addresses_of, at, calls_the_programs, is_inside, listed
 from .methods import METHODS, Method
 from .patches import has_leaf, installations, is_installed
 from .sdks import DECLARED, declare
@@ -100,12 +100,12 @@ def _check_prefixes(component: Any, given: Facts) -> None:
     if entry is None or not entry.limit:
         raise ConfigurationError(
             f"register(prefix_caching=True): Accel doesn't know how {cls.__name__} is asked for one token.",
-            "Give a client of OpenAI-compatible servers: langchain_openai.ChatOpenAI, or LlamaIndex's OpenAILike.",
+            "Give one of the clients of OpenAI-compatible servers that docs/operating.md names.",
         )
     is_local = given.local if given.local is not None else said_of(component).local
-    if component is not cls and not (has_private_endpoint(component) if is_local is None else is_local):
+    if component is not cls and not (stays_near(component) if is_local is None else is_local):
         raise ConfigurationError(
-            f"register(prefix_caching=True): {cls.__name__} has a public address, where requests for prefixes may cost.",
+            f"register(prefix_caching=True): {cls.__name__} has a public address, where requests may cost.",
             "Add local=True if the server is your own.",
         )
 
@@ -282,9 +282,13 @@ def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
     facts = _facts_but_local(component)
     entry = listed(type(component))
-    if entry is not None and facts.pure and facts.reason == entry.reason and calls_the_programs(component):
-        facts = replace(facts, pure=False, reason="it calls functions, or an object of a class, of the program's own")
-    return facts if facts.local is not None else replace(facts, local=has_private_endpoint(component))
+    if entry is not None and facts.pure and facts.reason == entry.reason:
+        if calls_the_programs(component):
+            why = "it calls functions, or an object of a class, of the program's own"
+            facts = replace(facts, pure=False, reason=why)
+        elif entry.embeds and not has_leaf(at(component, entry.embeds), "embed_query"):
+            facts = replace(facts, pure=False, reason="it embeds with what is no component")
+    return facts if facts.local is not None else replace(facts, local=stays_near(component))
 
 
 def agreed(component: Any) -> int:
@@ -356,6 +360,11 @@ def endpoint_of(component: Any) -> str | None:
         return next(iter(known), None)
     values = (getattr(component, name, None) for name in _ENDPOINT_FIELDS)
     return next((str(value) for value in values if value and not callable(value)), None)  # also address objects
+
+
+def stays_near(component: Any) -> bool:
+    """Whether data of a listed component stays in this process, or this network."""
+    return is_inside(component) or has_private_endpoint(component)
 
 
 def has_private_endpoint(component: Any) -> bool:

@@ -64,6 +64,10 @@ class Entry(Facts):
     stays in this process or always goes to one public service; None where nobody knows."""
     works_with: tuple[str, ...] = ()
     """Attributes whose objects it calls, and which a program may have made: nobody vouches for code of its own."""
+    inside: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Attributes that hold the store itself, and the classes, by their full names, that keep it in this process."""
+    embeds: str = ""
+    """Attribute that holds what embeds its queries: a component, or nobody vouches for its searches."""
     limit: str = ""
     """The field that says how many tokens an answer may have, of a client of servers that may keep prefixes."""
     passes_on: bool = False

@@ -182,8 +182,8 @@ def _view_texts(result: LLMResult) -> Tree:
 def _text_tokens(result: LLMResult) -> tuple[int, int]:
     """As the clients of OpenAI's protocol tell."""
     usage = (result.llm_output or {}).get("token_usage") or {}
-    counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return counts if isinstance(counts[0], int) and isinstance(counts[1], int) else (0, 0)
+    asked, wrote = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return (asked, wrote) if isinstance(asked, int) and isinstance(wrote, int) else (0, 0)
 
 
 def _copy_vectors(result: Any) -> Any:
