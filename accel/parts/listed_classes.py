@@ -9,7 +9,9 @@ it. Clients that are made at the first call and kept, or keys that are renewed, 
   collection's schema as it first saw it), `langchain_nvidia_ai_endpoints` (sends what it keeps as its last request, so
   threads may send each other's), the tools and retrievers for Wikipedia (language and answers are kept for the whole
   process) and PubMed (waits longer and longer),
-* what writes to read: LlamaIndex's `PGVectorStore` makes its tables with the first query,
+* what writes to read: LlamaIndex's `PGVectorStore` makes its tables with the first query, LanceDB's stores an index with
+  the first one for words,
+* stores on a connection that the program may share (DuckDB, SQLite): a search ends what is being read from it,
 * what blocks or needs the event loop it was made in: LlamaIndex's `VllmServer` (`OpenAILike` reaches the same servers)
   and `ElasticsearchStore`,
 * what draws random numbers, tools that may write (`QuerySQLDatabaseTool`), and those whose answer is the present moment

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextvars import Context
 from dataclasses import replace
 from time import thread_time
@@ -32,11 +32,12 @@ from ..process.threads import learner
 from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
+from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
 from .says import Says
-from .settings import Counts, Host
+from .settings import Counts, Host, Settings
 from .tally import Tally
 from .used import Used
 from .worth import Cost, Worth
@@ -59,6 +60,7 @@ class Lived(Protocol):
     """A run, as far as it is learnt from."""
 
     trace: Trace
+    settings: Settings
     counts: Counts
     staked: Cost
     own_s: float
@@ -69,6 +71,9 @@ class Lived(Protocol):
     closed: bool
     name: str
     entry: Context
+
+    @property
+    def dimensions(self) -> Mapping[str, str]: ...
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 
@@ -108,6 +113,8 @@ class Plan:
         self.chances = Chances()
         self.worth = Worth()
         """What calls are worth that may not be demanded."""
+        self.caps = Caps()
+        """What was in vain within a while."""
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
         self.keys = Keys()
@@ -225,6 +232,7 @@ class Plan:
                 self._coming.clear()
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
+        self.caps.ended(run)
         self.worth.settle(run.trace, run.counts, run.staked)
         if self.pace.ended(run.trace):
             self.says.rests(self.pace.every)

@@ -12,7 +12,7 @@ import contextvars
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from time import thread_time
 from typing import Any
@@ -119,6 +119,11 @@ class Run:
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
         OPEN.add(self)
+
+    @property
+    def dimensions(self) -> Mapping[str, str]:
+        """What came in beside the input, by name."""
+        return self.trace.ambient
 
     # --- following the program
 
