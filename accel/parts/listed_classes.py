@@ -9,8 +9,8 @@ it. Clients that are made at the first call and kept, or keys that are renewed, 
   collection's schema as it first saw it), `langchain_nvidia_ai_endpoints` (sends what it keeps as its last request, so
   threads may send each other's), the tools and retrievers for Wikipedia (language and answers are kept for the whole
   process) and PubMed (waits longer and longer),
-* what writes to read: LlamaIndex's `PGVectorStore` makes its tables with the first query, LanceDB's stores an index with
-  the first one for words,
+* what writes to read: LlamaIndex's `PGVectorStore` makes its tables with the first query, `LanceDBVectorStore` an index
+  with the first one for words,
 * stores on a connection that the program may share (DuckDB, SQLite): a search ends what is being read from it,
 * what blocks or needs the event loop it was made in: LlamaIndex's `VllmServer` (`OpenAILike` reaches the same servers)
   and `ElasticsearchStore`,
@@ -45,7 +45,6 @@ from .listed_kinds import (
     CONTENT,
     COUNTS,
     CREATE,
-    DOCUMENTS,
     EMBED,
     EMBEDDING,
     EMBEDDINGS,
@@ -231,7 +230,11 @@ LISTED: dict[str, dict[str, Entry]] = {
             ("_client._server", CHROMA),
             embeds="_embedding_function",
         ),
-        "FAISS": held(index(SEARCHES), ("docstore", DOCUMENTS), embeds="embedding_function"),
+        "FAISS": held(
+            index(SEARCHES),
+            ("docstore", "langchain_community.docstore.in_memory.InMemoryDocstore"),
+            embeds="embedding_function",
+        ),
         "BM25Retriever": index(RETRIEVER),
         "TFIDFRetriever": index(RETRIEVER),
         "ArxivRetriever": search(PUBLIC_RETRIEVER, concurrency=1),

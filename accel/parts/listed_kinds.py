@@ -127,9 +127,6 @@ def held(entry: Entry, *inside: tuple[str, str], addresses: tuple[str, ...] | No
 CHROMA = "chromadb.api.rust.RustBindingsAPI chromadb.api.segment.SegmentAPI"
 QDRANT = "qdrant_client.local.qdrant_local.QdrantLocal"
 AQDRANT = "qdrant_client.local.async_qdrant_local.AsyncQdrantLocal"
-DOCUMENTS = (
-    "langchain_community.docstore.in_memory.InMemoryDocstore langchain_classic.docstore.in_memory.InMemoryDocstore"
-)
 STATELESS_ID = "an earlier response it goes on from is named in the messages, not kept"
 ONE_ASYNC = "only its sync methods turn unreadable answers into a message that says so"
 LESS_ASYNC = "only its sync methods raise what a server says went wrong"
