@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph compat-oldest listed-check lint wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test compat-langgraph compat-oldest listed-check lint docs wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -60,12 +60,20 @@ listed-check:  # the built-in table against the packages it speaks of, about 5 m
 
 lint: light-venv
 	@$(PY) -m ruff check .
+	@$(PY) -m adapters.tests.documents --write build/documents  # the Python of README and docs/, for both checkers
 	@$(PY) -m mypy
+	@$(PY) -m mypy build/documents
 	@$(PY) -m pyright --pythonpath $(PY)
 	@.venv/bin/lint-imports
+
+DOCS := .venv-docs/bin/python
+docs:  # README and docs/ as a site in build/site, every link inside it checked; less than a minute
+	@$(PYTHON) -m venv .venv-docs
+	@$(DOCS) -m pip install --quiet --disable-pip-version-check --no-deps -r setup/docs.txt
+	@NO_MKDOCS_2_WARNING=1 $(DOCS) -m mkdocs build --strict --quiet
 
 wheel-test: light-venv
 	@$(PY) setup/wheel_test.py
 
 clean:
-	rm -rf .venv .venv-oldest .venv-listed dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-listed .venv-docs dist build demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from .errors import ConfigurationError, MissingExtra, WrongObject, kind_of, knows_its_options
 from .frameworks import Framework, frameworks
-from .insight import load_plan
+from .insight import Insight, load_plan
 from .parts import patches
 from .process.threads import learner
 from .run.ongoing import followed
@@ -38,7 +38,7 @@ def accelerate(
     `obj`: a compiled LangGraph graph, an `@entrypoint`, a chain of LangChain's runnables, or a query engine, retriever,
     response synthesizer, chat engine, evaluator, ingestion pipeline, index, workflow or agent of LlamaIndex; it is not
     changed. Of an index also the class, whose instances are then built faster. One that is accelerated already is given
-    back as it is.
+    back as it is, and takes no other options.
     `speculate`: "certain" issues only what every run so far demanded and the graph's shape makes sure of, or a value of
     this run has decided (a router's answer, as two runs have shown); "auto" (default) also what may be in vain (the
     branch that runs mostly take), if by its chance it saves more than it wastes, while all waste stays below the
@@ -60,6 +60,14 @@ def accelerate(
     read_environment()
     nodes = _names(pure_nodes)
     settings = Settings(speculate, egress, Budget() if budget is None else budget)
+    if isinstance(obj, Insight):
+        own = obj._accel.settings
+        if settings not in (own, Settings()) or nodes or plan is not None or plan_scope is not None:
+            raise ConfigurationError(
+                f"This {kind_of(obj)} is accelerated already, and goes on with the options that it was given then.",
+                "Accelerate the unmodified object, with all options at once.",
+            )
+        return obj
     framework = _framework_of(obj)
     framework.check_versions()
     try:

@@ -60,8 +60,9 @@ def explain(fast: object, *, graph: bool = False, format: Format = "text", path:
 
 
 def timeline(fast: object, path: StrPath, *, texts: bool = False) -> None:
-    """Draw the last run, before and after, as one HTML page at `path`, or for Perfetto if that ends in ``.json``.
-    `texts`: with what prompts and answers say, not only with their lengths (default: without).
+    """Draw the last run, before and after, as one HTML page at `path`; as a picture if that ends in ``.svg``, for
+    Perfetto if in ``.json``. `texts`: with what prompts and answers say, not only with their lengths (default: without;
+    a picture never has them).
 
     Raises ConfigurationError before the first run, and for a path that can't be written.
     """
@@ -260,7 +261,7 @@ class Insight:
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
-        if settings is None or not self._accel.plan.pace.follows(loop_here() if asynchronous else None):
+        if settings is None or not self._accel.plan.follows(loop_here() if asynchronous else None):
             return None
         return settings
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "bench.serve:main",
     "strangers": "bench.strangers.command:main",
     "report": "bench.report:main",
+    "headline": "bench.headline:main",
 }
 """By name, the function that takes the arguments after the name and returns the exit status."""
 

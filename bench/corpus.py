@@ -40,7 +40,8 @@ from accel.run.plan import Plan
 from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import events_of
-from accel.trace.record import Trace, where
+from accel.trace.record import Trace
+from accel.trace.sites import where
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED, CallsSeen, plain

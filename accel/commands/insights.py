@@ -92,7 +92,7 @@ def explain(
 
 def timeline(
     program: Target,
-    out: Annotated[Path, typer.Option(help="An HTML page; for Perfetto, a file that ends in .json.")],
+    out: Annotated[Path, typer.Option(help="An HTML page; a picture ends in .svg, a trace for Perfetto in .json.")],
     inputs: Inputs = None,
     input: OneInput = None,
     measured: Annotated[

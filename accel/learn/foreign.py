@@ -9,7 +9,8 @@ from functools import cached_property
 
 from ..graph.ir import Node
 from ..parts.references import References
-from ..parts.texts import Standing, Texts
+from ..parts.texts import Standing
+from ..parts.wording import Texts
 from ..process.spare import breathe
 from ..text.templates import Collect, Counter, Join, Talk, Template, Whole
 from ..text.values import Opaque, Tree, freeze, is_class_name, texts_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
 
@@ -68,6 +68,8 @@ class Values:
         """By node, since when the value at a path was known."""
         self._alike: dict[tuple[str, Path, Path], tuple[bool, bool]] = {}
         self._elements: dict[tuple[str, Path], list[Row]] = {}
+        self._frozen: dict[tuple[str, Path, Path | None], list[Hashable]] = {}
+        self._as_shown: dict[str, list[tuple[Step, str]]] = {}
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
@@ -151,6 +153,20 @@ class Values:
             self._elements[key] = enumerate_stars(self.outputs[node], path)[0]
         return self._elements[key]
 
+    def frozen(self, node: str, path: Path, distinct: Path | None = None) -> list[Hashable]:
+        """All elements that a path with stars runs over, frozen; of those equal along `distinct` only the first."""
+        key = (node, path, distinct)
+        if key not in self._frozen:
+            items = [follow(self.outputs[node], path, row) for row in self.elements(node, path)]
+            if distinct is not None:
+                first: dict[Hashable, Hashable] = {}
+                for item, own in zip(items, self.frozen(node, path), strict=True):
+                    first.setdefault(freeze(follow(item, distinct)) if distinct else own, own)
+                self._frozen[key] = list(first.values())
+            else:
+                self._frozen[key] = [freeze(item) for item in items]
+        return self._frozen[key]
+
     # --- adding
 
     def add(
@@ -186,8 +202,7 @@ class Values:
             elif isinstance(value, str):
                 self._add_text(value, source(path))
                 for step, shown in self._shown(value):
-                    if shown != value:
-                        self._add_text(shown, source((*path, step)))
+                    self._add_text(shown, source((*path, step)))
                 if texts and len(value) > 2:
                     self._add_extracted(path, value, source)
             elif isinstance(value, Vector):
@@ -202,13 +217,14 @@ class Values:
         as_part = path and (isinstance(path[-1], int) or is_handed_on(path[-1]))
         return "record" in self.readings and bool(as_part or holds_number(value))
 
-    def _shown(self, text: str) -> Iterator[tuple[Step, str]]:
-        """A text as programs may show it."""
-        if "strip" in self.readings:
-            yield STRIP, text.strip()
-        if "escape" in self.readings:
-            shown = {escape.shown(text): escape for escape in reversed(ESCAPES)}
-            yield from ((escape, text) for text, escape in shown.items())
+    def _shown(self, text: str) -> list[tuple[Step, str]]:
+        """How else programs may show a text; the same text is in many states of one program."""
+        if text not in self._as_shown:
+            shown = {escape.shown(text): escape for escape in reversed(ESCAPES)} if "escape" in self.readings else {}
+            ways: list[tuple[Step, str]] = [(STRIP, text.strip())] if "strip" in self.readings else []
+            ways += [(escape, way) for way, escape in shown.items()]
+            self._as_shown[text] = [(step, way) for step, way in ways if way != text]
+        return self._as_shown[text]
 
     def _add_extracted(self, path: Path, text: str, source: Callable[[Path], Source]) -> None:
         for name in filter(self.readings.__contains__, EXTRACTORS):

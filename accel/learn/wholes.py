@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..text.evaluate import follow
+from collections.abc import Hashable
+
 from ..text.templates import STAR
 from ..text.values import Tree, Vector, freeze
 from .cover import hole_of
@@ -46,18 +47,17 @@ def _add_collects(values: Values, hole: Hole, value: list[Tree], before: int) ->
                 origin.limit = limit
 
 
-def _modes(values: Values, node: str, path: Path, value: list[Tree], frozen: list[object]) -> tuple[Modes, int | None]:
+def _modes(
+    values: Values, node: str, path: Path, value: list[Tree], frozen: list[Hashable]
+) -> tuple[Modes, int | None]:
     """In which ways the elements along a path give the list, and how many of them."""
-    items = [follow(values.outputs[node], path, index) for index in values.elements(node, path)]
-    if len(items) < len(value):
+    known = values.frozen(node, path)
+    if len(known) < len(frozen) or known[0] != frozen[0]:
         return [], None
     fields = [(key,) for key, held in value[0].items() if isinstance(held, str)]
     found: dict[tuple[str, ...] | None, int | None] = {}
     for mode in (None, (), *fields) if "distinct collect" in values.readings else (None,):
-        kept: dict[object, Tree] = {}
-        for number, item in enumerate(items):
-            kept.setdefault(number if mode is None else freeze(follow(item, mode)), item)
-        got = [freeze(item) for item in kept.values()]
+        got = values.frozen(node, path, mode)
         if got[: len(frozen)] == frozen:
             found[mode] = len(frozen) if len(got) > len(frozen) else None
     complete: Modes = [mode for mode, limit in found.items() if limit is None]

@@ -201,6 +201,19 @@ def tells_within(component: Any, method: str) -> str | None:
     return _asking.get(kind) or _told.get((kind, method))
 
 
+_talking: set[tuple[Any, str]] = set()
+
+
+def note_talks(component: Any, method: str) -> None:
+    """A call through this method told its callback manager of its tokens, which is said again to the program's. Other
+    methods may say something else, or nothing."""
+    _talking.add((kind_of(component), method))
+
+
+def talks(component: Any, method: str) -> bool:
+    return (kind_of(component), method) in _talking
+
+
 _asking: dict[Any, str] = {}
 """By kind, what it asks for that only the program's own calls have; through whatever method."""
 

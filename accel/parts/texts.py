@@ -15,7 +15,6 @@ import sys
 import sysconfig
 import types
 import typing
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,7 +25,8 @@ from typing import Any
 from ..frameworks import frameworks
 from ..text.values import leaves, snapshot
 from ..trace.ambient import CREDENTIAL
-from ..trace.record import is_ours
+from ..trace.sites import is_ours
+from .wording import FEWEST_WORDS
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -35,78 +35,9 @@ MAX_HELD = 2_000
 MAX_ENTRIES = 20_000
 """Of all dicts and lists that code names."""
 MAX_STANDING = 5_000
-FEWEST_WORDS = 2
-"""A part of a program's text must have so many to be recognised by itself."""
-_FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
-"""Where texts are formatted."""
 _TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
-_WORD = re.compile(r"[^\W_]+")
-_PROTOCOL = frozenset(
-    "string object integer number boolean array null function auto any none required text user assistant system human "
-    "ai tool json json_object json_schema image_url ephemeral true false default".split()
-)
-"""What models are told in any case."""
 
 Kinds = Callable[[Any], bool]
-
-
-class Texts:
-    """What a program says by itself, in pieces."""
-
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        pieces = {_normal(piece) for text in texts for piece in (text, *_FIELDS.split(text))}
-        self._pieces: dict[str, list[str]] = {}
-        """By first word."""
-        for piece in sorted(pieces | _PROTOCOL, key=len, reverse=True):
-            words = list(_WORD.finditer(piece))
-            if words:
-                trimmed = piece[words[0].start() : words[-1].end()]
-                self._pieces.setdefault(words[0].group(), []).append(trimmed)
-        self._all = "\0".join(pieces)
-
-    def cover(self, text: str) -> bool:
-        """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
-        pieces. What is not a word may stand between them, and single letters and digits."""
-        text = _normal(text)
-        words = list(_WORD.finditer(text))
-        ends = {word.end(): number for number, word in enumerate(words, 1)}
-        reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
-        for number, word in enumerate(words):
-            if number not in reached:
-                continue
-            if word.end() - word.start() == 1:
-                reached.add(number + 1)
-            for piece in self._pieces.get(word.group(), ()):
-                end = word.start() + len(piece)
-                if end in ends and text.startswith(piece, word.start()):
-                    reached.add(ends[end])
-            if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
-                return True
-        return len(words) in reached
-
-    def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
-        """How many words from this one on are part of one piece."""
-        if not words:
-            return 0
-        start = words[first].start()
-        return bisect_left(words, True, key=lambda last: not self._holds(text[start : last.end()]))
-
-    def _holds(self, part: str) -> bool:
-        at = self._all.find(part)
-        while at >= 0:
-            before, after = self._all[max(0, at - 1) : at], self._all[at + len(part) : at + len(part) + 1]
-            if not before.isalnum() and not after.isalnum():
-                return True
-            at = self._all.find(part, at + 1)
-        return False
-
-
-def _normal(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
-# --- collecting -----------------------------------------------------------------------------------------------------
-
 
 Says = Callable[[Any, bool], Any]
 """What of an object of a framework's is the program's text, or None. Told whether a list or dict holds the object: then
@@ -272,9 +203,13 @@ class _Look:
                 self._by_key(name, inner, constants, depth + 1)
 
     def _of_class(self, cls: type) -> Iterator[Any]:
-        """Its methods, and what a schema made of it says: names, descriptions and choices of its fields."""
+        """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""
         for base in cls.__mro__:
             users, members = _is_users(base), dict(vars(base))
+            named = getattr(sys.modules.get(base.__module__), base.__name__, None) is base  # not made in a run
+            fields = (members.get("__pydantic_fields__") or {}).values() if users or named else ()
+            for field in fields:
+                self._keep((field.description, field.default, *_choices(field.annotation)))
             if not users and not self.is_opened(base):
                 continue
             self._name(members)
@@ -283,12 +218,11 @@ class _Look:
                 if type(function) is types.FunctionType:
                     yield function
             if users:
-                self._keep((base.__name__, base.__doc__))
-                self._keep(member.value for member in members.values() if isinstance(member, enum.Enum))
+                values = (member.value for member in members.values() if isinstance(member, enum.Enum))
+                self._keep((base.__name__, base.__doc__, *values))
                 for name, kind in list(members.get("__annotations__", {}).items()):
                     self._keep((name, *_choices(kind)))
-                for field in (members.get("__pydantic_fields__") or {}).values():
-                    self._keep((field.description, field.default))
+                for field in fields:
                     yield from (field.annotation, *typing.get_args(field.annotation))
                 for made in _factories(members):
                     held = [entry for default in _named(made).values() for entry in leaves(snapshot(default))]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..trace.alone import Alone, Beside, alone
-from ..trace.record import NOWHERE, CallRecord, Trace, Use, Visit, function_of, where
+from ..trace.record import CallRecord, Trace, Use, Visit
+from ..trace.sites import NOWHERE, function_of, where
 from .rows import foreign_uses, place_of, seconds_of
 
 PROGRAM = "the program"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..graph.ir import Graph, Node
 from ..graph.passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
 from ..graph.rules import AT_ONCE
-from ..trace.record import where
+from ..trace.sites import where
 
 if TYPE_CHECKING:
     from ..run.plan import Plan

@@ -14,7 +14,8 @@ from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
 from ..parts.components import TOOL, endpoint_of, facts_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..run.settings import Settings
-from ..trace.record import CallRecord, Trace, Use, where
+from ..trace.record import CallRecord, Trace, Use
+from ..trace.sites import where
 from .held import EGRESS, MANY, Missing
 from .replay import Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of

@@ -33,7 +33,8 @@ from ..graph.rules import (
 from ..parts.components import facts_of
 from ..run.settings import Settings
 from ..run.tally import Line
-from ..trace.record import CallRecord, Trace, Use, Visit, function_of, line_of
+from ..trace.record import CallRecord, Trace, Use, Visit
+from ..trace.sites import function_of, line_of
 from .best import Best
 
 if TYPE_CHECKING:

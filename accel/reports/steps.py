@@ -10,7 +10,7 @@ from ..graph.ir import DECIDING, Graph, Node
 from ..graph.rules import AT_ONCE, LATE
 from ..parts.components import facts_of
 from ..text.templates import Extract, Ref, Star
-from ..trace.record import NOWHERE, function_of, where
+from ..trace.sites import NOWHERE, function_of, where
 from .rows import place_of
 
 if TYPE_CHECKING:

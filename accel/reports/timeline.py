@@ -1,4 +1,4 @@
-"""The picture of a run: before and after above each other, as a page or as a trace for Perfetto."""
+"""The picture of a run: before and after above each other, as a page, as a picture, or as a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..trace.alone import Beside
 from . import page, perfetto
 from .bars import Bar, Panel, after
 from .bars import before as worked_out
+from .figure import figure
 from .shapes import shape_of, texts_of
 from .text import seconds
 
@@ -45,8 +46,11 @@ def side_by_side(traces: Mapping[str, Trace], path: str) -> None:
 
 
 def _write(path: str, panels: list[Panel], notes: list[str], details: Callable[[Bar], list[str]]) -> None:
-    if Path(path).suffix == ".json":
+    kind = Path(path).suffix
+    if kind == ".json":
         text = json.dumps(perfetto.events(panels, details))
+    elif kind == ".svg":
+        text = figure(panels, title_of(panels), notes)
     else:
         text = page.page(panels, title_of(panels), notes, details)
     Path(path).write_text(text, encoding="utf-8")

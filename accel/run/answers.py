@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ..parts.components import Facts, tells_within
+from ..parts.components import Facts, talks, tells_within
 from ..parts.epochs import epoch
 from ..parts.methods import Method
 from ..text.values import is_comparable
@@ -42,8 +42,9 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
     streams = method.kind in ("stream", "astream")
     if (streams or call.method.name != method.name) and tells_within(call.component, method.name) != "":
         return False
-    if streams != (call.method.kind in ("stream", "astream")) and (streams or not facts.streams_equal):
-        return False
+    if streams != (call.method.kind in ("stream", "astream")):
+        if streams or not facts.streams_equal or talks(call.component, method.name):
+            return False
     if call.loop is not None and call.state != "done":
         return loop_here() is call.loop and method.kind in ("async", "astream")
     return True

@@ -26,7 +26,7 @@ class Chunks:
         self.method = method
         self.parts: list[Any] = []
         self.asides: dict[int, list[Aside]] = {}
-        """What an early stream told the stand-in of its callback manager, by the number of the chunk it came with."""
+        """What an early call told the stand-in of its callback manager, by the number of the chunk it came with."""
         self.told = False
         """That there are more has been posted, and not been looked at yet."""
         self._waiting: list[Woken] = []
@@ -45,7 +45,7 @@ class Chunks:
             self._wake()
 
     def note_asides(self, manager: Any) -> None:
-        """Before the next chunk is fed, and after the last one."""
+        """Before the next chunk is fed, and at the end."""
         said = manager.take() if hasattr(type(manager), "take") else []
         if said:
             self.asides[len(self.parts)] = said

@@ -17,7 +17,7 @@ from ..errors import CallCancelled
 from ..parts.components import kind_of, note_told
 from ..parts.methods import Method
 from ..parts.patches import original
-from ..trace.record import call_site
+from ..trace.sites import call_site
 from . import early, nested
 from .call import Call
 from .inner import step
@@ -79,6 +79,8 @@ class Demand:
                 if woken is not None:
                     yield Wait(woken, call.patience_s())
             if _has_answered(run, call):
+                if not call.chunks.parts:
+                    yield from self._say_again(call, 0)
                 return _retired(run, call, method)
             call = instead(run, call, method, self.component, self.here.call)
         yield from run.entering(call, method.is_async)
@@ -183,7 +185,6 @@ class Demand:
     def _replayed(self, call: Call, handed: list[Any]) -> Steps[None]:
         """The chunks of a running or finished stream, as they come, and what it said to its callback manager with each.
         A stream that does not begin in time is given up."""
-        manager = self.kwargs.get("run_manager")
         while True:
             woken = call.chunks.beyond(len(handed), lambda: call.over)
             if woken is not None:
@@ -191,12 +192,22 @@ class Demand:
                 if not woken.done():
                     call.abandon()
                 continue
-            for name, args, kwargs in call.chunks.asides.get(len(handed), ()):
-                yield Do(partial(getattr(manager, name), *args, **kwargs))
+            yield from self._say_again(call, len(handed))
             if len(handed) == len(call.chunks.parts):
                 return
             handed.append(call.chunks.parts[len(handed)])
             yield Give(handed[-1])
+
+    def _say_again(self, call: Call, position: int) -> Steps[None]:
+        """What an early call told the stand-in of its callback manager, to the program's; as its handlers have it, what
+        they raise is the call's error."""
+        manager = self.kwargs.get("run_manager")
+        try:
+            for name, args, kwargs in call.chunks.asides.get(position, ()) if manager is not None else ():
+                yield Do(partial(getattr(manager, name), *args, **kwargs))
+        except BaseException:
+            self.run.failed_join(call)
+            raise
 
     # --- partial decodes of demanded calls
 

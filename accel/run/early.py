@@ -14,7 +14,7 @@ from ..errors import CallCancelled
 from ..graph.ir import Node
 from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, OVERLAID, UNBUILT, UNLOADED, Reason
 from ..parts.clients import is_closed
-from ..parts.components import called_plainly, facts_of, note_told, tells_within
+from ..parts.components import called_plainly, facts_of, note_talks, note_told, talks, tells_within
 from ..parts.epochs import epoch, resource_of
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
@@ -42,6 +42,8 @@ def may_stand_in(component: Any, other: Method, method: Method) -> bool:
     """Whether a call through one method may answer a demand of another: neither is heard from within, and somebody
     vouches that coroutines give the same."""
     if method.is_async != other.is_async and not facts_of(component).twins:
+        return False
+    if (method.streamed == other.name) and talks(component, method.name):
         return False
     return tells_within(component, method.name) == "" and not tells_within(component, other.name)
 
@@ -154,7 +156,6 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
                     return
                 call.chunks.note_asides(kwargs.get("run_manager"))
                 run.feed(call, chunk)
-            call.chunks.note_asides(kwargs.get("run_manager"))
             assert call.method.merge is not None
             result = call.method.merge(call.chunks.parts)
         else:
@@ -179,7 +180,6 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
                 async for chunk in await stream if call.method.opens else stream:
                     call.chunks.note_asides(kwargs.get("run_manager"))
                     run.feed(call, chunk)
-                call.chunks.note_asides(kwargs.get("run_manager"))
                 assert call.method.merge is not None
                 result = call.method.merge(call.chunks.parts)
             else:
@@ -216,8 +216,12 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
 
 def _told(run: Run, call: Call, kwargs: Any) -> bool:
     """Whether it told somebody of itself, or tried to: then the demand has to make the call."""
-    if getattr(kwargs.get("run_manager"), "looked_at", False):
+    manager = kwargs.get("run_manager")
+    if getattr(manager, "looked_at", False):
         call.tells = "reads its callback manager"
+    call.chunks.note_asides(manager)
+    if call.chunks.asides and not call.chunks.parts:
+        note_talks(call.component, call.method.name)
     if call.tells:
         note_told(call.component, call.method.name, call.tells)
         run.calls.drop(call)

@@ -71,7 +71,7 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         call.resource = resource_of(component)
         call.epoch = epoch(call.resource) if call.epoch < 0 else call.epoch
     opened = call
-    run.tell(lambda forecast: forecast.demanded(opened))
+    run.tell(lambda forecast: forecast.demanded(opened), here.visit)
     if not method.is_async and run.host.loop is not None and loop_here() is run.host.loop:
         run.inbox.elsewhere()
     if not run.quiet and not writes and count in (2, 4, 8, 16) and not call.joined:
@@ -102,5 +102,5 @@ def instead(run: Run, gone: Call, method: Method, component: Any, outer: Call | 
         call = Call(method, component, gone.identity, gone.input, gone.key, gone.ambient, standing="own")
         call.outer, call.record, call.priority = outer, gone.record, gone.priority
         run.calls.add(call)
-    run.tell(lambda forecast: forecast.demanded(call))
+    run.tell(lambda forecast: forecast.demanded(call), gone.record.visit if gone.record is not None else None)
     return call

@@ -236,11 +236,12 @@ class Pace:
         self._turn = 0.0
         self._lock = forks.lock()
 
-    def follows(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
-        """Whether the run that begins is one to be followed. `loop`: see `Load.admits`."""
+    def follows(self, loop: asyncio.AbstractEventLoop | None = None, enough: bool = False) -> bool:
+        """Whether the run that begins is one to be followed. `loop`: see `Load.admits`; `enough`: there is enough to be
+        learnt from already."""
         with self._lock:
             self._turn += 1 / self.every
-            if self._turn < 1.0 or not load.admits(loop):
+            if self._turn < 1.0 or enough or not load.admits(loop):
                 self._turn = min(self._turn, 1.0)
                 self.passed += 1
                 return False

@@ -7,6 +7,7 @@ that are equal across runs with different inputs; no component, no secret, no on
 from __future__ import annotations
 
 import weakref
+from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping
 from contextvars import Context
@@ -44,6 +45,9 @@ from .worth import Cost, Worth
 
 MAX_HISTORY = 256
 MAX_WAITING = 32
+ENOUGH = 4
+"""So many runs wait for the first lesson, and no more are followed before it: a server's first seconds are full of
+runs."""
 MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
 PATIENCE = 2
@@ -220,6 +224,10 @@ class Plan:
             compiled = self._compiled = Compiled(graph)
         return compiled
 
+    def follows(self, loop: AbstractEventLoop | None = None) -> bool:
+        """Whether the run that begins is followed (`Pace.follows`): as long as nothing was learnt, only so many."""
+        return self.pace.follows(loop, enough=not self.graph.nodes and len(self._waiting) >= ENOUGH)
+
     def learn_from(self, run: Lived) -> None:
         """A run is over: count it and, off the program's path, learn what it showed."""
         with self._lock:
@@ -373,6 +381,7 @@ class Plan:
 
 
 def _so_far(trace: Trace) -> Trace:
-    """A copy of a running trace that won't grow under the learner's hands."""
-    copy = Trace(trace.input, list(trace.calls), list(trace.visits), trace.started_s)
-    return copy
+    """A copy of a running trace that won't grow under the learner's hands; without what has no place yet."""
+    visits = [visit for visit in list(trace.visits) if trace.has_place(visit)]
+    calls = [call for call in list(trace.calls) if call.visit is None or trace.has_place(call.visit)]
+    return Trace(trace.input, calls, visits, trace.started_s)

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from operator import methodcaller
 from time import thread_time
 from typing import Any
 from uuid import uuid4
@@ -52,6 +53,7 @@ _process = uuid4().hex
 _numbers = itertools.count()
 
 Follow = Callable[["Run", Compiled], Follower]
+Event = Callable[[Follower], None]
 
 
 class Run:
@@ -93,6 +95,8 @@ class Run:
         self._followed = False
         """By a forecast, now or soon."""
         self.forecast: Follower | None = None
+        self._without_place: list[tuple[Visit, Event]] = []
+        """What happened in visits that have no place yet."""
         self.reasons: dict[str, Reason | None] = {}
         """Why nodes were held in the end."""
         self.announced: list[Callable[[], None]] = []
@@ -139,34 +143,41 @@ class Run:
             self.graph, self.learnt_here = graph, learnt_here
             self.bindings.renew()
             forecast = self._follow(self, self.plan.compiled(graph))
-            if self.forecast is not None:
-                forecast.reasons.update(self.forecast.reasons)
+            forecast.reasons.update(self.forecast.reasons if self.forecast is not None else {})
             calls = [call for call in self.calls.all() if call.record is not None]
             for call in self.calls.all():
                 call.bound = None
-            visits = list(self.trace.visits)
+            visits, self._without_place = list(self.trace.visits), []
         forecast.publish("input", (0,), self.trace.input)
         for visit in visits:
-            forecast.entered(visit)
+            self._hear(methodcaller("entered", visit), visit, forecast)
             if visit.end is not None:
-                forecast.left(visit, again=True)
+                self._hear(methodcaller("left", visit, again=True), visit, forecast)
         for call in sorted(calls, key=lambda c: c.record.start if c.record else 0):
-            forecast.demanded(call)
+            self._hear(methodcaller("demanded", call), call.record.visit if call.record else None, forecast)
         with self.lock:
             if self.closed:
                 return
             self.forecast = forecast
         forecast.start()
 
-    def tell(self, event: Callable[[Follower], None]) -> None:
-        """Let the forecast know, when it is its turn."""
+    def tell(self, event: Event, visit: Visit | None = None) -> None:
+        """Let the forecast know, when it is its turn. `visit`: where it happened, if that matters."""
         if self._followed:
-            self.inbox.post(lambda: self._heard(event))
+            self.inbox.post(lambda: None if self.closed else self._hear(event, visit, self.forecast))
 
-    def _heard(self, event: Callable[[Follower], None]) -> None:
-        forecast = self.forecast
-        if forecast is not None and not self.closed:
+    def _hear(self, event: Event, visit: Visit | None, forecast: Follower | None) -> None:
+        """At once, or when the visit has its place: before, what belongs to it would be taken for another one's."""
+        if forecast is not None and visit is not None and not self.trace.has_place(visit):
+            self._without_place.append((visit, event))
+        elif forecast is not None:
             event(forecast)
+
+    def _entered(self, visit: Visit, forecast: Follower) -> None:
+        forecast.entered(visit)
+        waiting, self._without_place = self._without_place, []
+        for other, event in waiting:
+            self._hear(event, other, forecast)
 
     def _issue_ready(self) -> None:
         forecast = self.forecast
@@ -186,13 +197,11 @@ class Run:
         began_s, entered = thread_time(), snapshot(value)
         with self.lock:
             visit = self.trace.enter(node, entered, around, graph, order, outer)
-            in_order = self.trace.is_last(visit)
             if around is None:
                 self.host.control.enter(node)
-        if in_order or not self._followed:
-            self.tell(lambda forecast: forecast.entered(visit))
-        else:
+        if visit.displaces and self._followed:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
+        self.tell(lambda forecast: self._entered(visit, forecast), visit)
         self.own_s += thread_time() - began_s
         return visit
 
@@ -204,7 +213,7 @@ class Run:
             if visit.inside is None:
                 self.host.control.leave(visit.node)
                 again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
-        self.tell(lambda forecast: forecast.left(visit, again))
+        self.tell(lambda forecast: forecast.left(visit, again), visit)
         self.own_s += thread_time() - began_s
 
     def fail(self, visit: Visit, error: BaseException) -> None:
@@ -245,6 +254,7 @@ class Run:
         # What holds this run goes, or only the garbage collector would find it.
         self.forecast = None
         self.announced.clear()
+        self._without_place.clear()
         self.inbox.close()
         self.calls.forget()
         load.count(-1)
@@ -369,7 +379,8 @@ class Run:
 
     def _grown(self, call: Call) -> None:
         call.chunks.told = False
-        self._heard(lambda forecast: forecast.grown(call))
+        if not self.closed and self.forecast is not None:
+            self.forecast.grown(call)
 
     # --- early work
 

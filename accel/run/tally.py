@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..trace.alone import Beside, alone
-from ..trace.record import CallRecord, Trace, line_of
+from ..trace.record import CallRecord, Trace
+from ..trace.sites import line_of
 from .worth import paid
 
 WINDOW = 100

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..process.clock import now_s
-from ..trace.record import Use, call_site
+from ..trace.record import Use
+from ..trace.sites import call_site
 from .scope import scope
 
 MAX_USES = 1_000

@@ -10,7 +10,7 @@ from typing import Any
 from accel.reports.report import Report
 from accel.reports.text import WIDTH
 from accel.run.plan import Plan
-from accel.trace.record import line_of
+from accel.trace.sites import line_of
 
 
 def check_report(report: Report, plan: Plan) -> None:

@@ -13,7 +13,7 @@ from accel.graph.passes import only, without
 from accel.reports.compiled import compiled
 from accel.run.plan import Plan
 from accel.text.templates import STAR, Extract, Join, Ref, Template
-from accel.trace.record import where
+from accel.trace.sites import where
 
 LINES = Ref("expand", ("content", Extract("lines"), STAR))
 INPUT = Node("input", OPS["input"])

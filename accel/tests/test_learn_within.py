@@ -12,7 +12,7 @@ from accel.learn.learner import extend
 from accel.parts.patches import install
 from accel.process.threads import learner
 from accel.run import plan as plans
-from accel.run.plan import HOPELESS_AFTER, Plan
+from accel.run.plan import ENOUGH, HOPELESS_AFTER, Plan
 from accel.run.scope import Scope, scope
 from accel.tests.fake_host import ASK, Model, OtherModel, opened, patched, think
 
@@ -91,3 +91,20 @@ def test_calls_that_are_all_made_at_once_are_not_learnt_inside_the_run(lessons: 
     assert learner.settle(60.0)
     assert run.counts.demanded == len(TOWNS["towns"])
     assert not lessons
+
+
+def test_before_the_first_lesson_only_so_many_runs_are_followed() -> None:
+    """A server may have hundreds before there is time for it."""
+    plan, model, may_go_on, count = Plan(), Model(), threading.Event(), 0
+    learner.post(lambda: may_go_on.wait(60.0) and None)
+    try:
+        for number in range(3 * ENOUGH):
+            if plan.follows():
+                count += 1
+                with opened(plan, {"town": f"Aberdeen {number}"}):
+                    model.fake_ask(f"What is Aberdeen {number} known for?")
+    finally:
+        may_go_on.set()
+    assert (count, plan.pace.passed) == (ENOUGH, 2 * ENOUGH)
+    assert learner.settle(60.0)
+    assert plan.learnt.nodes and plan.follows()

@@ -8,11 +8,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-from accel.trace import record
+from accel.trace import sites
 
-ROOT = Path(record.__file__).parents[2]
+ROOT = Path(sites.__file__).parents[2]
 PROGRAM = """
-from accel.trace.record import call_site
+from accel.trace.sites import call_site
 from accel.process.threads import Worker
 
 
@@ -50,12 +50,12 @@ def test_a_checkout_below_a_folder_named_tests_knows_its_own_frames(tmp_path: Pa
 
 def test_every_package_of_accel_is_known_as_its_own() -> None:
     homes = (ROOT, ROOT / "adapters", ROOT / "backends")
-    assert {path.parent.name for home in homes for path in home.glob("accel*/__init__.py")} == record.packages()
+    assert {path.parent.name for home in homes for path in home.glob("accel*/__init__.py")} == sites.packages()
 
 
 def test_tests_and_examples_are_programs() -> None:
-    assert not record.is_ours("accel.tests.test_core_learn")
-    assert not record.is_ours("adapters.tests.core_fakes")
-    assert not record.is_ours("accel_tools.helpers")
-    assert record.is_ours("accel_langgraph.testing.plugin")
-    assert record.is_ours("accel")
+    assert not sites.is_ours("accel.tests.test_core_learn")
+    assert not sites.is_ours("adapters.tests.core_fakes")
+    assert not sites.is_ours("accel_tools.helpers")
+    assert sites.is_ours("accel_langgraph.testing.plugin")
+    assert sites.is_ours("accel")

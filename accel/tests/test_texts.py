@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from accel.parts.texts import Texts, standing_texts, texts_of_program
+from accel.parts.texts import standing_texts, texts_of_program
+from accel.parts.wording import Texts
 
 PROMPT = "Summarise {text} in one line for a {reader}."
 PROMPTS = {
@@ -82,3 +83,12 @@ def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) ->
 def test_a_piece_in_the_middle_of_a_word_covers_nothing() -> None:
     found = Texts(["ann", "a", "bad"])
     assert not found.cover("banner") and not found.cover("annabad") and found.cover("ann, bad")
+
+
+def test_what_a_library_s_tool_takes_is_the_library_s() -> None:
+    """Its choices, defaults and descriptions, but nothing of its code."""
+    tavily = pytest.importorskip("langchain_tavily", reason="an integration with a schema")
+    tool = SimpleNamespace(args_schema=tavily.tavily_search.TavilySearchInput)
+    found = Texts(texts_of_program([tool], lambda value: value is tool, nothing, says))
+    assert found.cover("basic") and found.cover("ultra-fast") and found.cover("finance")
+    assert not found.cover("invoices")

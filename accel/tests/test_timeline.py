@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -100,6 +102,25 @@ def test_a_run_that_raised_has_no_before(tmp_path: Path) -> None:
 def test_any_number_of_calls(tmp_path: Path, calls: int) -> None:
     page = page_of(tmp_path / "run.html", trace_of(100.5, calls=calls))
     assert [len(panel) for panel in page.panels] == [calls, calls]
+
+
+@pytest.mark.parametrize("calls", [0, 1, 60])
+def test_a_picture_for_documents(tmp_path: Path, calls: int) -> None:
+    path = tmp_path / "run.svg"
+    timeline(trace_of(100.5, calls=calls), str(path), plan=Plan(), texts=True)
+    drawn = ElementTree.parse(path).getroot()
+    wide, high = float(drawn.get("width", "")), float(drawn.get("height", ""))
+    boxes = [{**box.attrib} for box in drawn.iter("{http://www.w3.org/2000/svg}rect") if "x" in box.attrib]
+    for box in boxes:
+        x, y, width, height = (float(box[name]) for name in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + width <= wide and 0 <= y <= y + height <= high
+    early = max(0, calls - 1)
+    key = bool(calls) + 2 * bool(early)
+    kinds = Counter(box["class"] for box in boxes)
+    assert kinds["asked"] == early + (key > 1) and kinds["decode hatch"] == early + (key > 1)
+    texts = [text.text or "" for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert f"After: {calls + 2 - early:.2f} s, {calls} call" in " ".join(texts)
+    assert not any("a question of the user" in text for text in texts)
 
 
 def test_several_runs_side_by_side(tmp_path: Path) -> None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import accel
+from accel import register
 from accel.graph.ir import Node
 from accel.graph.ops import OPS
 from accel.graph.predict import is_kin, laid_out, told
+from accel.graph.topology import END, START, Topology
 from accel.learn.index import reaches
 from accel.learn.view import View, ancestries
+from accel.parts.patches import install
 from accel.run.outlook import Outlook
+from accel.run.plan import Plan
+from accel.run.run import Run
+from accel.run.scope import scope
+from accel.tests.fake_host import ASK, Refers, opened, patched, think
 from accel.text.evaluate import UNKNOWN
 from accel.text.extract import Open
 from accel.text.templates import STAR, Ref
@@ -46,11 +56,17 @@ def test_visits_side_by_side_stand_where_their_framework_counts_them() -> None:
     trace = Trace()
     third = trace.enter("work", None, order=(1, 2))
     inside = visited(trace, "look", third, "g")
-    assert trace.is_last(third) and inside.place == (0, 0, 0)
+    assert inside.place == (0, 0, 0) and not trace.has_place(third) and not trace.has_place(inside)
     first = trace.enter("work", None, order=(1, 0))
-    assert not trace.is_last(first) and (first.place, third.place, inside.place) == ((0,), (1,), (1, 0, 0))
+    assert (first.place, third.place, inside.place) == ((0,), (1,), (1, 0, 0))
+    assert trace.has_place(first) and not trace.has_place(third), "another one may come between them"
+    other = trace.enter("rest", None, order=(1, 1))
+    assert all(map(trace.has_place, (first, other, third, inside))), "it was another node's"
     later = trace.enter("work", None, order=(2, 0))
-    assert later.place == (2,) and trace.is_last(later)
+    assert later.place == (2,) and trace.has_place(later)
+    assert not any(visit.displaces for visit in trace.visits), "nobody was told of those that moved"
+    again = trace.enter("work", None, order=(1, 0))
+    assert again.place == (1,) and again.displaces, "once more what is over: the others move"
 
 
 def test_what_a_place_tells() -> None:
@@ -137,3 +153,61 @@ def test_of_graphs_one_after_the_other_in_one_node_everything_is_known() -> None
     around = trace.enter("work", None)
     first, second = visited(trace, "look", around, "a"), visited(trace, "look", around, "b")
     assert reaches(first, second) and reaches(first, around) and reaches(second, around)
+
+
+# --- in runs ----------------------------------------------------------------------------------------------------------
+
+SENT = Topology({START: frozenset({"work"}), "work": frozenset({END})})
+
+
+ASKED: list[str] = []
+
+
+class Asked:
+    """What it is asked is in `ASKED`."""
+
+    def fake_ask(self, text: str) -> str:
+        ASKED.append(text)
+        return f"Nothing of that, {len(text)} times."
+
+
+def questions(person: str) -> list[str]:
+    files = hashlib.sha256(person.encode()).hexdigest()[:20]
+    return [f"{what} on {person}: {files}" for what in ("Sum up", "Doubt")]
+
+
+def each(run: Run, model: Asked, people: list[str], starting: list[int]) -> None:
+    """A visit for each, begun in this order, which looks something up; then each asks twice about it."""
+    outer, visits = scope.get(), {}
+    assert outer is not None
+    for number in starting:
+        visits[number] = run.enter("work", {"person": people[number]}, order=(1, number))
+        files = questions(people[number])[0].rpartition(": ")[2]
+        run.leave(run.enter("look", {}, visits[number], "g", order=(1,)), {"found": files})
+        think(run)
+    for number, visit in visits.items():
+        token = scope.set(replace(outer, visit=visit))
+        try:
+            for question in questions(people[number]):
+                model.fake_ask(question)
+                think(run)
+        finally:
+            scope.reset(token)
+        run.leave(visit, {})
+
+
+def test_what_a_visit_found_is_no_other_ones() -> None:
+    """Whichever starts first: where it stands may be another one's place."""
+    with patched():
+        install(Asked, ASK)
+        register(Asked, pure=True, local=True, concurrency=8)
+        model, plan, early = Asked(), Plan(), []
+        for number, starting in enumerate([[0, 1, 2], [0, 1, 2], [0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]]):
+            people = [f"{name} the {number}." for name in ("Ada", "Berthold", "Cunigunde")]
+            ASKED.clear()
+            with opened(plan, {"people": people}, topology=SENT, references=Refers(model)) as run:
+                each(run, model, people, starting)
+            accel.settle()
+            early.append(run.counts.retired)
+            assert sorted(ASKED) == sorted(question for person in people for question in questions(person))
+        assert early == [0, 0, 6, 6, 6, 6]

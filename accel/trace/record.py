@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-import sys
-import sysconfig
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
-from ..frameworks import frameworks
 from ..process.clock import now_s
 from ..text.values import Tree
 
@@ -69,6 +62,8 @@ class Visit:
     """The visit of another node that it is a part of, and counted beside."""
     order: tuple[int, ...] = ()
     """Where its framework counts it among those that start side by side."""
+    displaces: bool = False
+    """Visits after it stand elsewhere now although they had their places."""
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -96,6 +91,20 @@ class Visit:
         while other is not None and other is not self:
             other = other.inside.visit if other.inside is not None else other.outer
         return other is self
+
+
+@dataclass(slots=True)
+class Begun:
+    """Which ones of those that start side by side have started, in any order."""
+
+    first_missing: int = 0
+    _others: set[int] = field(default_factory=set)
+
+    def add(self, number: int) -> None:
+        self._others.add(number)
+        while self.first_missing in self._others:
+            self._others.discard(self.first_missing)
+            self.first_missing += 1
 
 
 @dataclass(slots=True, eq=False)
@@ -193,6 +202,8 @@ class Trace:
     """By node, and the run of its graph, the visits in their order."""
     graphs: dict[tuple[int, str], Inside] = field(default_factory=dict)
     """The runs of graphs inside visits, by when those started and what the framework calls them."""
+    begun: dict[tuple[Inside | None, tuple[int, ...]], Begun] = field(default_factory=dict)
+    """By the run of a graph and its superstep."""
     uses: list[Use] = field(default_factory=list)
     """Of tools that are no components."""
 
@@ -221,15 +232,23 @@ class Trace:
         visit.position = len(row)
         while visit.position and order and row[visit.position - 1].order > order:
             visit.position -= 1
+        visit.displaces = any(map(self.has_place, row[visit.position :]))
         row.insert(visit.position, visit)
         for position in range(visit.position + 1, len(row)):
             row[position].position = position
+        if order[1:]:
+            self.begun.setdefault((visit.inside, order[:-1]), Begun()).add(order[-1])
         self.visits.append(visit)
         return visit
 
-    def is_last(self, visit: Visit) -> bool:
-        """Whether none of the visits beside it comes after it."""
-        return self.rows[visit.node, visit.inside][-1] is visit
+    def has_place(self, visit: Visit) -> bool:
+        """Whether all have started that its framework counts before it, and before those around it. As long as not,
+        its place is that of another one."""
+        inside, order = visit.inside, visit.order
+        if inside is not None and not self.has_place(inside.visit):
+            return False
+        begun = self.begun.get((inside, order[:-1])) if order[1:] else None
+        return begun is None or order[-1] < begun.first_missing
 
     def leave(self, visit: Visit, value: Tree) -> None:
         """It ends with this value."""
@@ -262,117 +281,3 @@ class Trace:
         if record is not None:
             record.failed = True
             record.end, record.ended_s = self.tick(), now_s()
-
-
-# --- call sites -----------------------------------------------------------------------------------------------------
-
-_LIBRARIES = tuple(
-    {
-        str(Path(path).resolve()) + "/"
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-    | {
-        str(Path(path)) + "/"
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
-_OURS = ("accel", "local", "pgvector", "ray", "sentence_transformers", "sim", "transformers", "vllm")
-"""Accel's packages: the core, and backends by what follows `accel_`. Where their files lie tells nothing."""
-
-
-@lru_cache(1)
-def packages() -> frozenset[str]:
-    """All packages of Accel, adapters included."""
-    core, *backends = _OURS
-    adapters = (framework.adapter.partition(".")[0] for framework in frameworks())
-    return frozenset((core, *(f"{core}_{backend}" for backend in backends), *adapters))
-
-
-_FRAMES = 6
-_BOUNDARIES = (
-    "/accel/run/streams.py",
-    "/asyncio/events.py",
-    "/asyncio/base_events.py",
-    "/concurrent/futures/thread.py",
-    "/threading.py",
-)
-"""Library files through which the interpreter, or Accel, enters user code."""
-
-
-@lru_cache(1)
-def _boundaries() -> tuple[str, ...]:
-    """Those, and the frameworks'."""
-    return sum((framework.boundaries for framework in frameworks()), _BOUNDARIES)
-
-
-def is_ours(module: str) -> bool:
-    """Whether a module is a part of Accel, and no test of it."""
-    package, _, inner = module.partition(".")
-    return package in packages() and "tests" not in inner.split(".")
-
-
-_seen: dict[int, tuple[CodeType, str]] = {}
-"""By id of the code, which is kept (to hash it takes longer than all else): see `_name`."""
-_INNER, _BOUNDARY = "", "|"
-
-
-def _name(code: CodeType, module: str) -> str:
-    """``file:function`` of user code; of other code `_INNER`, or `_BOUNDARY` beyond which the site does not go."""
-    file = code.co_filename
-    library = file.startswith(("<frozen", *_LIBRARIES)) or file == "<string>" or is_ours(module)
-    if not library:
-        return f"{file.rsplit('/', 1)[-1]}:{code.co_qualname}"
-    return _BOUNDARY if file.endswith(_boundaries()) else _INNER
-
-
-def call_site(frame: FrameType | None = None) -> str:
-    """The nearest user frames, innermost first: ``file:function:line<file:function:line``.
-
-    Several frames, so that calls through one helper function are told apart by who called the helper.
-    """
-    found: list[str] = []
-    here: FrameType | None = frame or sys._getframe(1)
-    while here is not None:
-        code = here.f_code
-        seen = _seen.get(id(code))
-        if seen is None:
-            seen = _seen[id(code)] = code, _name(code, here.f_globals.get("__name__", ""))
-        name = seen[1]
-        if name is _BOUNDARY:
-            break  # beyond the node, task or thread: who runs the program is not part of the site
-        if name:
-            found.append(f"{name}:{here.f_lineno}")
-            if len(found) == _FRAMES:
-                break
-        here = here.f_back
-    return "<".join(found)
-
-
-NOWHERE = "no user frame"
-
-
-def where(site: str) -> str:
-    """The innermost user frame of a site: file:function:line."""
-    frames = site.rsplit("|", 1)[-1]
-    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or NOWHERE  # names hold "<locals>"
-
-
-def line_of(call: CallRecord | Use) -> str:
-    """The line of the user's that made a call; where none did (the framework itself calls), the framework node and
-    what it called."""
-    frame = where(call.site)
-    if frame != NOWHERE:
-        return frame
-    what = call.name if isinstance(call, Use) else type(call.component).__name__
-    return f"{what} in {call.within or 'the program'}"
-
-
-def function_of(line: str) -> str:
-    """The user's function that a line is in, by its own name; empty for a lambda, a module, or no line."""
-    _, _, rest = line.partition(":")
-    names = rest.rpartition(":")[0].split(".")
-    if names[-1] in ("", "<lambda>", "<module>"):
-        return ""
-    return next((name for name in reversed(names) if not name.startswith("<")), "")

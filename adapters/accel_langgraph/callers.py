@@ -32,7 +32,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 from accel.parts import patches
 from accel.run.scope import scope
 from accel.run.uses import aused, used
-from accel.trace.record import call_site
+from accel.trace.sites import call_site
 
 Entry = tuple[tuple[type, ...], tuple[str, ...], Callable[..., Any]]
 

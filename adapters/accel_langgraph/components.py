@@ -50,7 +50,8 @@ class RecordingRunManager:
 
 
 class TokenRunManager(RecordingRunManager):
-    """Stands in for that of a stream. What it is told with a chunk is said again to the real one with that chunk."""
+    """Stands in for that of a chat model, which may tell of its tokens also where nobody streams (Ollama's client
+    does). What it is told is said again to the real one: of a stream, with the chunk that it came with."""
 
     def __init__(self, asynchronous: bool) -> None:
         super().__init__()
@@ -211,14 +212,20 @@ def _chat() -> Iterator[Method]:
         "prefill": "accel_prefill",
         "aprefill": "accel_aprefill",
     }
-    whole = {**same, "read": _read_messages, "build": _build_messages(lambda tree: RecordingRunManager())}
-    yield Method(name="_generate", kind="sync", streamed="_stream", **whole)
-    yield Method(name="_agenerate", kind="async", streamed="_astream", sync_name="_generate", **whole)
+    whole = {**same, "read": _read_messages}
+    yield Method(name="_generate", kind="sync", streamed="_stream", build=_whole_builder(False), **whole)
+    yield Method(
+        name="_agenerate", kind="async", streamed="_astream", sync_name="_generate", build=_whole_builder(True), **whole
+    )
     same["read"] = _read_stream
     yield Method(name="_stream", kind="stream", build=_stream_builder(False), streamed="_stream", **same)
     yield Method(
         name="_astream", kind="astream", build=_stream_builder(True), streamed="_astream", sync_name="_stream", **same
     )
+
+
+def _whole_builder(asynchronous: bool) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:
+    return _build_messages(lambda tree: TokenRunManager(asynchronous))
 
 
 def _stream_builder(asynchronous: bool) -> Callable[[Any, Tree], tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -69,7 +69,8 @@ def view_answer(result: ChatResult) -> Tree:
     first = result.generations[0]
     tree: dict[str, Tree] = view_message(first.message)
     del tree["message"]
-    said = {**(first.generation_info or {}), **first.message.response_metadata}
+    alone = result.llm_output if len(result.generations) == 1 else None
+    said = {**(alone or {}), **(first.generation_info or {}), **first.message.response_metadata}
     tree = {name: snapshot(value) for name, value in {**tree, "response_metadata": said}.items()}
     if len(result.generations) > 1:
         tree["choices"] = [snapshot(generation.message.content) for generation in result.generations[1:]]

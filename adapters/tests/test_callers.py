@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 import accel
-from accel.trace.record import where
+from accel.trace.sites import where
 from adapters.tests.core_fakes import Chat, State, World
 
 Ask = Callable[[Any, str], Awaitable[Any]]

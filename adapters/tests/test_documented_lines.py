@@ -1,5 +1,5 @@
-"""Every line that users are shown, with the types that checkers give it: `make lint` has mypy and pyright read this
-file, and its tests run it.
+"""The types that checkers give to what users call, and the lines that they refuse: `make lint` has mypy and pyright
+read this file, and its tests run it. The pages for users are read and run themselves: `adapters.tests.documents`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
@@ -21,6 +24,8 @@ from langgraph.pregel._read import PregelNode
 from langgraph.types import Send
 from langsmith._internal import _context
 from typing_extensions import TypedDict
+
+from accel_langgraph.views import view_answer
 
 
 class State(TypedDict):
@@ -152,3 +157,24 @@ def test_pytest_runs_a_test_again(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "4 passed" in ran.stdout and "2 failed" in ran.stdout, ran.stdout
     assert "forced: not as the plain graph" in ran.stdout
+
+
+def test_what_a_program_gets_of_an_answer_is_what_accel_saw_of_it() -> None:
+    """`view_answer`: LangChain puts what a client says of the call among what the message says."""
+
+    class Client(GenericFakeChatModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            made = ChatGeneration(
+                message=AIMessage("yes", response_metadata={"by": "message", "of": 1}),
+                generation_info={"by": "info", "n": 2},
+            )
+            seen.append(ChatResult(generations=[made], llm_output={"by": "output", "id": "a1", "n": 3}))
+            views.append(view_answer(seen[-1]))
+            return seen[-1]
+
+    seen: list[ChatResult] = []
+    views: list[Any] = []
+    message = Client(messages=iter(())).invoke("Is it?")
+    assert message.response_metadata == {"by": "message", "id": "a1", "n": 2, "of": 1}
+    assert views[0]["response_metadata"] == message.response_metadata
+    assert list(views[0]["response_metadata"]) == list(message.response_metadata), "as it would be printed"

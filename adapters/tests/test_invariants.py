@@ -21,12 +21,14 @@ from accel.run.call import Call
 from accel.run.calls import Calls
 from adapters.tests.core_fakes import (
     TENANT,
+    TOPICS,
     WAIT_S,
     Chat,
     CountingChat,
     ReadonlyStore,
     State,
     TenantChat,
+    UnknownChat,
     World,
     as_text,
     chain,
@@ -174,11 +176,9 @@ def test_an_impure_embedding_is_called_as_often_as_the_program_calls_it() -> Non
 def test_a_model_that_looks_at_its_callback_manager_is_found_out() -> None:
     class Telling(Chat):
         def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
-            result = self._result(messages, kwargs)
-            if run_manager is not None:
-                run_manager.on_llm_new_token("token")
-            return result
+            return self._result(messages, {} if run_manager.run_id else {"without": "an id"})
 
+    accel.register(Telling, pure=True, local=True, concurrency=8)
     world = World()
     fast = ready(world, Telling(world))
     for _ in range(2):
@@ -187,6 +187,90 @@ def test_a_model_that_looks_at_its_callback_manager_is_found_out() -> None:
     world.forget()
     fast.invoke({"q": TOPIC})
     assert world.texts(early=True) == []
+
+
+class Tokens(BaseCallbackHandler):
+    """Hears what is told of tokens, and of ends; `raises`: at a token."""
+
+    def __init__(self, raises: str = "") -> None:
+        self.heard: list[str] = []
+        self.raise_error = bool(raises)
+        self.raises = raises
+
+    def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
+        self.heard.append(str(token))
+        if token == self.raises:
+            raise ValueError(token)
+
+    def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+        self.heard.append("end")
+
+
+class TellsTokens(UnknownChat):
+    """As Ollama's client: listeners hear of every token, also where nobody streams."""
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        result = self._result(messages, kwargs)
+        for word in result.generations[0].text.split() if run_manager is not None else ():
+            run_manager.on_llm_new_token(word)
+        return result
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        result = self._result(messages, kwargs)
+        for word in result.generations[0].text.split() if run_manager is not None else ():
+            await run_manager.on_llm_new_token(word)
+        return result
+
+
+accel.register(TellsTokens, pure=True, local=True, concurrency=8)
+
+
+def two(world: World, early: bool, awaited: bool) -> Any:
+    """a and b ask a model about the question. `early`: b only after an early call has asked that."""
+    model = TellsTokens(world)
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        if early:
+            world.wait_early(f"Beta asks: {state['q']}")
+        return {"b": model.invoke(f"Beta asks: {state['q']}").content}
+
+    async def aa(state: State) -> State:
+        return {"a": (await model.ainvoke(f"Alpha asks: {state['q']}")).content}
+
+    async def ab(state: State) -> State:
+        if early:
+            await asyncio.to_thread(world.wait_early, f"Beta asks: {state['q']}")
+        return {"b": (await model.ainvoke(f"Beta asks: {state['q']}")).content}
+
+    return chain(("a", aa), ("b", ab)) if awaited else chain(("a", a), ("b", b))
+
+
+@pytest.mark.parametrize("raises", ["", "<Beta"])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_tokens_that_an_early_call_told_of_are_told_where_the_program_makes_it(awaited: bool, raises: str) -> None:
+    world, said = World(), []
+
+    def ask(graph: Any, topic: str, tokens: Tokens) -> Any:
+        config: Any = {"callbacks": [tokens]}
+        try:
+            return asyncio.run(graph.ainvoke({"q": topic}, config)) if awaited else graph.invoke({"q": topic}, config)
+        except ValueError as error:
+            return repr(error)
+
+    fast = accelerate(two(world, early=False, awaited=awaited))
+    for topic in TOPICS:
+        ask(fast, topic, Tokens())
+        assert accel.settle()
+    patient = accelerate(two(world, early=True, awaited=awaited), plan=fast.plan)
+    for graph in (two(world, early=False, awaited=awaited), patient):
+        tokens = Tokens(raises)
+        said.append((ask(graph, TOPIC, tokens), tokens.heard))
+    assert said[0] == said[1] and said[0][1].count("end") == (1 if raises else 2)
+    assert accel.settle() and world.texts("Beta", early=True)
+    assert [call.retired for call in patient.plan.last.calls] == [False, not raises]
 
 
 @pytest.mark.parametrize("swallows", [False, True])

@@ -24,9 +24,10 @@ from adapters.tests.core_fakes import Chat, World, three, train
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "wrong_inputs.md"
 _HEAD = """# Wrong inputs
 
-What Accel says when it is given what can't be meant. This page is written by `python -m adapters.tests.wrong_inputs`,
-which tries all of it. `graph` is a compiled graph with the nodes a, b and c, `fast` is it accelerated, after two runs;
-`fresh` before the first one. Every error is an `accel.AccelError`, every warning an `accel.AccelWarning`.
+You get what Accel says when it is given what can't be meant. This page is written by
+`python -m adapters.tests.wrong_inputs`, which tries all of it. `graph` is a compiled graph with the nodes a, b and c,
+`fast` is it accelerated, after two runs; `fresh` before the first one. Every error is an `accel.AccelError`, every
+warning an `accel.AccelWarning`.
 """
 
 CASES = {
@@ -54,6 +55,7 @@ CASES = {
         "accelerate(chain, pure_nodes=['a'])  # a chain",
         "accelerate(graph, plan_scope='')",
         "accelerate(graph, plan_scope=7)",
+        "accelerate(fast, speculate='off')",
     ),
     "Budgets": (
         "accelerate(graph, budget=5)",
@@ -270,7 +272,7 @@ def document() -> str:
     with world() as names:
         for title, lines in CASES.items():
             shown = "\n\n".join(f">>> {line}\n{said(line, names)}" for line in lines)
-            parts.append(f"## {title}\n\n```\n{shown}\n```\n")
+            parts.append(f"## {title}\n\n```text\n{shown}\n```\n")
     return "\n".join(parts)
 
 

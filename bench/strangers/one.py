@@ -34,7 +34,8 @@ from accel.run.settings import Settings
 from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import WHOLE, events_of
-from accel.trace.record import CallRecord, Trace, where
+from accel.trace.record import CallRecord, Trace
+from accel.trace.sites import where
 from bench.measure import ACCELERATED, UNMODIFIED
 from bench.strangers.programs import SUBJECTS, Loader, Stranger
 from bench.strangers.services import WAITS_S, Services

@@ -1,0 +1,73 @@
+"""Whether words are a program's: pieces of what it says by itself, put together."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+
+FEWEST_WORDS = 2
+"""A part of a program's text must have so many to be recognised by itself."""
+_FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
+"""Where texts are formatted."""
+_WORD = re.compile(r"[^\W_]+")
+_PROTOCOL = frozenset(
+    "string object integer number boolean array null function auto any none required text user assistant system human "
+    "ai tool json json_object json_schema image_url ephemeral true false default".split()
+)
+"""What models are told in any case."""
+
+
+class Texts:
+    """What a program says by itself, in pieces."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        pieces = {_normal(piece) for text in texts for piece in (text, *_FIELDS.split(text))}
+        self._pieces: dict[str, list[str]] = {}
+        """By first word."""
+        for piece in sorted(pieces | _PROTOCOL, key=len, reverse=True):
+            words = list(_WORD.finditer(piece))
+            if words:
+                trimmed = piece[words[0].start() : words[-1].end()]
+                self._pieces.setdefault(words[0].group(), []).append(trimmed)
+        self._all = "\0".join(pieces)
+
+    def cover(self, text: str) -> bool:
+        """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
+        pieces. What is not a word may stand between them, and single letters and digits."""
+        text = _normal(text)
+        words = list(_WORD.finditer(text))
+        ends = {word.end(): number for number, word in enumerate(words, 1)}
+        reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
+        for number, word in enumerate(words):
+            if number not in reached:
+                continue
+            if word.end() - word.start() == 1:
+                reached.add(number + 1)
+            for piece in self._pieces.get(word.group(), ()):
+                end = word.start() + len(piece)
+                if end in ends and text.startswith(piece, word.start()):
+                    reached.add(ends[end])
+            if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
+                return True
+        return len(words) in reached
+
+    def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
+        """How many words from this one on are part of one piece."""
+        if not words:
+            return 0
+        start = words[first].start()
+        return bisect_left(words, True, key=lambda last: not self._holds(text[start : last.end()]))
+
+    def _holds(self, part: str) -> bool:
+        at = self._all.find(part)
+        while at >= 0:
+            before, after = self._all[max(0, at - 1) : at], self._all[at + len(part) : at + len(part) + 1]
+            if not before.isalnum() and not after.isalnum():
+                return True
+            at = self._all.find(part, at + 1)
+        return False
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())

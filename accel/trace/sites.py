@@ -1,0 +1,124 @@
+"""Call sites: where in the user's code a call is made."""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+
+from ..frameworks import frameworks
+from .record import CallRecord, Use
+
+_LIBRARIES = tuple(
+    {
+        str(Path(path).resolve()) + "/"
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+    | {
+        str(Path(path)) + "/"
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+)
+_OURS = ("accel", "local", "pgvector", "ray", "sentence_transformers", "sim", "transformers", "vllm")
+"""Accel's packages: the core, and backends by what follows `accel_`. Where their files lie tells nothing."""
+
+
+@lru_cache(1)
+def packages() -> frozenset[str]:
+    """All packages of Accel, adapters included."""
+    core, *backends = _OURS
+    adapters = (framework.adapter.partition(".")[0] for framework in frameworks())
+    return frozenset((core, *(f"{core}_{backend}" for backend in backends), *adapters))
+
+
+_FRAMES = 6
+_BOUNDARIES = (
+    "/accel/run/streams.py",
+    "/asyncio/events.py",
+    "/asyncio/base_events.py",
+    "/concurrent/futures/thread.py",
+    "/threading.py",
+)
+"""Library files through which the interpreter, or Accel, enters user code."""
+
+
+@lru_cache(1)
+def _boundaries() -> tuple[str, ...]:
+    """Those, and the frameworks'."""
+    return sum((framework.boundaries for framework in frameworks()), _BOUNDARIES)
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is a part of Accel, and no test of it."""
+    package, _, inner = module.partition(".")
+    return package in packages() and "tests" not in inner.split(".")
+
+
+_seen: dict[int, tuple[CodeType, str]] = {}
+"""By id of the code, which is kept (to hash it takes longer than all else): see `_name`."""
+_INNER, _BOUNDARY = "", "|"
+
+
+def _name(code: CodeType, module: str) -> str:
+    """``file:function`` of user code; of other code `_INNER`, or `_BOUNDARY` beyond which the site does not go."""
+    file = code.co_filename
+    library = file.startswith(("<frozen", *_LIBRARIES)) or file == "<string>" or is_ours(module)
+    if not library:
+        return f"{file.rsplit('/', 1)[-1]}:{code.co_qualname}"
+    return _BOUNDARY if file.endswith(_boundaries()) else _INNER
+
+
+def call_site(frame: FrameType | None = None) -> str:
+    """The nearest user frames, innermost first: ``file:function:line<file:function:line``.
+
+    Several frames, so that calls through one helper function are told apart by who called the helper.
+    """
+    found: list[str] = []
+    here: FrameType | None = frame or sys._getframe(1)
+    while here is not None:
+        code = here.f_code
+        seen = _seen.get(id(code))
+        if seen is None:
+            seen = _seen[id(code)] = code, _name(code, here.f_globals.get("__name__", ""))
+        name = seen[1]
+        if name is _BOUNDARY:
+            break  # beyond the node, task or thread: who runs the program is not part of the site
+        if name:
+            found.append(f"{name}:{here.f_lineno}")
+            if len(found) == _FRAMES:
+                break
+        here = here.f_back
+    return "<".join(found)
+
+
+NOWHERE = "no user frame"
+
+
+def where(site: str) -> str:
+    """The innermost user frame of a site: file:function:line."""
+    frames = site.rsplit("|", 1)[-1]
+    return re.split(r"(?<=\d)<", frames, maxsplit=1)[0] or NOWHERE  # names hold "<locals>"
+
+
+def line_of(call: CallRecord | Use) -> str:
+    """The line of the user's that made a call; where none did (the framework itself calls), the framework node and
+    what it called."""
+    frame = where(call.site)
+    if frame != NOWHERE:
+        return frame
+    what = call.name if isinstance(call, Use) else type(call.component).__name__
+    return f"{what} in {call.within or 'the program'}"
+
+
+def function_of(line: str) -> str:
+    """The user's function that a line is in, by its own name; empty for a lambda, a module, or no line."""
+    _, _, rest = line.partition(":")
+    names = rest.rpartition(":")[0].split(".")
+    if names[-1] in ("", "<lambda>", "<module>"):
+        return ""
+    return next((name for name in reversed(names) if not name.startswith("<")), "")
