@@ -77,10 +77,10 @@ from .listed_kinds import (
     THOUGHTS,
     TOOL,
     boto,
-    dict,
     elsewhere,
     held,
     http,
+    in_memory,
     index,
     inside,
     model,
@@ -121,7 +121,7 @@ LISTED: dict[str, dict[str, Entry]] = {
     # --- LangChain: models
     "langchain_core": {
         "DeterministicFakeEmbedding": inside(EMBEDDINGS, 8, "function of the text"),
-        "InMemoryVectorStore": replace(dict(SEARCHES), embeds="embedding"),
+        "InMemoryVectorStore": replace(in_memory(SEARCHES), embeds="embedding"),
     },
     "langchain_openai": {
         "ChatOpenAI": replace(http(CHAT, *OPENAI, *ROOTS, checked=STATELESS_ID), limit="max_tokens"),
@@ -313,10 +313,10 @@ LISTED: dict[str, dict[str, Entry]] = {
     "llama_index.embeddings.ollama": {"OllamaEmbedding": http(EMBEDDING, *OLLAMA)},
     "llama_index.embeddings.together": {"TogetherEmbedding": http(EMBEDDING, "api_base")},
     # --- LlamaIndex: stores and retrievers
-    "llama_index.core": {"SimpleVectorStore": dict(QUERY)},
+    "llama_index.core": {"SimpleVectorStore": in_memory(QUERY)},
     "llama_index.core.storage.docstore": {
         "SimpleDocumentStore": held(
-            replace(dict(LOOKUP), twins=True, works_with=("_kvstore",)),
+            replace(in_memory(LOOKUP), twins=True, works_with=("_kvstore",)),
             ("_kvstore", "llama_index.core.storage.kvstore.simple_kvstore.SimpleKVStore"),
         )
     },

@@ -95,7 +95,7 @@ def index(kind: Kind) -> Entry:
     return inside(kind, 1, "index in this process; a search changes nothing in it")
 
 
-def dict(kind: Kind) -> Entry:
+def in_memory(kind: Kind) -> Entry:
     return inside(kind, 8, "a dict in this process")
 
 

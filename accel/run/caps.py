@@ -189,4 +189,4 @@ def _with(window: _Window, usual: Vain) -> Vain:
 
 def _share(vain: Vain, cap: Cap) -> float:
     found: list[tuple[float, Any]] = [(vain.calls, cap.calls), (vain.tokens, cap.tokens), (vain.money(cap), cap.money)]
-    return max(amount / bound for amount, bound in found if bound is not None)
+    return max(float(amount / bound) for amount, bound in found if bound is not None)
