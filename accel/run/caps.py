@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakSet
 
 from ..process import forks
 from ..process.clock import now_s
+from ..trace.record import Trace
 from .settings import Cap, Counts, Settings
 
 SLICES = 60
@@ -29,11 +30,9 @@ PER_MILLION = 1e-6
 class Running(Protocol):
     """A run, as far as it is counted."""
 
+    trace: Trace
     settings: Settings
     counts: Counts
-
-    @property
-    def dimensions(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ class Caps:
 
 
 def _value(cap: Cap, run: Running) -> str:
-    value = run.dimensions.get(cap.per, TOGETHER) if cap.per else TOGETHER
+    value = run.trace.ambient.get(cap.per, TOGETHER) if cap.per else TOGETHER
     return value if value.startswith("=") else TOGETHER
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from contextvars import Context
 from dataclasses import replace
 from time import thread_time
@@ -75,9 +75,6 @@ class Lived(Protocol):
     closed: bool
     name: str
     entry: Context
-
-    @property
-    def dimensions(self) -> Mapping[str, str]: ...
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 

@@ -12,7 +12,7 @@ import contextvars
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from operator import methodcaller
 from time import thread_time
@@ -114,8 +114,6 @@ class Run:
         self.site_counts: dict[str, int] = {}
         self.prefilling = 0
         """Prompts whose beginning is being prefilled."""
-        self.read: list[str] = []
-        """Beginnings that servers were asked to read."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""
@@ -123,11 +121,6 @@ class Run:
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
         OPEN.add(self)
-
-    @property
-    def dimensions(self) -> Mapping[str, str]:
-        """What came in beside the input, by name."""
-        return self.trace.ambient
 
     # --- following the program
 

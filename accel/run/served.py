@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..graph.ir import Node
 from ..parts.listed import listed
@@ -33,6 +34,10 @@ _MORE = ("model_kwargs", "additional_kwargs", "extra_body")
 """Fields whose contents are sent, too."""
 
 
+_asked_for: WeakKeyDictionary[Run, list[str]] = WeakKeyDictionary()
+"""By run, the beginnings that servers were asked to read."""
+
+
 def method_of(run: Run, bound: Bound) -> Method | None:
     """The method that is asked for one token, in the colour of the program's; None where none may be."""
     entry, facts = listed(type(bound.component)), bound.facts
@@ -49,13 +54,13 @@ def method_of(run: Run, bound: Bound) -> Method | None:
 
 def pays(run: Run, bound: Bound, tree: Tree) -> bool:
     """Whether the server has yet to read enough of this beginning: nothing of this run has begun with it."""
-    text = "".join(_known(tree))
+    text, read = "".join(_known(tree)), _asked_for.get(run, [])
     most = text[: max(0, len(text) - LEAST_TOKENS * CHARS_PER_TOKEN)]
-    if len(text) < LEAST_TOKENS * CHARS_PER_TOKEN or any(read.startswith(text) for read in run.read):
+    if len(text) < LEAST_TOKENS * CHARS_PER_TOKEN or any(each.startswith(text) for each in read):
         return False
     calls = [call for call in run.calls.all() if call.identity == bound.identity and call.state != "queued"]
     begun = ["".join(texts_of(call.input)) for call in calls]
-    return not any(read.startswith(most) for read in (*run.read, *begun) if most)
+    return not any(each.startswith(most) for each in (*read, *begun) if most)
 
 
 def _known(tree: Tree) -> Iterator[str]:
@@ -116,7 +121,7 @@ class Asking:
 def asking(run: Run, node: Node, bound: Bound, method: Method, tree: Tree) -> Asking | None:
     """The request for this beginning; None if its component has no place for it now."""
     args, kwargs = method.build(bound.component, tree)
-    kwargs = {name: value for name, value in kwargs.items() if name not in _LEFT_OUT | {"run_manager"}}
+    kwargs = {name: value for name, value in _without_limits(kwargs).items() if name != "run_manager"}
     call = Call(method, bound.component, bound.identity, tree, bound.key(tree), run.ambient, standing="early")
     call.issued_for, call.dropped_by = node.site, Call.leave
     call.loop = run.host.loop if method.is_async else None
@@ -124,7 +129,7 @@ def asking(run: Run, node: Node, bound: Bound, method: Method, tree: Tree) -> As
     if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
         return None
     run.token.on_cancel(call.leave)
-    run.read.append("".join(_known(tree)))
+    _asked_for.setdefault(run, []).append("".join(_known(tree)))
     return Asking(run, bound, call, args, kwargs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,6 +11,7 @@ from accel.process import clock
 from accel.run import caps
 from accel.run.caps import Caps, Vain
 from accel.run.settings import Budget, Cap, Counts, Settings
+from accel.trace.record import Trace
 
 NOTHING = Vain()
 
@@ -18,7 +19,7 @@ NOTHING = Vain()
 @dataclass(eq=False)
 class Lived:
     settings: Settings
-    dimensions: Mapping[str, str] = field(default_factory=dict)
+    trace: Trace
     counts: Counts = field(default_factory=Counts)
 
 
@@ -36,7 +37,9 @@ def time() -> Iterator[Clock]:
 
 def run(*bounds: Cap, tenant: str = "", **counts: int) -> Lived:
     beside = {"configurable.tenant": tenant} if tenant else {}
-    return Lived(Settings(budget=Budget(caps=bounds)), beside, Counts(**counts))
+    trace = Trace(None)
+    trace.ambient = beside
+    return Lived(Settings(budget=Budget(caps=bounds)), trace, Counts(**counts))
 
 
 def test_what_ended_runs_have_wasted_counts_until_it_is_older_than_the_window(time: Clock) -> None:

@@ -117,7 +117,8 @@ def prompt_of(asked: Asked) -> str:
 
 
 def is_for_one_token(asked: Asked) -> bool:
-    return 1 in (asked.body.get("max_tokens"), asked.body.get("max_completion_tokens"))
+    limits = asked.body.get("max_tokens"), asked.body.get("max_completion_tokens")
+    return 1 in limits and set(limits) <= {1, None} and asked.body.get("n", 1) == 1
 
 
 def warmed(served: Served) -> list[str]:
@@ -152,7 +153,7 @@ def completing(url: str) -> OpenAI:
 MODELS: dict[str, Callable[[str], Any]] = {
     "chat": chat,
     "chat with limits of its own": lambda url: chat(url, max_tokens=77, n=1, extra_body={"max_tokens": 77, "top_k": 5}),
-    "chat with tools": lambda url: chat(url).bind_tools([TOOL], max_tokens=77),
+    "chat with tools": lambda url: chat(url).bind_tools([TOOL], max_tokens=77, extra_body={"n": 2, "top_k": 5}),
     "completing": completing,
 }
 
@@ -184,7 +185,7 @@ def test_a_declared_server_is_asked_once_for_each_beginning(
 
 
 def _form(asked: Asked) -> dict[str, Any]:
-    own = ("messages", "prompt", "max_tokens", "max_completion_tokens")
+    own = ("messages", "prompt", "max_tokens", "max_completion_tokens", "n")
     return {name: value for name, value in asked.body.items() if name not in own}
 
 
