@@ -5,9 +5,11 @@ A patched method gives its calls to `route`; `uninstall` restores every class.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import signature
+from types import FunctionType
 from typing import Any, ClassVar, Protocol
 
 from ..process import forks
@@ -106,13 +108,23 @@ def install(cls: type, method: Method, find: Callable[[Any], Place | None] = lam
             _installed[key] = _in_class(cls, method, defined) if place is None else _in_place(place, method)
 
 
-def pass_on(cls: type, name: str) -> None:
-    """`cls.name` only hands its calls to the method of that name of a base class, which is the leaf. Idempotent."""
+def pass_on(cls: type, name: str) -> bool:
+    """`cls.name` only hands its calls to the method of that name of a base class, which is the leaf; False if somebody
+    has put another function in its place by now (a mock). Idempotent."""
     global _installations
+    defined = cls.__dict__.get(name)
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if defined is not None and not any(_is_of(file, link) for link in _wraps(defined)):
+        return False
     with _lock:
-        if enabled and name in cls.__dict__ and (cls, name) not in _passing:
+        if enabled and defined is not None and (cls, name) not in _passing:
             _installations += 1
-            _passing[cls, name] = cls.__dict__[name]
+            _passing[cls, name] = defined
+    return True
+
+
+def _is_of(file: str | None, function: Any) -> bool:
+    return isinstance(function, FunctionType) and function.__code__.co_filename == file
 
 
 def _in_class(cls: type, method: Method, defined: Any) -> _Patch:

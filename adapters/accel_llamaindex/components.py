@@ -236,9 +236,7 @@ def install_all() -> None:
             if _is_component_class(cls):
                 passing = passes_on(cls)
                 for method in methods:
-                    if passing:
-                        patches.pass_on(cls, method.name)
-                    else:
+                    if not (passing and patches.pass_on(cls, method.name)):
                         install(cls, method, leaf_place)
 
 

@@ -132,7 +132,9 @@ class Thin(Speaker):
 def test_the_leaf_of_a_class_that_passes_its_calls_on_is_its_base_s() -> None:
     method = Method("say", "saying", "tool", "sync", read_call, build_call, str)
     patches.enable()
-    patches.pass_on(Thin, "say")
+    with mock.patch.object(Thin, "say", mock.MagicMock(return_value="a mock's")):
+        assert not patches.pass_on(Thin, "say")
+    assert patches.pass_on(Thin, "say")
     patches.install(Speaker, method)
     thin = Thin()
     try:
