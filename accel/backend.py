@@ -53,10 +53,12 @@ class Backend:
         """Engines as Ray actors.
 
         address: "auto" for what `accel up` started on this machine, or the Ray it is part of; or host:port. None: the
-        config's, else the Ray that this process is connected to, else a Ray of its own that ends with it.
+        config's, else the Ray that this process is connected to, else a Ray of its own that ends with it. The format of
+        the config is in docs/backend.md.
         config: a `backend.yaml`. What it declares is started with the first use unless it is up; without one, only
         what is up serves, and on a Ray without any engine whatever the program asks for is started.
-        namespace: keeps backends apart; None: the config's, else "accel".
+        namespace: keeps backends apart. None: the config's, else the one backend that is up, else "accel". If several
+        are up, a BackendError names them: none is taken by chance.
 
         On a Ray that isn't its own, what a program has started goes on for others, until `accel down`.
         """

@@ -12,9 +12,12 @@ waits for the end of its standard input, and sweeps.
 import json
 import logging
 import os
+import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -112,6 +115,24 @@ def sweep() -> None:
             log.warning("ending process %d (%s), left behind by a killed program", process.pid, _name(process))
         _end(unused, grace_s=2.0)
         record.unlink(missing_ok=True)
+
+
+def still_running(processes: Iterable[psutil.Process], timeout_s: float) -> list[psutil.Process]:
+    """Those that haven't ended in time. One that has, and that its parent hasn't asked after, counts as ended."""
+    until_s = time.monotonic() + timeout_s
+    with ExitStack() as opened, selectors.DefaultSelector() as waiting:
+        for process in processes:
+            try:
+                descriptor = os.pidfd_open(process.pid)
+            except ProcessLookupError:
+                continue
+            opened.callback(os.close, descriptor)
+            if process.is_running():  # or its id is somebody else's by now
+                waiting.register(descriptor, selectors.EVENT_READ, process)
+        while waiting.get_map() and (left_s := until_s - time.monotonic()) > 0:
+            for key, _ in waiting.select(left_s):
+                waiting.unregister(key.fd)
+        return [key.data for key in waiting.get_map().values()]
 
 
 def _end(processes: list[psutil.Process], grace_s: float) -> None:

@@ -26,18 +26,21 @@ TEMPORARY = "accel_tmp_"
 
 @dataclass(frozen=True, slots=True)
 class PgVectorConfig:
-    """Equal configs share one store. dsn None: an embedded server, its data in `folder` or the cache.
-
-    temporary: a collection of its own that starts empty, whatever others of this name hold. It is dropped when the
-    engine closes, or by the next temporary collection if this process was killed.
-    """
+    """Equal configs share one store."""
 
     collection: str
+    """Its name in the database."""
     dimension: int
+    """Of its vectors."""
     dsn: str | None = field(default=None, repr=False)  # may hold a password
+    """Of a Postgres with pgvector: postgresql://user@host/database. Left out: an embedded server."""
     folder: str | None = None
+    """Of the embedded server's data. Left out: Accel's cache."""
     connections: int = 8
+    """Most connections at a time."""
     temporary: bool = False
+    """Whether it starts empty, whatever others of this name hold. It is dropped when the engine closes, or by the next
+    temporary collection if this process was killed."""
 
     @property
     def label(self) -> str:

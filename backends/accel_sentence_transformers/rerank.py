@@ -21,17 +21,16 @@ QUERY_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class RerankConfig:
-    """Equal configs share one engine.
-
-    model: a cross-encoder (folder or hub name) scores query and text together. Any other sentence-transformers model
-    embeds both, and the score is their cosine. No reranker weights on the package index: the default is the embedding
-    model as a stand-in. device: "cpu", "cuda" or None for what there is. batch_tokens: most tokens in one batch,
-    padding included.
-    """
+    """Equal configs share one engine. No reranker weights on the package index: the default is the embedding model as a
+    stand-in."""
 
     model: str = DEFAULT_EMBEDDING
+    """A cross-encoder (folder or hub name) scores query and text together. Any other model of sentence-transformers
+    embeds both, and the score is their cosine."""
     device: str | None = None
+    """"cpu" or "cuda". Left out: what there is."""
     batch_tokens: int = 2048
+    """Most tokens in one batch, padding included."""
 
     @property
     def label(self) -> str:

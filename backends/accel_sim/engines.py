@@ -45,13 +45,16 @@ def _check(profile: Profile, kind: str, dimension: int = 1) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SimEmbeddingConfig:
-    """Equal configs share one engine. seed: other seeds give other vectors, as other models do. batching: one of
-    `accel.engine.batching.POLICIES`."""
+    """Equal configs share one engine."""
 
     profile: Profile
+    """What times it takes; a backend.yaml says 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     dimension: int = 64
+    """Of its vectors."""
     seed: int = 0
+    """Other seeds give other vectors, as other models do."""
     batching: str = "topology-aware"
+    """A policy of `accel.engine.batching`."""
 
     def __post_init__(self) -> None:
         _check(self.profile, "embedding", self.dimension)
@@ -67,10 +70,12 @@ class SimEmbeddingConfig:
 
 @dataclass(frozen=True, slots=True)
 class SimRerankConfig:
-    """Equal configs share one engine. batching: one of `accel.engine.batching.POLICIES`."""
+    """Equal configs share one engine."""
 
     profile: Profile
+    """What times it takes; a backend.yaml says 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     batching: str = "topology-aware"
+    """A policy of `accel.engine.batching`."""
 
     def __post_init__(self) -> None:
         _check(self.profile, "reranking")
@@ -86,12 +91,14 @@ class SimRerankConfig:
 
 @dataclass(frozen=True, slots=True)
 class SimStoreConfig:
-    """Equal configs share one store. It lives in memory and is empty at the start. ingest_s: per record."""
+    """Equal configs share one store. It lives in memory and is empty at the start."""
 
     collection: str
     dimension: int
     profile: Profile
+    """What times it takes; a backend.yaml says 7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     ingest_s: float = 0.0002
+    """How long a record takes to store."""
 
     def __post_init__(self) -> None:
         _check(self.profile, "searching", self.dimension)

@@ -30,24 +30,26 @@ from .tokens import Tokenizer, tokenizer_of
 
 @dataclass(frozen=True, slots=True)
 class SimLLMConfig:
-    """Equal configs share one engine.
-
-    profile: "7b", "13b", "30b" (see `accel_sim.published`), or a file of profiles. kv_tokens: what fits into the KV
-    cache, 0 for any number. tokenizer: a model's folder whose tokens are counted; "" counts pieces of words. answers: a
-    file of recorded ones (`save_answers`), for prompts that are in it. jitter: standard deviation of a step's time, as
-    a share of it, drawn from the seed. name: keeps apart engines that are otherwise equal. batching: one of
-    `accel.engine.batching.POLICIES`.
-    """
+    """Equal configs share one engine."""
 
     profile: str = "7b"
+    """7b, 13b, 30b (see `accel_sim.published`), or a file of profiles."""
     max_model_len: int = 16_384
+    """Longest prompt and answer together, in tokens."""
     kv_tokens: int = 0
+    """What fits into the KV cache; 0 for any number."""
     tokenizer: str = ""
+    """A model's folder whose tokens are counted; "" counts pieces of words."""
     answers: str = ""
+    """A file of recorded ones (`save_answers`), for prompts that are in it."""
     jitter: float = 0.0
+    """Standard deviation of a step's time, as a share of it, drawn from the seed."""
     seed: int = 0
+    """Of what is drawn."""
     name: str = ""
+    """Keeps apart engines that are otherwise equal."""
     batching: str = "topology-aware"
+    """A policy of `accel.engine.batching`."""
 
     @property
     def label(self) -> str:

@@ -12,25 +12,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransformersConfig:
-    """Equal configs share one engine. None means: what suits the device.
-
-    model: a folder in Hugging Face format, a prepared model's name, or a hub name. dtype: "auto" takes the model's own;
-    "float32" makes answers at temperature 0 independent of what runs beside them. device: "cpu" or "cuda", None for
-    what there is. attention: "sdpa" and "eager" work everywhere, "flash_attention_2" needs its package and a GPU.
-    max_model_len: longest prompt and answer, at most what the model was made for. kv_cache_gib: memory for the KV
-    cache; 1 on CPU, on CUDA enough for max_num_seqs requests of max_model_len tokens, or for fewer. block_tokens:
-    granularity of the prefix cache. max_num_batched_tokens: most tokens of one step.
-    """
+    """Equal configs share one engine. None means: what suits the device."""
 
     model: str = DEFAULT_LLM
+    """A folder in Hugging Face format, a prepared model's name, or a hub name."""
     dtype: str = "auto"
+    """"auto" takes the model's own; "float32" makes answers at temperature 0 independent of what runs beside them."""
     device: str | None = None
+    """"cpu" or "cuda". Left out: what there is."""
     attention: str = "sdpa"
+    """"sdpa" and "eager" work everywhere, "flash_attention_2" needs its package and a GPU."""
     max_model_len: int = 4096
+    """Longest prompt and answer together, in tokens; at most what the model was made for."""
     max_num_seqs: int = 32
+    """Most requests at a time."""
     kv_cache_gib: float | None = None
+    """Memory for the KV cache. Left out: 1 on CPU, on CUDA enough for max_num_seqs requests of max_model_len tokens, or
+    for fewer."""
     block_tokens: int | None = None
+    """Granularity of the prefix cache."""
     max_num_batched_tokens: int | None = None
+    """Most tokens of one step."""
 
     @property
     def label(self) -> str:

@@ -14,6 +14,7 @@ pytest.importorskip("yaml", reason="the extra ray is not installed")
 pytest.importorskip("pydantic", reason="the extra ray is not installed")
 
 from accel_ray.config import Deployment, read
+from accel_ray.mistakes import WrongBackendFile
 from accel_ray.routes import in_process
 
 FULL = """
@@ -64,61 +65,129 @@ def test_in_this_process_replicas_and_options_hold(parsed) -> None:  # type: ign
     assert deployed(VLLMConfig("another")) == (VLLMConfig("another"), 1)
 
 
+FIELDS = "There are kind, model, options, replicas, num_gpus, num_cpus."
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "message", "remedy"),
     [
-        ("engins: {}", "unknown key 'engins' (did you mean 'engines'?), known are address, namespace, local, engines"),
+        ("engins: {}", "engins is no field.", "Did you mean 'engines'? There are address, namespace, local, engines."),
         (
-            "engines: {llm: {kind: vllm, replcas: 2}}",
-            "engines.llm: unknown key 'replcas' (did you mean 'replicas'?), known are kind, model, options, replicas, "
-            "num_gpus, num_cpus",
-        ),
-        ("local: {gpus: 2}", "local: unknown key 'gpus' (did you mean 'num_gpus'?)"),
-        ("engines: {llm: {kind: vlm}}", "engines.llm: there is no kind 'vlm' (did you mean 'vllm'?)"),
-        (
-            "engines: {llm: {kind: vllm, options: {max_modellen: 1}}}",
-            "engines.llm.options: vllm has no option 'max_modellen' (did you mean 'max_model_len'?)",
+            "engines: {l: {kind: vllm, replcas: 2}}",
+            "engines.l.replcas is no field.",
+            f"Did you mean 'replicas'? {FIELDS}",
         ),
         (
-            "engines: {llm: {kind: vllm, options: {max_model_len: long}}}",
-            "engines.llm.options: max_model_len: Input should be a valid integer",
+            "engines: {l: {kind: vllm, dtype: float32}}",
+            "engines.l.dtype is no field.",
+            "It is an option of vllm: write options: {dtype: ...}.",
+        ),
+        ("local: {gpus: 2}", "local.gpus is no field.", "Did you mean 'num_gpus'? There are num_cpus, num_gpus, "),
+        ("local: 4", "local is 4.", "Give a mapping with num_cpus, num_gpus, object_store_mib."),
+        ("local: {object_store_mib: 1}", "local.object_store_mib is 1.", "Give a whole number, at least 80."),
+        (
+            "engines: {l: {kind: vlm}}",
+            "engines.l.kind is 'vlm'.",
+            "Did you mean 'vllm'? There are vllm, transformers, ",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {max_modellen: 1}}}",
+            "engines.l.options.max_modellen is no option of vllm.",
+            "Did you mean 'max_model_len'? It has model, dtype, max_model_len, ",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {max_model_len: long}}}",
+            "engines.l.options.max_model_len is 'long'.",
+            "Give a whole number, at least 0.",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {kv_cache_gib: [1]}}}",
+            "engines.l.options.kv_cache_gib is a list.",
+            "Give a number, at least 0, or null.",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {max_model_len: -1}}}",
+            "engines.l.options.max_model_len is -1.",
+            "Give a whole number, at least 0.",
+        ),
+        (
+            "engines: {l: {kind: vllm, options: {gpu_memory_utilization: 90}}}",
+            "engines.l.options.gpu_memory_utilization is 90.",
+            "Give a number from 0 to 1.",
         ),
         (
             "engines: {r: {kind: pgvector, options: {collection: mine}}}",
-            "engines.r.options: pgvector has no option 'collection'",
+            "engines.r.options.collection is what each program says for itself.",
+            "Leave it out: the engine serves any.",
         ),
-        ("engines: {r: {kind: pgvector, model: x}}", "engines.r: pgvector takes no model."),
+        (
+            "engines: {r: {kind: pgvector, model: x}}",
+            "engines.r.model is not for pgvector, which has no model.",
+            "Leave",
+        ),
         (
             "engines: {l: {kind: vllm, model: x, options: {model: y}}}",
-            "engines.l: vllm takes no model twice.",
+            "engines.l.options.model is there twice: it is the model.",
+            "Say it once, as model.",
         ),
-        ("engines: {llm: {model: x}}", "engines.llm.kind: field required"),
+        ("engines: {l: {model: x}}", "engines.l.kind is missing.", "There are vllm, transformers, "),
+        ("engines: {l: {kind: vllm, model: 7}}", "engines.l.model is 7.", "Give a text or null."),
         (
-            "engines: {llm: {kind: vllm, replicas: 0}}",
-            "engines.llm.replicas: input should be greater than",
+            "engines: {l: {kind: vllm, replicas: -1}}",
+            "engines.l.replicas is -1.",
+            "Give a whole number from 1 to 1024.",
         ),
-        ("engines: {llm: {kind: vllm, num_gpus: 1.5}}", "engines.llm: num_gpus is 1.5."),
+        ("engines: {l: {kind: vllm, replicas: two}}", "engines.l.replicas is 'two'.", "Give a whole number from 1 to "),
+        ("engines: {l: {kind: vllm, replicas: true}}", "engines.l.replicas is true.", "Give a whole number from 1 to "),
         (
-            "engines: {llm: {kind: vllm, num_gpus: 0.5}}",
-            "engines.llm doesn't fit into 0.5 of a GPU: it takes 0.9 of its memory.",
+            "engines: {l: {kind: vllm, num_gpus: 1.5}}",
+            "engines.l.num_gpus is 1.5.",
+            "Give whole GPUs, or a part of one.",
         ),
         (
-            "engines: {r: {kind: pgvector, replicas: 2}}",
-            "engines.r: 2 replicas of a store would each hold other records.",
+            "engines: {l: {kind: vllm, num_gpus: 0.5}}",
+            "engines.l.num_gpus is 0.5, and 0.9 of a GPU's memory doesn't fit into that.",
+            "Write options: {gpu_memory_utilization: 0.45}, or a larger num_gpus.",
         ),
-        ("engines: {'a:b': {kind: vllm}}", "'a:b' is no name for an engine."),
-        ("engines: {e: {kind: rerank}, e: {kind: vllm}}", "'e' is there twice"),
-        ("engines: {e: {kind: sim_llm, model: 8b, options: {profile: x}}}", "engines.e: sim_llm takes no model twice."),
-        ("engines: [", "is no YAML"),
-        ("- 1", "the file: input should be a valid dictionary"),
-        ("engines: {a: {kind: vllm, x: 1}, b: {y: 1}}", "; "),
+        ("engines: {r: {kind: pgvector, replicas: 2}}", "engines.r.replicas is 2 for a store.", "Write replicas: 1; "),
+        ("engines: {'a:b': {kind: vllm}}", "engines.a:b is no name for an engine.", "Take letters, digits"),
+        ("engines: {1: {kind: vllm}}", "engines.1 is no text.", "Put the name in quotes."),
+        ("engines: {e: {kind: rerank}, e: {kind: vllm}}", "'e' is there twice.", "Give each a name of its own"),
+        ("engines: {e: {kind: sim_rerank}}", "engines.e.model is missing.", "Give 7b, 13b or 30b, or a file: "),
+        (
+            "engines: {e: {kind: sim_store, model: 8b}}",
+            "engines.e.model can't be taken: There is no profile '8b'.",
+            "one of 7b, 13b, 30b, or a file",
+        ),
+        ("engines:", "engines is empty.", "Give a mapping."),
+        ("engines: [", "This is no YAML: ", "Correct it there, or just before."),
+        ("- 1", "the file is a list.", "Give a mapping with address, namespace, local, engines; "),
+        ("address: somewhere", "address is 'somewhere'.", "Write 'auto' or host:port."),
+        ("namespace: ''", "namespace is ''.", "Give a text that isn't empty."),
     ],
 )
-def test_what_it_may_not_say(parsed, text: str, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_it_may_not_say(parsed, text: str, message: str, remedy: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigurationError) as caught:
         parsed(text)
-    assert message in caught.value.what and caught.value.remedy
-    assert "\n" not in caught.value.what
+    place, _, said = caught.value.what.partition(": ")
+    assert said.startswith(message) and caught.value.remedy.startswith(remedy)
+    assert place.partition("backend.yaml")[2] in ("", ":1") and "\n" not in said
+
+
+def test_every_mistake_is_named_with_its_line(parsed) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(WrongBackendFile) as caught:
+        parsed("engines:\n  a:\n    kind: vlm\n  b:\n    kind: rerank\n    replicas: 0\n    options:\n      batch: 1\n")
+    found = [(one.line, ".".join(one.field)) for one in caught.value.mistakes]
+    assert found == [(3, "engines.a.kind"), (6, "engines.b.replicas"), (8, "engines.b.options.batch")]
+    lines = caught.value.what.splitlines()
+    assert lines[0].endswith("backend.yaml has 3 mistakes:")
+    assert "backend.yaml:3: engines.a.kind is 'vlm'. Did you mean 'vllm'?" in lines[1]
+
+
+def test_mistakes_in_a_dict_have_no_lines() -> None:
+    with pytest.raises(WrongBackendFile) as caught:
+        read({"engines": {"e": {"kind": "rerank", "replicas": -1}}})
+    assert caught.value.what == "the backend's config: engines.e.replicas is -1."
 
 
 def test_a_remedy_for_a_fraction_is_what_fits(parsed) -> None:  # type: ignore[no-untyped-def]
@@ -128,15 +197,28 @@ def test_a_remedy_for_a_fraction_is_what_fits(parsed) -> None:  # type: ignore[n
     assert parsed("engines: {llm: {kind: vllm, num_gpus: 0.5, options: {gpu_memory_utilization: 0.45}}}").engines
 
 
-def test_a_password_in_a_bad_file_is_not_repeated(parsed) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "engines: {r: {kind: pgvector, options: {dsn: [postgresql://me:secret@h/d]}}}",
+        "engines: {r: {kind: pgvector, options: {connections: postgresql://me:secret@h/d}}}",
+        "engines: {r: {kind: pgvector, options: {dns: postgresql://me:secret@h/d}}}",
+        "engines: {r: {kind: pgvector, options: {dsn: secret, connections: 'x}}}",
+        "engines: {r: {kind: pgvector, options: postgresql://me:secret@h/d}}",
+    ],
+)
+def test_a_password_in_a_bad_file_is_not_repeated(parsed, text: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(AccelError) as caught:
-        parsed("engines: {r: {kind: pgvector, options: {dsn: [postgresql://me:secret@h/d]}}}")
+        parsed(text)
     assert "secret" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="can't be read: No such file"):
+    with pytest.raises(ConfigurationError, match="There is no file .*backend.yaml") as caught:
         read(tmp_path / "backend.yaml")
+    assert "accel init" in caught.value.remedy
+    with pytest.raises(ConfigurationError, match="can't be read: Is a directory"):
+        read(tmp_path)
 
 
 WITHOUT = """

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from backends.tests.leftovers import Program, marked, stay
-from backends.tests.ray_cluster.conftest import profile_file
+from backends.tests.ray_cluster.conftest import end_actors, profile_file
 
 for package in ("yaml", "rich"):
     pytest.importorskip(package, reason="the extra ray is not installed")
@@ -57,15 +57,44 @@ def test_up_status_and_down_on_a_ray_that_runs(namespace: str, sims: str) -> Non
     again = accel("up", sims, *place)
     assert again.exit_code == 1 and "it has llm:0, llm:1, records:0" in again.stderr and "accel down" in again.stderr
     status = accel("status", *place, "--json")
-    found = {f"{one['engine']}:{one['replica']}": one for one in json.loads(status.stdout)}
+    assert status.exit_code == 0
+    (backend,) = json.loads(status.stdout)
+    assert (backend["namespace"], backend["well"], backend["ends_its_ray"]) == (namespace, True, False)
+    found = {f"{one['engine']}:{one['replica']}": one for one in backend["actors"]}
     assert sorted(found) == ["llm:0", "llm:1", "records:0"]
     assert all(one["restarts"] == 0 and one["requests"] == 0 and one["clients"] == 0 for one in found.values())
     actors = [psutil.Process(one["pid"]) for one in found.values()]
     down = accel("down", *place)
-    assert down.exit_code == 0 and "ended llm:0, llm:1, records:0" in down.output
-    assert not stay(actors)
-    assert "nothing is up" in accel("status", *place).output
-    assert "nothing was up" in accel("down", *place).output
+    assert down.exit_code == 0, down.output
+    assert down.stdout == f"{namespace}: ended 2 engines (llm, records), 3 actors with 3 processes\n"
+    assert not stay(actors, within_s=0), "it waits for them"
+    status, down = accel("status", *place), accel("down", *place)
+    assert (status.exit_code, down.exit_code) == (1, 0)
+    assert f"nothing is up in namespace '{namespace}'" in status.stdout and "nothing was up" in down.stdout
+
+
+@pytest.mark.engines
+def test_several_namespaces_on_one_ray(namespace: str, sims: str) -> None:
+    from accel.backend import Backend, BackendError
+
+    names = [f"{namespace}-a", f"{namespace}-b"]
+    try:
+        for name in names:
+            assert accel("up", sims, "--address", "auto", "--namespace", name).exit_code == 0
+        seen = {one["namespace"] for one in json.loads(accel("status", "--json").stdout)}
+        assert seen >= set(names)
+        down = accel("down", "--json")
+        assert down.exit_code == 2 and all(repr(name) in down.stderr for name in names) and down.stdout == ""
+        with pytest.raises(BackendError) as caught, Backend.ray("auto"):
+            pass
+        assert all(repr(name) in caught.value.what for name in names)
+        assert "Backend.ray('auto', namespace='" in caught.value.remedy
+        (ended,) = json.loads(accel("down", "--namespace", names[0], "--json").stdout)
+        assert (ended["namespace"], ended["engines"], ended["left"]) == (names[0], ["llm", "records"], [])
+        assert names[0] not in accel("status").stdout and names[1] in accel("status").stdout
+    finally:
+        for name in names:
+            end_actors(name)
 
 
 @pytest.mark.engines
@@ -75,7 +104,11 @@ def test_an_engine_that_does_not_start_takes_the_others_with_it(
     bad = "{kind: sentence_transformers, model: no-such-model}"
     file = backend_file(tmp_path, f"  good: {{kind: sim_llm, model: {fast_profile}}}\n  bad: {bad}\n")
     up = accel("up", file, "--address", "auto", "--namespace", namespace)
-    assert up.exit_code == 1 and "Engine 'bad' did not start. Model 'no-such-model' is neither" in up.stderr
+    assert (
+        up.exit_code == 1
+        and up.stdout == ""
+        and "Engine 'bad' did not start. Model 'no-such-model' is neither" in up.stderr
+    )
     assert "Remedy: give the folder" in up.stderr
     assert "nothing is up" in accel("status", "--address", "auto", "--namespace", namespace).output
 
@@ -90,10 +123,19 @@ def test_what_does_not_fit_is_not_started(namespace: str, tmp_path: Path, fast_p
 
 @pytest.mark.engines
 def test_the_conformance_table(ray_up: None) -> None:
-    done = accel("conformance", "--engine", "sim_embedding", "--engine", "sim_store")
+    engines = ("--engine", "sim_embedding", "--engine", "sim_store")
+    done = accel("conformance", *engines)
     assert done.exit_code == 0, done.output
-    rows = [line.replace("│", " ").split() for line in done.output.splitlines() if "sim_" in line]
-    assert rows == [["sim_embedding", *"5 of 5".split() * 2], ["sim_store", *"7 of 7".split() * 2]]
+    assert done.stdout.splitlines() == [
+        "engine         local   ray",
+        "sim_embedding  5 of 5  5 of 5",
+        "sim_store      7 of 7  7 of 7",
+    ]
+    cells = json.loads(accel("conformance", *engines, "--host", "local", "--json").stdout)
+    assert [(cell["engine"], cell["host"], cell["passed"], cell["failures"]) for cell in cells] == [
+        ("sim_embedding", "local", 5, []),
+        ("sim_store", "local", 7, []),
+    ]
 
 
 # --- messages, without a Ray
@@ -102,22 +144,21 @@ def test_the_conformance_table(ray_up: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("up", "nowhere.yaml"), "nowhere.yaml can't be read: No such file or directory."),
-        (("conformance", "--engine", "sim_lm"), "There is no engine 'sim_lm' (did you mean 'sim_llm'?)."),
-        (("conformance", "--host", "rai"), "There is no host 'rai' (did you mean 'ray'?)."),
+        (("up", "nowhere.yaml"), "There is no file nowhere.yaml."),
+        (("conformance", "--engine", "sim_lm"), "There is no engine 'sim_lm'."),
+        (("conformance", "--host", "rai"), "There is no host 'rai'."),
     ],
 )
 def test_messages(arguments: tuple[str, ...], message: str) -> None:
     done = accel(*arguments)
-    assert done.exit_code == 1 and message in done.stderr and "Remedy: " in done.stderr
+    assert done.exit_code == 2 and message in done.stderr and "Remedy: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_field_names_the_nearest(tmp_path: Path) -> None:
     done = accel("up", backend_file(tmp_path, "  llm: {kind: vllm, num_gpu: 1}\n"))
-    assert done.exit_code == 1 and "unknown key 'num_gpu' (did you mean 'num_gpus'?)" in done.stderr
-    (tmp_path / "backend.yaml").write_text("engines: {}", encoding="utf-8")
-    assert "This backend has no engines." in accel("up", str(tmp_path / "backend.yaml")).stderr
+    assert done.exit_code == 2 and "backend.yaml:2: engines.llm.num_gpu is no field." in done.stderr
+    assert "Did you mean 'num_gpus'?" in done.stderr
 
 
 # --- with a Ray of its own
@@ -130,7 +171,7 @@ from accel.engine import Sampling
 from accel.errors import EngineClosed
 from backends.tests.ray_cluster.conftest import sim_llm
 
-with Backend.ray("auto", namespace=sys.argv[2]):
+with Backend.ray("auto", namespace=sys.argv[2] if len(sys.argv) > 2 else None):
     llm = accel_local.engine(sim_llm(sys.argv[1]))
     while sys.stdin.readline():
         try:
@@ -180,6 +221,12 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         yield Shell(stack, tmp_path / "cache")
 
 
+def actors_up(shell: Shell) -> list[Any]:
+    """Of the one backend there is."""
+    (backend,) = json.loads(shell.accel("status", "--json").stdout)
+    return list(backend["actors"])
+
+
 @contextmanager
 def backend_up(shell: Shell, folder: Path) -> Iterator[tuple[str, str]]:
     """Its namespace, and its model's profile."""
@@ -200,18 +247,20 @@ def backend_up(shell: Shell, folder: Path) -> Iterator[tuple[str, str]]:
 def test_a_backend_outlives_the_command_and_ends_with_down(shell: Shell, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     with backend_up(shell, tmp_path) as (namespace, profile):
-        program = shell.start("-c", ATTACHES, profile, namespace)
+        program = shell.start("-c", ATTACHES, profile)  # which says no namespace: it is the one there is
         text = ask(program)
         assert len(text) > 4
-        (actor,) = json.loads(shell.accel("status", "--namespace", namespace, "--json").stdout)
+        (actor,) = actors_up(shell)
         assert (actor["engine"], actor["state"], actor["restarts"], actor["clients"]) == ("llm", "ALIVE", 0, 1)
         os.kill(actor["pid"], signal.SIGKILL)
         assert ask(program) == text, "it came back"
-        (actor,) = json.loads(shell.accel("status", "--namespace", namespace, "--json").stdout)
+        (actor,) = actors_up(shell)
         assert (actor["state"], actor["restarts"]) == ("ALIVE", 1)
         program.process.communicate(timeout=60)
         assert program.process.returncode == 0
-        assert shell.accel("down", "--namespace", namespace).stdout == "ended llm:0\n"
+        (ended,) = json.loads(shell.accel("down", "--json").stdout)
+        assert (ended["namespace"], ended["actors"], ended["left"]) == (namespace, ["llm:0"], [])
+        assert ended["engine_processes"] >= 1 and ended["ray_processes"] >= 3, "keeper, raylet and gcs, at least"
         shell.nothing_left()
         assert list((tmp_path / "cache" / "ray").glob("*.json")) == []
         assert "ALIVE" not in shell.accel("status", "--namespace", namespace).stdout

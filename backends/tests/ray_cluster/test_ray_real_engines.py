@@ -128,7 +128,7 @@ def test_prompts_are_encoded_here(served: str) -> None:
     handle = ray.get_actor("llm:0", namespace=NAMESPACE)
     from accel_ray.kinds import KINDS
 
-    config = KINDS["vllm"].make("llm", None, {"dtype": "float32", "max_num_seqs": 16})
+    config = KINDS["vllm"].make(options={"dtype": "float32", "max_num_seqs": 16})
     for prompt in (QUESTION, "The sea is"):
         assert ray.get(handle.encode.remote(config, prompt)).result() == engine.encode(prompt)
     messages = [{"role": "user", "content": "A beginning that goes"}]

@@ -283,7 +283,7 @@ def test_a_ray_that_can_not_be_reached(tmp_path: Path) -> None:
     assert lines[1].startswith("BackendError No Ray can be reached at no-such-host.invalid:6379")
     assert lines[2].startswith("ConfigurationError ray://h:10001 is an address of Ray's client server")
     assert lines[3].startswith("ConfigurationError 'nonsense' is no address of a Ray.")
-    assert lines[4].startswith("BackendError No Ray can be reached at h:99999")
+    assert lines[4].startswith("ConfigurationError 'h:99999' is no address of a Ray.")
 
 
 # --- a Ray of a program's own
