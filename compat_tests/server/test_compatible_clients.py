@@ -24,6 +24,7 @@ from llama_index.core.schema import TextNode
 import accel
 from accel import accelerate
 from accel.parts.listed import addresses_of
+from accel.run import pace
 from adapters.tests.catching_up import catch_up
 from adapters.tests.llamaindex_programs import Letters
 from compat_tests.server.openai_server import Served
@@ -66,6 +67,11 @@ LLAMAINDEX: dict[str, Given] = {
     "litellm.LiteLLM": lambda url: {"api_base": f"{url}/v1", "model": "openai/gpt-4o", **KEY},
 }
 QUESTIONS = [f"What is said about {what}?" for what in ("tides", "harbours", "copper", "lanterns")]
+
+
+@pytest.fixture(autouse=True)
+def _spare_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace.load, "enabled", False)  # every run is followed, however busy the tests are
 
 
 @pytest.fixture(scope="module")
