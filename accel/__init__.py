@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .reports.report import Report as Report
     from .run.plan import Plan as Plan
     from .run.settings import Budget as Budget
+    from .run.settings import Cap as Cap
     from .run.switch import mode as mode
     from .run.switch import set_mode as set_mode
 
@@ -43,7 +44,7 @@ _HOMES = {
     "parts.functions": ("pure",),
     "reports.report": ("Report",),
     "run.plan": ("Plan",),
-    "run.settings": ("Budget",),
+    "run.settings": ("Budget", "Cap"),
     "run.switch": ("mode", "set_mode"),
 }
 """By module, what is public of it: imported when it is first asked for."""

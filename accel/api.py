@@ -49,7 +49,8 @@ def accelerate(
     `plan`: a plan of an earlier object, or the path of a saved one (default: an empty one).
     `plan_scope`: objects of one scope share what they learn (for tenants: one scope each), if their class and the names
     of their nodes are the same; the first of them may bring a `plan` (default: this object is a scope of its own).
-    `budget`: bounds of early work per run (default: `Budget()`).
+    `budget`: bounds of early work per run, and with `caps` of what is in vain over all runs and for each tenant
+    (default: `Budget()`).
 
     Raises WrongObject, a TypeError, for anything else, naming what is accepted; ConfigurationError for options that are
     unknown or contradict the object, a plan that is of another program or damaged, a version of the framework that

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..api import accelerate
 from ..errors import ConfigurationError
-from ..run.settings import Budget
+from ..run.settings import Budget, Cap
 
 
 def accelerate_options(file: str | Path | None, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,6 +44,9 @@ def _budget(given: Mapping[str, Any]) -> Budget:
     for name in given:
         if name not in names:
             raise ConfigurationError(f"The budget has no {name!r}.", f"Known are {', '.join(names)}.")
+    caps = given.get("caps", ())
+    if isinstance(caps, list) and all(isinstance(cap, Mapping) for cap in caps):
+        return Budget(**{**given, "caps": [Cap(**cap) for cap in caps]})
     return Budget(**given)
 
 

@@ -188,6 +188,7 @@ MUTABLE = Rule("mutable", "its input holds an object that may change meanwhile",
 
 # --- bounds
 BUDGET = Rule("budget", "the budget of early calls is used up")
+CAP = Rule("cap", "its cap is used up for now: {cap}")
 MAX_CONCURRENCY = Rule("max_concurrency", "max_concurrency is used up")
 LATE = Rule("late", "the run is over, or the program has just made this call itself")
 

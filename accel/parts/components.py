@@ -19,7 +19,7 @@ from ..errors import ConfigurationError, choose
 from ..process import forks
 from .facts import Said
 from .listed import Facts as Facts
-from .listed import addresses_of, calls_the_programs, listed
+from .listed import addresses_of, at, calls_the_programs, is_inside, listed
 from .methods import METHODS, Method
 from .patches import has_leaf, installations, is_installed
 from .sdks import DECLARED, declare
@@ -57,6 +57,8 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
     ``elementwise``: a batch gives what its elements give alone.
     ``streams_equal``: the chunks of a stream, merged, equal the message that isn't streamed.
     ``twins``: methods and their coroutines give the same, so that one may answer for the other.
+    ``prefix_caching``: its server (vLLM, SGLang) keeps the beginnings of prompts, and is yours. Known beginnings are
+    read before the program calls, by requests for one token. For private addresses, or with ``local=True``.
 
     ``methods``: what the program calls of an object that is no component by itself (the client of an SDK), if you say
     that it is ``pure`` or ``readonly``. Functions are declared with `accel.pure`.
@@ -82,8 +84,30 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
                 "Say readonly=True if it only reads what nobody changes during a run, pure=True if it changes nothing.",
             )
         declare(component, names)
-    vouch(component, Facts(**facts, reason="declared with accel.register"), names)
+    given = Facts(**facts, reason="declared with accel.register")
+    if given.prefix_caching:
+        _check_prefixes(component, given)
+    vouch(component, given, names)
     return component
+
+
+def _check_prefixes(component: Any, given: Facts) -> None:
+    """Raises ConfigurationError unless Accel knows how to ask it for one token, and it may be asked."""
+    cls = component if isinstance(component, type) else type(component)
+    entry = listed(cls)
+    if hasattr(cls, "accel_prefill"):
+        return
+    if entry is None or not entry.limit:
+        raise ConfigurationError(
+            f"register(prefix_caching=True): Accel doesn't know how {cls.__name__} is asked for one token.",
+            "Give one of the clients of OpenAI-compatible servers that docs/operating.md names.",
+        )
+    is_local = given.local if given.local is not None else said_of(component).local
+    if component is not cls and not (stays_near(component) if is_local is None else is_local):
+        raise ConfigurationError(
+            f"register(prefix_caching=True): {cls.__name__} has a public address, where requests may cost.",
+            "Add local=True if the server is your own.",
+        )
 
 
 def _check_component(component: Any) -> None:
@@ -237,7 +261,7 @@ def said_of_class(cls: type) -> Facts:
         own = base.__dict__.get("__accel__")
         if isinstance(own, dict):
             said = said.over(Facts(**{"pure": True, "twins": True, **own}, reason="an Accel class"))
-        facts = facts.over(replace(said, local=None, readonly=None) if moved else said)
+        facts = facts.over(replace(said, local=None, readonly=None, prefix_caching=None) if moved else said)
         if _overrides_leaf(base):
             break
         moved = moved or _brings_address(base)
@@ -271,9 +295,13 @@ def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
     facts = _facts_but_local(component)
     entry = listed(type(component))
-    if entry is not None and facts.pure and facts.reason == entry.reason and calls_the_programs(component):
-        facts = replace(facts, pure=False, reason="it calls functions, or an object of a class, of the program's own")
-    return facts if facts.local is not None else replace(facts, local=has_private_endpoint(component))
+    if entry is not None and facts.pure and facts.reason == entry.reason:
+        if calls_the_programs(component):
+            why = "it calls functions, or an object of a class, of the program's own"
+            facts = replace(facts, pure=False, reason=why)
+        elif entry.embeds and not has_leaf(at(component, entry.embeds), "embed_query"):
+            facts = replace(facts, pure=False, reason="it embeds with what is no component")
+    return facts if facts.local is not None else replace(facts, local=stays_near(component))
 
 
 def agreed(component: Any) -> int:
@@ -299,7 +327,15 @@ def _completed(component: Any, facts: Facts) -> Facts:
     if facts.pure is None:
         facts = replace(facts, pure=_is_vouched_for(component, facts), reason=facts.reason or _NOBODY)
     return facts.over(
-        Facts(concurrency=1, readonly=False, owned=False, elementwise=False, streams_equal=False, twins=False)
+        Facts(
+            concurrency=1,
+            readonly=False,
+            owned=False,
+            elementwise=False,
+            streams_equal=False,
+            twins=False,
+            prefix_caching=False,
+        )  # fmt: skip
     )
 
 
@@ -337,6 +373,11 @@ def endpoint_of(component: Any) -> str | None:
         return next(iter(known), None)
     values = (getattr(component, name, None) for name in _ENDPOINT_FIELDS)
     return next((str(value) for value in values if value and not callable(value)), None)  # also address objects
+
+
+def stays_near(component: Any) -> bool:
+    """Whether data of a listed component stays in this process, or this network."""
+    return is_inside(component) or has_private_endpoint(component)
 
 
 def has_private_endpoint(component: Any) -> bool:

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..process import forks
@@ -79,9 +79,21 @@ def _gives(value: Any) -> bool:
 def _fields(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return {name: inner for name, inner in list(value.items()) if type(name) is str}
+    if isinstance(value, ModuleType):  # one that stands in for a client: its settings are keys, its functions give none
+        return {name: inner for name, inner in list(vars(value).items()) if isinstance(inner, str) or _is_secret(inner)}
     own = getattr(value, "__dict__", None)
     private = getattr(value, "__pydantic_private__", None) if isinstance(own, dict) else None
     return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+
+
+def _settings_of(component: Any) -> tuple[Path, ...]:
+    modules = [(name, value) for name, value in _fields(component).items() if isinstance(value, ModuleType)]
+    return tuple(
+        (name, setting)
+        for name, module in modules
+        for setting, value in list(vars(module).items())
+        if _is_key(setting) and (value is None or isinstance(value, str) or _is_secret(value))
+    )
 
 
 def _at(value: Any, path: Path) -> Any:
@@ -109,6 +121,8 @@ class _Watched:
     held: bool
     """The program refers to it, and has not run before `first`."""
     reassigned: bool = False
+    settings: tuple[Path, ...] = ()
+    """Of a module that stands in for its client, what is called a credential, set or not yet."""
     _names: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
     """Of its fields, when it was looked at last, and of those that are called credentials."""
 
@@ -121,6 +135,10 @@ class _Watched:
             names = tuple(fields)
             keys = tuple(filter(_is_key, names))
             self._names = names, keys
+        for path in self.settings:
+            value = _at(component, path)
+            if value and path not in found:
+                found[path] = value
         for name in keys:
             value = fields.get(name)
             if (name,) not in found and value and (_is_secret(value) or isinstance(value, str)):
@@ -167,7 +185,9 @@ class Keys:
                     gone = [at for at, other in self._watched.items() if other.component() is None or not other.held]
                     for at in gone or [next(iter(self._watched))]:
                         del self._watched[at]
-                watched = _Watched(_weakly(component), credentials_of(component), held)
+                watched = _Watched(
+                    _weakly(component), credentials_of(component), held, settings=_settings_of(component)
+                )
                 self._watched[id(component)] = watched
             return watched
 

@@ -16,6 +16,7 @@ class Said(TypedDict, total=False):
     elementwise: bool
     streams_equal: bool
     twins: bool
+    prefix_caching: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Facts:
     """Merged chunks equal the unstreamed message."""
     twins: bool | None = None
     """Sync and async methods of one family give the same: one may answer for the other."""
+    prefix_caching: bool | None = None
+    """Its server keeps the beginnings of prompts that it has read, at no price, and is the user's own."""
     reason: str = ""
 
     def over(self, other: Facts) -> Facts:
@@ -61,3 +64,11 @@ class Entry(Facts):
     stays in this process or always goes to one public service; None where nobody knows."""
     works_with: tuple[str, ...] = ()
     """Attributes whose objects it calls, and which a program may have made: nobody vouches for code of its own."""
+    inside: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Attributes that hold the store itself, and the classes, by their full names, that keep it in this process."""
+    embeds: str = ""
+    """Attribute that holds what embeds its queries: a component, or nobody vouches for its searches."""
+    limit: str = ""
+    """The field that says how many tokens an answer may have, of a client of servers that may keep prefixes."""
+    passes_on: bool = False
+    """The class's own methods hand their calls to those of the class below it (`super()`), which are the leaves."""

@@ -53,6 +53,12 @@ def _exactly(cls: type) -> Entry | None:
     return None
 
 
+def passes_on(cls: type) -> bool:
+    """Whether the table says so of this very class; see `Entry.passes_on`."""
+    entry = _exactly(cls)
+    return entry is not None and entry.passes_on
+
+
 # --- subclasses -----------------------------------------------------------------------------------------------------
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -135,7 +141,7 @@ def addresses_of(component: Any) -> list[str] | None:
         return None
     found = []
     for path in entry.addresses:
-        value = _at(component, path)
+        value = at(component, path)
         if value is _MISSING:
             return None  # a client of another make
         if value:
@@ -143,16 +149,28 @@ def addresses_of(component: Any) -> list[str] | None:
     return found
 
 
+def is_inside(component: Any) -> bool:
+    """Whether a store of a listed class is held by objects of this process: all that it has, and one at least."""
+    entry = listed(type(component))
+    if entry is None or not entry.inside:
+        return False
+    held = [(at(component, path), classes) for path, classes in entry.inside]
+    found = [(value, classes) for value, classes in held if value is not None]
+    return bool(found) and all(
+        f"{type(value).__module__}.{type(value).__qualname__}" in classes for value, classes in found
+    )
+
+
 def calls_the_programs(component: Any) -> bool:
     """Whether a component of a listed class calls functions that it was given, or objects of classes that are not its
     package's (`Entry.works_with`)."""
     entry = listed(type(component))
-    values = [_at(component, path) for path in entry.works_with] if entry is not None else []
+    values = [at(component, path) for path in entry.works_with] if entry is not None else []
     package = _package(type(component))
     return any(
         any(value.values()) if isinstance(value, Mapping) else _package(type(value)) != package
         for value in values
-        if value is not None and value is not _MISSING
+        if value is not _MISSING and type(value) not in _PLAIN
     )
 
 
@@ -160,7 +178,7 @@ def _package(cls: type) -> str:
     return cls.__module__.partition(".")[0]
 
 
-def _at(component: Any, path: str) -> Any:
+def at(component: Any, path: str) -> Any:
     """What stands there; None if nothing does."""
     value: Any = component
     for step in path.split("."):
@@ -211,6 +229,10 @@ _READERS = ("vector store", "retriever", "tool")
 
 
 def _address(entry: Entry) -> str:
+    if entry.inside:
+        where = ", ".join(f"`{path}`" for path in entry.addresses or ())
+        held = ", ".join(f"`{path}`" for path, _ in entry.inside)
+        return f"this process, by the class of {held}" + (f"; else {where}" if where else "; else unknown")
     if entry.addresses is None:
         return "unknown"
     return ", ".join(f"`{path}`" for path in entry.addresses) or ("this process" if entry.local else "its service's")

@@ -5,9 +5,11 @@ A patched method gives its calls to `route`; `uninstall` restores every class.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import signature
+from types import FunctionType
 from typing import Any, ClassVar, Protocol
 
 from ..process import forks
@@ -69,6 +71,8 @@ class _Patch:
 
 
 _installed: dict[tuple[type, str], _Patch] = {}
+_passing: dict[tuple[type, str], Any] = {}
+"""Methods that give their calls to a base class, as they were when that was noted."""
 _wrapped: dict[tuple[Any, str], Any] = {}
 _installations = 0
 _lock = forks.lock()
@@ -102,6 +106,25 @@ def install(cls: type, method: Method, find: Callable[[Any], Place | None] = lam
             place = find(defined)
             _installations += 1
             _installed[key] = _in_class(cls, method, defined) if place is None else _in_place(place, method)
+
+
+def pass_on(cls: type, name: str) -> bool:
+    """`cls.name` only hands its calls to the method of that name of a base class, which is the leaf; False if somebody
+    has put another function in its place by now (a mock). Idempotent."""
+    global _installations
+    defined = cls.__dict__.get(name)
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if defined is not None and not any(_is_of(file, link) for link in _wraps(defined)):
+        return False
+    with _lock:
+        if enabled and defined is not None and (cls, name) not in _passing:
+            _installations += 1
+            _passing[cls, name] = defined
+    return True
+
+
+def _is_of(file: str | None, function: Any) -> bool:
+    return isinstance(function, FunctionType) and function.__code__.co_filename == file
 
 
 def _in_class(cls: type, method: Method, defined: Any) -> _Patch:
@@ -207,6 +230,10 @@ def stands(component: Any, name: str) -> bool:
         return False
     for base in type(component).__mro__:
         if name in base.__dict__:
+            if (base, name) in _passing and base.__dict__[name] is _passing[base, name]:
+                continue
+            if (base, name) in _passing:
+                return False
             patch = _installed.get((base, name))
             # What wrapt gives who asks the class for it is another object each time, and knows what it is of.
             return patch is None or any(
@@ -230,7 +257,7 @@ _MAX_WRAPPED = 32
 def original(component: Any, method: Method) -> Any:
     """The component's bound method below Accel's wrapper."""
     for base in type(component).__mro__:
-        if method.name in base.__dict__:
+        if method.name in base.__dict__ and (base, method.name) not in _passing:
             patch = _installed.get((base, method.name))
             defined = patch.leaf if patch is not None else base.__dict__[method.name]
             leaf, seen = defined.__get__(component, type(component)), tap
@@ -246,6 +273,7 @@ def uninstall() -> None:
         for patch in _installed.values():
             patch.restore()
         _installed.clear()
+        _passing.clear()
         _installations += 1
         for (cls, name), function in _wrapped.items():
             setattr(cls, name, function)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from ..errors import ConfigurationError
 from ..learn.check import ties
 from ..process.threads import learner
+from ..run.caps import CapNow
 from ..run.settings import Settings
 from ..run.tally import Request, request_of
 from .best import Best, best
@@ -143,6 +144,11 @@ class Measured:
         wasted = self.prices.of(counts.wasted_input_tokens / runs, counts.wasted_output_tokens / runs)
         own = self.prices.of(given, wrote)
         return {"cost": own + wasted, "wasted": wasted}
+
+    @property
+    def caps(self) -> list[CapNow]:
+        """How much of each cap is used at this moment."""
+        return self._plan.caps.now(self._settings.budget.caps, self._plan.worth.usual())
 
     # --- how fast it could have been
 

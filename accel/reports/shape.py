@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..run.caps import CapNow
     from ..run.tally import Request
     from .declarations import Declaration
     from .measured import Measured
@@ -47,6 +48,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
             "output_tokens": counts.wasted_output_tokens,
             "share_of_tokens": report.wasted_share,
         },
+        "caps": [_cap(each) for each in report.caps],
         "money_per_request": report.money,
         "gains": [_gain(each) for each in report.declarations],
         "lines": [_line(row) for row in report.rows],
@@ -67,6 +69,23 @@ def _request(report: Measured) -> dict[str, Any] | None:
         "output_tokens": last.output_tokens,
         "limit_s": report.limit_s,
         "limit_is_of_measured_engines": report.limit is not None,
+    }
+
+
+def _cap(now: CapNow) -> dict[str, Any]:
+    cap = now.cap
+    return {
+        "window_s": cap.window_s,
+        "per": cap.per or None,
+        "calls": now.calls,
+        "of_calls": cap.calls,
+        "tokens": now.tokens,
+        "of_tokens": cap.tokens,
+        "money": now.money if cap.money is not None else None,
+        "of_money": cap.money,
+        "values": now.values,
+        "used_up": now.used_up,
+        "requests_held": now.held_runs,
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..graph.rules import COMPOSITE, PART
 
 if TYPE_CHECKING:
+    from ..run.caps import CapNow
     from .measured import Measured
     from .rows import Row
 
@@ -79,6 +80,8 @@ def _spent(report: Measured) -> Iterator[str]:
         f"  in vain: {plural(counts.wasted, 'early call')}, {seconds(counts.wasted_s)}, "
         f"{plural(counts.wasted_tokens, 'token')}{share}"
     )
+    for each in report.caps:
+        yield f"  cap of {each.cap}: {_used(each)}"
     if report.money is not None:
         yield f"  money: {report.money['cost']:.4g} per request, of that {report.money['wasted']:.2g} in vain"
     passed = f", let {report.passed} pass: nothing to gain, or no time to spare" if report.passed else ""
@@ -87,6 +90,15 @@ def _spent(report: Measured) -> Iterator[str]:
     if counts.delayed:
         waited = f"waited {seconds(counts.delayed_s)} for early ones to leave"
         yield f"  {plural(counts.delayed, 'call')} of the program {waited}"
+
+
+def _used(now: CapNow) -> str:
+    cap = now.cap
+    amounts = ((now.calls, cap.calls, "calls"), (now.tokens, cap.tokens, "tokens"), (now.money, cap.money, "of money"))
+    used = ", ".join(f"{amount:.4g} {name}" for amount, bound, name in amounts if bound is not None)
+    most = " by the one that uses most of it" if cap.per else ""
+    up = f"; used up{f' for {now.used_up}' if cap.per else ''}, nothing is early there" if now.used_up else ""
+    return f"{used} used{most}{up}; {plural(now.held_runs, 'request')} held back so far"
 
 
 def _gains(report: Measured) -> Iterator[str]:

@@ -34,7 +34,7 @@ from .gone import leave
 from .outlook import Element, Line, Outlook, known_prefix
 from .permits import bounds, only_feeds, refuses, stake
 from .plan import Plan
-from .prefill import prefill, warm_of
+from .prefill import least_tokens, prefill, warms
 from .run import Run
 from .settings import Bound, Host, Settings
 from .worth import CHARS_PER_TOKEN
@@ -171,17 +171,17 @@ class Drive(Forecast):
     def _prefill_node(self, state: Outlook, growing: Line) -> None:
         """Elements of components that keep nothing of a prompt leave the line for good."""
         bound = self.run.bindings.of(state.node)
-        prefills = bound is None or warm_of(self.run, bound) is not None
+        prefills = bound is None or warms(self.run, bound)
         for element in growing.turn():
             if prefills and state.awaits(element) and element.key is None and has_gap(element.input):
-                if not self._prefill(state.node, element):
+                if not self._prefill(state.node, element, least_tokens(self.run, state.node, bound)):
                     growing.refuse(element)
 
-    def _prefill(self, node: Node, element: Element) -> bool:
+    def _prefill(self, node: Node, element: Element, least: int) -> bool:
         """False if it is to be tried again; what its call comes after does not matter: a prefix reads nothing."""
         if element.measured is not element.input:
             element.measured, element.known = element.input, known_prefix(element.input)
-        if element.known < element.prefilled + node.schedule.prefill_tokens * CHARS_PER_TOKEN:
+        if element.known < element.prefilled + least * CHARS_PER_TOKEN:
             return True
         if self.refused(node, element.pasted) or not prefill(self.run, node, element.input):
             return False

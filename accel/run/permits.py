@@ -163,6 +163,10 @@ def bounds(run: Run) -> Reason | None:
     if outstanding >= budget.max_outstanding or issued >= budget.max_issued:
         run.plan.says.exhausted(budget, issued)
         return rules.BUDGET()
+    cap = run.plan.caps.used_up(run, run.plan.worth.usual()) if budget.caps else None
+    if cap is not None:
+        run.plan.says.used_up(cap)
+        return rules.CAP(cap=cap)
     return rules.MAX_CONCURRENCY() if limit is not None and outstanding + entered >= limit else None
 
 

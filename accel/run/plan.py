@@ -33,11 +33,12 @@ from ..process.threads import learner
 from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
+from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
 from .says import Says
-from .settings import Counts, Host
+from .settings import Counts, Host, Settings
 from .tally import Tally
 from .used import Used
 from .worth import Cost, Worth
@@ -63,6 +64,7 @@ class Lived(Protocol):
     """A run, as far as it is learnt from."""
 
     trace: Trace
+    settings: Settings
     counts: Counts
     staked: Cost
     own_s: float
@@ -112,6 +114,8 @@ class Plan:
         self.chances = Chances()
         self.worth = Worth()
         """What calls are worth that may not be demanded."""
+        self.caps = Caps()
+        """What was in vain within a while."""
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
         self.keys = Keys()
@@ -233,6 +237,7 @@ class Plan:
                 self._coming.clear()
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
+        self.caps.ended(run)
         self.worth.settle(run.trace, run.counts, run.staked)
         if self.pace.ended(run.trace):
             self.says.rests(self.pace.every)

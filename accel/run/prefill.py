@@ -1,4 +1,5 @@
-"""Parts of prompts that are known before the rest: the cache of an engine of ours is warmed with them."""
+"""Parts of prompts that are known before the rest: the cache of an engine of ours, or of a server that is declared to
+keep them (`served`), is warmed with them."""
 
 from __future__ import annotations
 
@@ -12,15 +13,17 @@ from .. import engine
 from ..graph.ir import Node
 from ..process import threads
 from ..text.values import Tree
-from . import priorities
+from . import priorities, served
 from .run import Run
 from .settings import Bound
 
 
 def prefill(run: Run, node: Node, tree: Tree) -> bool:
-    """Warm the cache of an engine of ours with the known beginning of a prompt (Ayo, pass 3), one at a time; False if
-    it can't be now."""
+    """Warm the cache of an engine with the known beginning of a prompt (Ayo, pass 3), one at a time, unless it has it;
+    False if it can't be now."""
     bound = run.bindings.now(node, {})
+    if bound is not None and _engine_of(run, bound) is None and not served.pays(run, bound, tree):
+        return True
     with run.lock:
         if bound is None or run.prefilling:
             return False
@@ -32,8 +35,19 @@ def prefill(run: Run, node: Node, tree: Tree) -> bool:
     return started
 
 
-def warm_of(run: Run, bound: Bound) -> Callable[..., Any] | None:
-    """What warms its engine's cache; none for services that may keep no cache, or keep it at a price."""
+def warms(run: Run, bound: Bound) -> bool:
+    """Whether there is a cache to warm; none for services that may keep no cache, or keep it at a price."""
+    return _engine_of(run, bound) is not None or served.method_of(run, bound) is not None
+
+
+def least_tokens(run: Run, node: Node, bound: Bound | None) -> int:
+    """How much more must be known for another part to pay."""
+    own = bound is None or _engine_of(run, bound) is not None
+    return node.schedule.prefill_tokens if own else max(served.LEAST_TOKENS, node.schedule.prefill_tokens)
+
+
+def _engine_of(run: Run, bound: Bound) -> Callable[..., Any] | None:
+    """What warms the cache of an engine of ours."""
     name = bound.method.prefill if run.host.loop is None else bound.method.aprefill
     return getattr(bound.component, name, None) if name else None
 
@@ -46,12 +60,17 @@ def _over(run: Run) -> None:
 
 def _start(run: Run, node: Node, bound: Bound, tree: Tree) -> bool:
     loop = run.host.loop
-    warm = warm_of(run, bound)
+    warm = _engine_of(run, bound)
     if warm is None:
-        return False
-    args, kwargs = bound.method.build(bound.component, tree)
-    kwargs.pop("run_manager", None)
-    work = partial(warm, *args, **kwargs)
+        method = served.method_of(run, bound)
+        asking = served.asking(run, node, bound, method, tree) if method is not None else None
+        if method is None or asking is None:
+            return False
+        loop, work = loop if method.is_async else None, asking.work()
+    else:
+        args, kwargs = bound.method.build(bound.component, tree)
+        kwargs.pop("run_manager", None)
+        work = partial(warm, *args, **kwargs)
     urgency = priorities.of_early(run, node)
     if loop is None:
         threads.spawn(lambda: _prefill_on_thread(run, urgency, work))

@@ -18,7 +18,7 @@ from typing import Any
 from ..graph.ir import Graph, Node
 from ..graph.rules import Reason
 from . import telemetry
-from .settings import Budget, Counts
+from .settings import Budget, Cap, Counts
 
 log = logging.getLogger("accel.program")
 log.addHandler(logging.NullHandler())  # a program that has set up no logging prints what it prints without Accel
@@ -100,6 +100,10 @@ class Says:
             )
         elif self._once("max_outstanding"):
             log.info("%s: %d early calls are running, no more at a time", self.program, budget.max_outstanding)
+
+    def used_up(self, cap: Cap) -> None:
+        what = f"a cap is used up: {cap}; nothing is early until some of it is older than that"
+        self.stands_down("cap", what, "accel.report(fast) says what is in vain; a higher accel.Cap(...)", of=str(cap))
 
     def stands_down(self, reason: str, what: str, remedy: str, of: str = "") -> None:
         """`of`: the component that does."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -21,8 +22,64 @@ Egress = Literal["known", "inputs"]
 
 
 @dataclass(frozen=True, slots=True)
+class Cap:
+    """A bound of what early calls that nobody demanded take within a sliding window, over all runs: of an accelerated
+    object (or of all of a `plan_scope`), or of each tenant. Where it is reached, nothing is early until some of it is
+    older than the window. Raises ConfigurationError."""
+
+    calls: int | None = None
+    """So many calls,"""
+    tokens: int | None = None
+    """so many tokens,"""
+    money: float | None = None
+    """and so much for tokens of language models, by the prices below (each default: unbounded)."""
+    window_s: float = 3600.0
+    """The window, in seconds."""
+    per: str = ""
+    """A dimension of the context, such as "configurable.tenant_id", "metadata.org", "context.user" or "ContextVar
+    tenant": each of its values has a cap of its own (default: all runs together)."""
+    input_per_million: float = 0.0
+    """What a million tokens cost that language models are given,"""
+    output_per_million: float = 0.0
+    """and a million that they write."""
+
+    def __post_init__(self) -> None:
+        for name in ("calls", "tokens"):
+            bound = getattr(self, name)
+            if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 1):
+                raise ConfigurationError(
+                    f"Cap({name}={bound!r}) is not a number of {name}.", "Give a whole number, 1 at least."
+                )
+        for name in ("money", "window_s", "input_per_million", "output_per_million"):
+            amount = getattr(self, name)
+            if amount is not None and not _is_amount(amount, least=0.0 if "million" in name else sys.float_info.min):
+                raise ConfigurationError(f"Cap({name}={amount!r}) is not an amount.", "Give a number above 0.")
+        if not isinstance(self.per, str):
+            raise ConfigurationError(
+                f"Cap(per={self.per!r}) names no dimension of the context.",
+                "Give a name such as 'configurable.tenant_id', 'metadata.org' or 'ContextVar tenant'.",
+            )
+        if self.calls is None and self.tokens is None and self.money is None:
+            raise ConfigurationError("Cap() bounds nothing.", "Give calls=, tokens= or money=.")
+        if self.money is not None and not self.input_per_million + self.output_per_million:
+            raise ConfigurationError(
+                f"Cap(money={self.money!r}) has no prices.", "Give input_per_million= and output_per_million=, too."
+            )
+
+    def __str__(self) -> str:
+        amounts = ((self.calls, "calls"), (self.tokens, "tokens"), (self.money, "of money"))
+        bounds = ", ".join(f"{bound:g} {name}" for bound, name in amounts if bound is not None)
+        return f"{bounds} in vain within {self.window_s:g} s{f' for each {self.per}' if self.per else ''}"
+
+
+def _is_amount(value: Any, least: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < float("inf")
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds of early work per run (invariant 9). Raises ConfigurationError for what bounds nothing, or everything."""
+    """Bounds of early work: per run, and with `caps` over all runs (invariant 9). Raises ConfigurationError for what
+    bounds nothing, or everything."""
 
     max_outstanding: int = 32
     """Early calls running at a time: at least 1."""
@@ -31,6 +88,8 @@ class Budget:
     waste: float = 0.02
     """What early calls that nobody demanded may take, as a share (0 to 1) of what the program's own take: seconds
     inside components, and tokens, over the last runs. Calls that may not be demanded stay below it (`speculate`)."""
+    caps: Sequence[Cap] = ()
+    """What may be in vain within a while, over all runs, and for each tenant."""
 
     def __post_init__(self) -> None:
         for name in ("max_outstanding", "max_issued"):
@@ -45,8 +104,14 @@ class Budget:
                 f"Budget(waste={self.waste!r}) is not a share of the program's own calls.",
                 "Give a number from 0 (nothing may be in vain) to 1 (as much as the program itself takes).",
             )
+        if not isinstance(self.caps, list | tuple) or not all(isinstance(cap, Cap) for cap in self.caps):
+            raise ConfigurationError(
+                f"Budget(caps={self.caps!r}) is not a list of caps.", "Write caps=[accel.Cap(calls=...)]."
+            )
+        object.__setattr__(self, "caps", tuple(self.caps))
 
 
+Cap.__init__ = knows_its_options(Cap.__init__)  # type: ignore[method-assign]
 Budget.__init__ = knows_its_options(Budget.__init__)  # type: ignore[method-assign]
 
 

@@ -18,6 +18,7 @@ from ..graph.rules import UNLIKELY, WASTE, Reason
 from ..process import forks
 from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Trace, Visit
+from .caps import Vain
 from .settings import Counts
 
 MAX_COUNTED = 20_000
@@ -121,6 +122,13 @@ class Worth:
         if self._process != os.getpid():
             self._process, self._at_stake = os.getpid(), Cost()
         return self._at_stake
+
+    def usual(self) -> Vain:
+        """What a call takes in the mean, for caps: its tokens may all be the dearest ones."""
+        with self._lock:
+            times = sum(mean.times for mean in self._calls.values())
+            tokens = sum(mean.total.tokens for mean in self._calls.values()) / max(1, times)
+        return Vain(1, tokens, tokens, tokens)
 
     def _mean(self, doubt: Doubt) -> _Mean:
         return self._later.get((doubt.came, doubt.site)) or _Mean()

@@ -12,8 +12,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
-from langchain_core.language_models.llms import LLM
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.language_models.llms import LLM, BaseLLM
+from langchain_core.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
@@ -108,6 +108,17 @@ def _build_messages(manager: Callable[[Tree], Any]) -> Callable[[Any, Tree], tup
     return build
 
 
+def _read_prompts(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    named = _own_kwargs({**dict(zip(("prompts", "stop", "run_manager"), args, strict=False)), **kwargs})
+    prompts, stop = named.pop("prompts"), named.pop("stop", None)
+    return {"prompts": snapshot(prompts, exact=True), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
+
+
+def _build_prompts(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    stop = None if tree["stop"] is None else list(tree["stop"])
+    return (thaw(tree["prompts"]),), {**thaw(tree["kwargs"]), "stop": stop, "run_manager": RecordingRunManager()}
+
+
 def _read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     return read_call(component, args, _own_kwargs(kwargs))
 
@@ -165,6 +176,17 @@ def _chat_tokens(result: ChatResult) -> tuple[int, int]:
     return (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
 
 
+def _view_texts(result: LLMResult) -> Tree:
+    return [[generation.text for generation in generations] for generations in result.generations]
+
+
+def _text_tokens(result: LLMResult) -> tuple[int, int]:
+    """As the clients of OpenAI's protocol tell."""
+    usage = (result.llm_output or {}).get("token_usage") or {}
+    asked, wrote = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return (asked, wrote) if isinstance(asked, int) and isinstance(wrote, int) else (0, 0)
+
+
 def _copy_vectors(result: Any) -> Any:
     return [list(item) if isinstance(item, list) else item for item in result]
 
@@ -214,6 +236,13 @@ CHAT = tuple(_chat())
 COMPLETION = tuple(
     _twins("_call", "_acall", family="completion", op="decode", read=_read_call, build=_build_managed, view=snapshot)
 )
+COMPLETIONS = tuple(
+    _twins(
+        "_generate", "_agenerate", family="completions", op="decode", read=_read_prompts, build=_build_prompts,
+        view=_view_texts, tokens=_text_tokens,
+    )
+)  # fmt: skip
+"""Of models that take several prompts at once."""
 EMBEDDINGS = tuple(
     method
     for name in ("embed_query", "embed_documents")
@@ -309,6 +338,7 @@ RERANKER = tuple(
 FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
     (BaseChatModel, CHAT),
     (LLM, COMPLETION),
+    (BaseLLM, COMPLETIONS),
     (Embeddings, EMBEDDINGS),
     (VectorStore, (*SEARCHES, *WRITES)),
     (BaseRetriever, RETRIEVER),
@@ -335,6 +365,8 @@ def install_all() -> None:
             if base is BaseTool and not _only_reads(cls):
                 continue  # it may be declared later
             _CLASSES.note(cls)
+            if base is BaseLLM and issubclass(cls, LLM):
+                continue  # it is called with one prompt at a time
             if cls.__module__.startswith("langchain_core.") and not _is_component(cls):
                 continue
             for method in PUBLIC_RETRIEVER if methods is RETRIEVER and _is_public(cls) else methods:

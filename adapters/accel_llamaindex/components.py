@@ -27,6 +27,7 @@ from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
 from accel.parts.identity import tells_only
+from accel.parts.listed import passes_on
 from accel.parts.methods import Method, build_call, read_call
 from accel.parts.patches import Place, install
 from accel.run.uses import aused, used
@@ -233,8 +234,10 @@ def install_all() -> None:
         for cls in _CLASSES.new(base):
             _CLASSES.note(cls)
             if _is_component_class(cls):
+                passing = passes_on(cls)
                 for method in methods:
-                    install(cls, method, leaf_place)
+                    if not (passing and patches.pass_on(cls, method.name)):
+                        install(cls, method, leaf_place)
 
 
 def _is_component_class(cls: type) -> bool:

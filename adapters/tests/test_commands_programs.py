@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from accel.commands.programs import opened, options, program_of
 from accel.errors import ConfigurationError
-from accel.run.settings import Budget
+from accel.run.settings import Budget, Cap
 
 APP = """
 import os
@@ -163,6 +163,11 @@ def test_options_come_from_a_file_and_chosen_ones_go_before(tmp_path: Path) -> N
     file.write_text('speculate = "likely"\negress = "inputs"\n[budget]\nwaste = 0.1\n[run]\ntags = ["x"]\n')
     found = options(file, speculate="certain", plan=None)
     assert found == {"speculate": "certain", "egress": "inputs", "budget": Budget(waste=0.1)}
+    file.write_text('[[budget.caps]]\ntokens = 20_000\n[[budget.caps]]\ncalls = 5\nper = "metadata.org"\n')
+    assert options(file) == {"budget": Budget(caps=[Cap(tokens=20_000), Cap(calls=5, per="metadata.org")])}
+    file.write_text("[[budget.caps]]\ntoken = 20_000\n")
+    with pytest.raises(ConfigurationError, match="no option 'token'"):
+        options(file)
     file.write_text('speculat = "likely"\n')
     with pytest.raises(ConfigurationError, match="'speculat' is not known"):
         options(file)

@@ -131,6 +131,11 @@ def test_options(graph: Graph) -> None:
     budget = accel.Budget(max_outstanding=32, max_issued=10_000, waste=0.02)
     assert_type(budget, accel.Budget)
     assert_type(accelerate(graph, budget=budget), Graph)
+    whole = accel.Cap(calls=500, tokens=200_000)
+    tenants = accel.Cap(tokens=20_000, window_s=600, per="configurable.tenant_id")
+    dear = accel.Cap(money=1.5, input_per_million=2.5, output_per_million=10.0, window_s=86_400)
+    assert_type(whole, accel.Cap)
+    assert_type(accelerate(graph, budget=accel.Budget(caps=[whole, tenants, dear])), Graph)
 
 
 def test_declarations() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -182,3 +183,19 @@ def test_a_key_that_comes_with_a_field_of_its_own_is_seen() -> None:
     model.__dict__["api_key"] = "another tenant's key"
     assert keys.note(model) == ("another tenant's key",)
     assert not keys.trusts(model)
+
+
+def test_the_settings_of_a_module_that_stands_in_for_a_client_are_keys_and_its_functions_are_not() -> None:
+    module = ModuleType("settings_and_functions")
+    vars(module).update(api_key=None, get_api_key=lambda: "k", token_counter=len)
+
+    class Client:
+        def __init__(self) -> None:
+            self.client = module
+
+    keys, component = Keys(), Client()
+    assert keys.note(component) == keys.note(component) == ()
+    assert keys.of_everybody(component)
+    module.api_key = "a tenant's"  # type: ignore[attr-defined]
+    assert keys.note(component) == ("a tenant's",)
+    assert not keys.of_everybody(component) and not keys.trusts(component)

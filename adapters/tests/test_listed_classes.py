@@ -11,16 +11,25 @@ import importlib.util
 import socket
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index.core.vector_stores import SimpleVectorStore
+from wrapt import FunctionWrapper
 
-from accel.parts import sdks
-from accel.parts.listed import LISTED, addresses_of, listed
+from accel.parts import patches, sdks
+from accel.parts.components import facts_of
+from accel.parts.listed import LISTED, addresses_of, calls_the_programs, listed, passes_on
 from accel_langgraph.components import FAMILIES as LANGCHAIN
-from accel_langgraph.components import PUBLIC_RETRIEVER
+from accel_langgraph.components import PUBLIC_RETRIEVER, install_all
 from accel_llamaindex.components import FAMILIES as LLAMAINDEX
+from accel_llamaindex.components import LANGUAGE_MODEL, leaf_place
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of packages about themselves
 
@@ -45,6 +54,8 @@ AZURE = {"api_version": "2024-10-21", **KEY}
 MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "langchain_openai.ChatOpenAI": ("base_url", {"model": "m", **KEY}),
     "langchain_openai.AzureChatOpenAI": ("azure_endpoint", {"azure_deployment": "d", **AZURE}),
+    "langchain_openai.OpenAI": ("base_url", {"model": "m", **KEY}),
+    "langchain_openai.AzureOpenAI": ("azure_endpoint", {"azure_deployment": "d", **AZURE}),
     "langchain_openai.OpenAIEmbeddings": ("base_url", KEY),
     "langchain_openai.AzureOpenAIEmbeddings": ("azure_endpoint", {"azure_deployment": "d", **AZURE}),
     "langchain_anthropic.ChatAnthropic": ("base_url", {"model": "m", **KEY}),
@@ -73,6 +84,7 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "langchain_ollama.OllamaEmbeddings": ("base_url", {"model": "m"}),
     "langchain_huggingface.HuggingFaceEndpoint": ("endpoint_url", {"huggingfacehub_api_token": "k"}),
     "langchain_deepseek.ChatDeepSeek": ("base_url", {"model": "m", **KEY}),
+    "langchain_cerebras.ChatCerebras": ("base_url", {"model": "m", **KEY}),
     "langchain_xai.ChatXAI": ("base_url", {"model": "m", **KEY}),
     "langchain_tavily.TavilySearch": ("api_base_url", {"tavily_api_key": "k"}),
     "langchain_exa.ExaSearchRetriever": ("exa_base_url", {"exa_api_key": "k"}),
@@ -87,13 +99,19 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
         "endpoint_url",
         {"model": "anthropic.claude-3-haiku-20240307-v1:0", **AWS},
     ),
+    "llama_index.llms.cerebras.Cerebras": ("api_base", {"model": "m", **KEY}),
     "llama_index.llms.cohere.Cohere": ("base_url", KEY),
+    "llama_index.llms.databricks.Databricks": ("api_base", {"model": "m", **KEY}),
     "llama_index.llms.deepseek.DeepSeek": ("api_base", {"model": "deepseek-chat", **KEY}),
     "llama_index.llms.fireworks.Fireworks": ("api_base", KEY),
     "llama_index.llms.groq.Groq": ("api_base", {"model": "m", **KEY}),
     "llama_index.llms.huggingface_api.HuggingFaceInferenceAPI": ("model", {"token": "t"}),
+    "llama_index.llms.lmstudio.LMStudio": ("base_url", {"model_name": "m"}),
     "llama_index.llms.mistralai.MistralAI": ("endpoint", KEY),
+    "llama_index.llms.nebius.NebiusLLM": ("api_base", {"model": "m", **KEY}),
     "llama_index.llms.ollama.Ollama": ("base_url", {"model": "m"}),
+    "llama_index.llms.openllm.OpenLLM": ("api_base", {"model": "m", **KEY}),
+    "llama_index.llms.openrouter.OpenRouter": ("api_base", {"model": "m", **KEY}),
     "llama_index.llms.together.TogetherLLM": ("api_base", {"model": "m", **KEY}),
     "llama_index.embeddings.openai.OpenAIEmbedding": ("api_base", KEY),
     "llama_index.embeddings.openai_like.OpenAILikeEmbedding": ("api_base", {"model_name": "m", **KEY}),
@@ -182,6 +200,23 @@ def test_the_class_is_what_the_table_says(package: str, name: str) -> None:
     assert not fields or not {start for start in starts if start not in fields and not hasattr(cls, start)}
 
 
+@pytest.mark.parametrize(
+    ("package", "name"), [(package, name) for package, name in ENTRIES if package.startswith("llama_index.llms.")]
+)
+def test_the_leaves_of_a_language_model_tell_nobody_of_themselves(package: str, name: str) -> None:
+    """LlamaIndex's decorators do. Where a class hands its calls on to its base's, the leaf is there."""
+    bases = [base for base in real(package, name).__mro__ if not base.__module__.startswith("llama_index.core.")]
+    for leaf in {method.name for method in LANGUAGE_MODEL}:
+        told = [_is_decorated(vars(base)[leaf]) for base in bases if leaf in vars(base) and not passes_on(base)]
+        assert told in ([], [True], [False]) or all(told), f"{name}.{leaf} may call one that tells of itself"
+
+
+def _is_decorated(function: Any) -> bool:
+    while isinstance(function, FunctionWrapper):  # of spans, which all its classes get
+        function = function.__wrapped__
+    return leaf_place(function) is not None
+
+
 @pytest.mark.parametrize("key", [key for key, (argument, _) in MADE.items() if argument])
 def test_an_instance_tells_where_its_data_goes(key: str) -> None:
     here, there = addresses_of(made(key, HERE)), addresses_of(made(key, THERE))
@@ -238,6 +273,110 @@ def test_qdrant_in_this_process_is_told_from_a_server() -> None:
         clients.QdrantClient(":memory:"), "c", None, validate_embeddings=False, validate_collection_config=False
     )
     assert addresses_of(store) is None
+
+
+def test_a_tokenizer_that_the_program_made_is_code_of_its_own() -> None:
+    class Tokenizer:
+        def encode(self, text: str) -> list[str]:
+            return text.split()
+
+    given = {"model": "m", "api_base": HERE, **KEY}
+    cls = real("llama_index.llms.openai_like", "OpenAILike")
+    assert not calls_the_programs(cls(**given))
+    assert not calls_the_programs(cls(**given, tokenizer="a name"))
+    assert calls_the_programs(cls(**given, tokenizer=Tokenizer()))
+
+
+# --- stores in this process, and those of servers -------------------------------------------------------------------
+
+
+class Vectors(Embeddings):
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, float(len(text))]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+def chroma_server(url: str) -> Any:
+    server = object.__new__(importlib.import_module("chromadb.api.fastapi").FastAPI)  # made, it would connect
+    server._api_url = url
+    return server
+
+
+def test_a_chroma_in_this_process_is_told_from_a_server(tmp_path: Path) -> None:
+    chroma = real("langchain_chroma", "Chroma")
+    clients = importlib.import_module("chromadb")
+    settings = clients.Settings(anonymized_telemetry=False)
+    patches.enable()
+    install_all()
+    for client in (clients.EphemeralClient(settings), clients.PersistentClient(str(tmp_path), settings)):
+        store = chroma("texts", embedding_function=Vectors(), client=client)
+        assert facts_of(store).local and facts_of(store).pure and not facts_of(store).readonly
+        assert not facts_of(chroma("own", client=client)).pure, "nobody knows where its collection embeds queries"
+        for url in (HERE, THERE):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(store._client, "_server", chroma_server(url))
+                assert facts_of(store).local is (url is HERE)
+        other = real("llama_index.vector_stores.chroma", "ChromaVectorStore")
+        collection = client.get_or_create_collection("nodes")
+        assert facts_of(other(chroma_collection=collection)).local
+        collection._client = chroma_server(THERE)
+        assert not facts_of(other(chroma_collection=collection)).local
+
+
+def test_a_qdrant_in_this_process_is_local() -> None:
+    of_langchain = real("langchain_qdrant", "QdrantVectorStore")
+    clients = importlib.import_module("qdrant_client")
+    of_llamaindex = real("llama_index.vector_stores.qdrant", "QdrantVectorStore")
+    inside, there = clients.QdrantClient(":memory:"), clients.QdrantClient(url=THERE, check_compatibility=False)
+    for client, local in ((inside, True), (there, False)):
+        store = of_langchain(client, "c", Vectors(), validate_embeddings=False, validate_collection_config=False)
+        assert facts_of(store).local is local
+    assert facts_of(of_llamaindex("c", client=inside)).local
+    mixed = of_llamaindex("c", client=inside)
+    mixed._aclient = clients.AsyncQdrantClient(url=THERE, check_compatibility=False)
+    assert not facts_of(mixed).local
+    assert facts_of(of_llamaindex("c", aclient=clients.AsyncQdrantClient(":memory:"))).local
+
+
+def test_an_index_is_local_where_its_texts_are() -> None:
+    cls = real("langchain_community", "FAISS")
+    memory = importlib.import_module("langchain_community.docstore.in_memory").InMemoryDocstore
+    patches.enable()
+    install_all()
+    store = cls(Vectors(), object(), memory(), {})
+    assert facts_of(store).local and facts_of(store).pure
+    store.docstore = importlib.import_module("langchain_community.docstore.wikipedia").Wikipedia.__new__(
+        importlib.import_module("langchain_community.docstore.wikipedia").Wikipedia
+    )
+    assert not facts_of(store).local
+    assert not facts_of(cls(len, object(), memory(), {})).pure, "a function of the program's"
+
+
+class Elsewhere(SimpleKVStore):
+    """As one that asks a server."""
+
+
+Elsewhere.__module__ = "llama_index.storage.kvstore.redis.base"
+
+
+def test_documents_are_local_where_what_keeps_them_is() -> None:
+    assert facts_of(SimpleDocumentStore()).local and facts_of(SimpleDocumentStore()).pure
+    elsewhere = facts_of(SimpleDocumentStore(Elsewhere()))
+    assert (elsewhere.local, elsewhere.pure) == (False, True)
+    assert facts_of(SimpleVectorStore()).local
+
+
+def test_a_store_of_langchain_in_memory_embeds_with_a_component() -> None:
+    class Quack:
+        def embed_query(self, text: str) -> list[float]:
+            return [1.0]
+
+    patches.enable()
+    install_all()
+    assert facts_of(InMemoryVectorStore(Vectors())).pure and facts_of(InMemoryVectorStore(Vectors())).local
+    assert not facts_of(InMemoryVectorStore(Quack())).pure  # type: ignore[arg-type]
 
 
 SUBCLASSES = [

@@ -18,6 +18,7 @@ from langgraph.graph import START, StateGraph
 import accel
 from accel import accelerate
 from accel.parts import patches
+from accel.parts.methods import METHODS, Method, build_call, read_call
 
 
 class Sent(BaseChatModel):
@@ -116,3 +117,35 @@ def test_a_wrapper_that_says_what_it_wraps_calls_it(model: Sent, fast: Any, monk
     assert patches.stands(model, "_generate")
     monkeypatch.setattr(Sent, "_generate", lambda self, *args, **kwargs: inner(self, *args, **kwargs))
     assert not patches.stands(model, "_generate"), "it doesn't say so"
+
+
+class Speaker:
+    def say(self, text: str) -> str:
+        return f"says {text}"
+
+
+class Thin(Speaker):
+    def say(self, text: str) -> str:
+        return super().say(text.strip())
+
+
+def test_the_leaf_of_a_class_that_passes_its_calls_on_is_its_base_s() -> None:
+    method = Method("say", "saying", "tool", "sync", read_call, build_call, str)
+    patches.enable()
+    with mock.patch.object(Thin, "say", mock.MagicMock(return_value="a mock's")):
+        assert not patches.pass_on(Thin, "say")
+    assert patches.pass_on(Thin, "say")
+    patches.install(Speaker, method)
+    thin = Thin()
+    try:
+        assert patches.has_leaf(thin, "say") and patches.stands(thin, "say")
+        assert patches.original(thin, method)(" a ") == "says  a "
+        assert thin.say(" a ") == "says a"
+        with mock.patch.object(Thin, "say", lambda self, text: "a mock's"):
+            assert not patches.stands(thin, "say")
+        with mock.patch.object(Speaker, "say", lambda self, text: "a mock's"):
+            assert not patches.stands(thin, "say")
+    finally:
+        patches.uninstall()
+        METHODS.pop(("saying", "say"), None)
+    assert patches.original(thin, method)(" a ") == "says a"

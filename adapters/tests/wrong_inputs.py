@@ -68,6 +68,16 @@ CASES = {
         "accel.Budget(waste=float('nan'))",
         "accel.Budget(waste='2 %')",
         "accel.Budget(max_outstandig=3)",
+        "accel.Budget(caps=100)",
+        "accel.Budget(caps=[100])",
+        "accel.Cap()",
+        "accel.Cap(calls=0)",
+        "accel.Cap(tokens=1.5)",
+        "accel.Cap(calls=5, window_s=0)",
+        "accel.Cap(money=1.0)",
+        "accel.Cap(money='1 EUR', input_per_million=2.5)",
+        "accel.Cap(calls=5, per=7)",
+        "accel.Cap(calls=5, windw_s=60)",
     ),
     "Plans": (
         "accelerate(graph, plan='nowhere/plan.json')",
@@ -118,6 +128,8 @@ CASES = {
         "accel.register(Client, methods=['search'])",
         "accel.register(Client, methods=['serch'], readonly=True)",
         "accel.register(Client, methods=['rows'], readonly=True)  # which yields",
+        "accel.register(Client, prefix_caching=True)",
+        "accel.register(hosted, prefix_caching=True)  # a ChatOpenAI of a public service",
         "accel.pure(Client)",
         "accel.pure(rows)  # which yields",
         "accel.pure(score, concurrency=0)",
@@ -154,9 +166,11 @@ def _names(folder: Path) -> dict[str, Any]:
     """What the lines speak of."""
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_core.runnables import RunnableConfig, RunnableLambda
+    from langchain_openai import ChatOpenAI
     from langgraph.graph import START, StateGraph
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.base_query_engine import BaseQueryEngine
+    from pydantic import SecretStr
 
     def configured(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         return {}
@@ -191,6 +205,7 @@ def _names(folder: Path) -> dict[str, Any]:
         "VectorStoreIndex": VectorStoreIndex,
         "Client": Client,
         "client": Client(),
+        "hosted": ChatOpenAI(model="m", base_url="https://models.example.com/v1", api_key=SecretStr("k")),
         "score": score,
         "rows": rows,
     }

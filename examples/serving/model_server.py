@@ -1,4 +1,4 @@
-"""A model server that speaks OpenAI's protocol: chat completions, plain and streamed, and embeddings.
+"""A model server that speaks OpenAI's protocol: chat completions, plain and streamed, completions, and embeddings.
 
 Every answer, and the time it takes (0.05 to 0.3 s), is a function of the text. A text with `STALLS` in it is never
 answered.
@@ -12,12 +12,14 @@ import hashlib
 import json
 import random
 import struct
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 DIMENSIONS = 64
@@ -56,13 +58,34 @@ def _words(text: str, n: int) -> str:
     return " ".join(random.Random(text).choices(_WORDS, k=n))
 
 
+@dataclass
+class Asked:
+    """A request: its path and body."""
+
+    path: str
+    body: dict[str, Any]
+
+
 class Served:
-    """What the server has seen. Only its event loop touches it."""
+    """What the server has seen. Only its event loop changes it."""
 
     def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        """Of models that write, in the order of their coming."""
+        self._more = threading.Condition()
         self.in_flight = 0
         self.most_in_flight = 0
         self.seen: Counter[str] = Counter()
+
+    def note(self, path: str, body: dict[str, Any]) -> None:
+        with self._more:
+            self.asked.append(Asked(path, body))
+            self._more.notify_all()
+
+    def wait_for(self, wanted: Callable[[Asked], bool], timeout_s: float = 30.0) -> None:
+        """Until such a request has come."""
+        with self._more:
+            assert self._more.wait_for(lambda: any(map(wanted, self.asked)), timeout_s), "no such request came"
 
     @contextmanager
     def one(self, text: str) -> Iterator[None]:
@@ -75,33 +98,52 @@ class Served:
             self.in_flight -= 1
 
 
-async def _takes_time(text: str) -> None:
-    await asyncio.sleep(seconds(text))
+async def _takes_time(text: str, scale: float) -> None:
+    await asyncio.sleep(scale * seconds(text))
     if STALLS in text:
         await asyncio.Event().wait()
 
 
-def create_app() -> FastAPI:
-    app, served = FastAPI(), Served()
+def create_app(scale: float = 1.0, served: Served | None = None) -> FastAPI:
+    """scale: of the seconds that answers take."""
+    app, served = FastAPI(), served or Served()
 
     @app.post("/v1/chat/completions")
-    async def chat(body: dict[str, Any]) -> Any:
-        prompt = "\n".join(str(message["content"]) for message in body["messages"])
+    @app.post("/openai/v1/chat/completions")
+    @app.post("/openai/deployments/{deployment}/chat/completions")
+    async def chat(request: Request, body: dict[str, Any]) -> Any:
+        served.note(request.url.path, body)
+        prompt = "\n".join(_text(message["content"]) for message in body["messages"])
         answer = reply(prompt)
         common = {
             "id": f"chat-{hashlib.sha256(prompt.encode()).hexdigest()[:12]}",
             "created": 0,
-            "model": body["model"],
+            "model": body.get("model", "deployed"),
         }
         if body.get("stream"):
             with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
             return StreamingResponse(
-                _stream(served, prompt, answer, common, with_usage), media_type="text/event-stream"
+                _stream(served, prompt, answer, common, with_usage, scale), media_type="text/event-stream"
             )
         with served.one(prompt):
-            await _takes_time(prompt)
+            await _takes_time(prompt, scale)
         choice = {"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}
         return {**common, "object": "chat.completion", "choices": [choice], "usage": _usage(prompt, answer)}
+
+    @app.post("/v1/completions")
+    @app.post("/openai/deployments/{deployment}/completions")
+    async def completions(request: Request, body: dict[str, Any]) -> Any:
+        served.note(request.url.path, body)
+        prompts = [body["prompt"]] if isinstance(body["prompt"], str) else body["prompt"]
+        answers = [reply(prompt) for prompt in prompts]
+        with served.one("\n".join(prompts)):
+            await _takes_time("\n".join(prompts), scale)
+        choices = [
+            {"index": n, "text": answer, "finish_reason": "stop", "logprobs": None} for n, answer in enumerate(answers)
+        ]
+        model, usage = body.get("model", "deployed"), _usage("\n".join(prompts), "\n".join(answers))
+        common = {"id": "completion", "created": 0, "object": "text_completion", "model": model}
+        return {**common, "choices": choices, "usage": usage}
 
     @app.post("/v1/embeddings")
     async def embeddings(body: dict[str, Any]) -> Any:
@@ -109,7 +151,7 @@ def create_app() -> FastAPI:
         if not all(isinstance(text, str) for text in texts):
             return JSONResponse({"error": {"message": "texts, please, not tokens"}}, 400)
         with served.one("\n".join(texts)):
-            await _takes_time("\n".join(texts))
+            await _takes_time("\n".join(texts), scale)
         packed = body.get("encoding_format") == "base64"
         data = [
             {"object": "embedding", "index": i, "embedding": _packed(vector(text)) if packed else vector(text)}
@@ -136,7 +178,7 @@ def create_app() -> FastAPI:
 
 
 async def _stream(
-    served: Served, prompt: str, answer: str, common: dict[str, Any], with_usage: bool
+    served: Served, prompt: str, answer: str, common: dict[str, Any], with_usage: bool, scale: float
 ) -> AsyncIterator[str]:
     def event(choices: list[dict[str, Any]], **more: Any) -> str:
         chunk = {**common, "object": "chat.completion.chunk", "choices": choices, **more}
@@ -144,7 +186,7 @@ async def _stream(
 
     with served.one(prompt):
         pieces = [piece for word in answer.splitlines(keepends=True) for piece in _pieces(word)]
-        await _takes_time(prompt)
+        await _takes_time(prompt, scale)
         yield event([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
         for piece in pieces:
             yield event([{"index": 0, "delta": {"content": piece}, "finish_reason": None}])
@@ -152,6 +194,10 @@ async def _stream(
         if with_usage:
             yield event([], usage=_usage(prompt, answer))
         yield "data: [DONE]\n\n"
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
 
 
 def _pieces(line: str) -> list[str]:
