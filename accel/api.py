@@ -108,7 +108,7 @@ def _framework_of(obj: object) -> Framework:
     if not known:
         raise ConfigurationError(
             "Accel can be imported, but isn't installed: its adapters are found by what an installation records.",
-            "pip install 'accelgraph[langgraph,llamaindex]', or in a checkout pip install -e .",
+            "pip install accelgraph with the extra of your framework, or in a checkout pip install -e .",
         )
     for framework in known:
         if framework.makes(obj):

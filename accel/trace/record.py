@@ -195,6 +195,8 @@ class Trace:
     """The dimensions of the context it ran in (`accel.trace.ambient`)."""
     found: set[str] = field(default_factory=set)
     """Texts of documents that the program read, where the framework tells."""
+    drawn: bool = True
+    """The framework tells which nodes run; else only runs show it, and a node that some went without is not certain."""
     resumed: bool = False
     """It goes on from where another run paused."""
     clock: itertools.count[int] = field(default_factory=itertools.count)

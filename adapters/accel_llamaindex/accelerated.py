@@ -81,7 +81,9 @@ class Acceleration:
             parts=self.parts,
             main=obj,
         )
-        return begin(self.plan, settings, host, value)
+        run = begin(self.plan, settings, host, value)
+        run.trace.drawn = False  # which engine a router takes, no edge says
+        return run
 
 
 def _references_of(original: Any, ways: Ways) -> References:
