@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from compat_tests.server.openai_server import Served, create_app
+from examples.serving.model_server import Served, create_app
 
 
 class _Server(uvicorn.Server):

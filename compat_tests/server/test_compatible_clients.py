@@ -27,8 +27,8 @@ from accel.parts.listed import addresses_of
 from accel.run import pace
 from adapters.tests.catching_up import catch_up
 from adapters.tests.llamaindex_programs import Letters
-from compat_tests.server.openai_server import Served
 from compat_tests.server.serving import serving
+from examples.serving.model_server import Served
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of packages about themselves
 

@@ -25,8 +25,8 @@ from accel.errors import ConfigurationError
 from accel.parts import components
 from accel.run import pace
 from accel.run.served import _short
-from compat_tests.server.openai_server import Asked, Served
 from compat_tests.server.serving import serving
+from examples.serving.model_server import Asked, Served
 
 MANUAL = "Follow the manual of the harbour to the letter, and say which part you followed. " * 40
 """Longer than what is read in no time."""
