@@ -9,7 +9,7 @@ import pytest
 
 from accel.graph.ir import Graph
 from accel.learn.learner import extend, learn
-from accel.text.values import freeze
+from accel.text.values import Vector, freeze
 from accel.trace.record import CallRecord, Trace, Visit
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway")
@@ -83,6 +83,15 @@ def test_a_template_over_the_input_and_an_earlier_answer() -> None:
         "main.decode.2 = decode  # verified",
         "[0]: Check: {main.decode.content}",
     ]
+
+
+def test_an_embedding_is_handed_on_to_a_search() -> None:
+    def program(script: Script, topic: str) -> None:
+        vector = Vector.of([float(len(topic)), 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+        script.call("embed", {"args": [topic]}, vector, op="embedding")
+        script.call("search", {"vector": vector, "k": 4}, ["a hit"], op="searching")
+
+    assert "vector: {main.embedding}" in shown(learnt(program))
 
 
 FILES = {

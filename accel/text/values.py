@@ -214,9 +214,8 @@ def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool
 def freeze(tree: Tree) -> Hashable:
     """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``). Flat: a run
     holds many, and the garbage collector looks at every tuple."""
-    kind = type(tree)
-    if kind is str or tree is None:
-        return tree  # type: ignore[no-any-return]
+    if type(tree) is str or tree is None or isinstance(tree, Opaque | Vector):
+        return tree
     told: list[Any] = []
     _tell(tree, told.append)
     return tuple(told)
