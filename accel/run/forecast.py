@@ -15,7 +15,7 @@ from ..graph.predict import is_kin, predict
 from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
 from ..text.extract import Open
-from ..text.templates import Field
+from ..text.templates import STAR, Field
 from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
@@ -190,14 +190,18 @@ class Forecast:
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
             more = not state.elements or (node.many and not state.complete)
-            if more and position is None and not self._is_inside(node):
+            if more and position is None and not self._is_laid_out(node):
                 return node.name, len(state.elements)
         return spare
 
-    def _is_inside(self, node: Node) -> bool:
-        """Whether its elements have their places in visits inside others: those can't be counted as they come."""
+    def _is_laid_out(self, node: Node) -> bool:
+        """Whether an element of it is there before the program makes its call, as it goes by another call, or a visit:
+        one beyond them is another node's."""
         domain = node.level.domain if node.level is not None else None
-        return domain is not None and len(self.states[domain.node].node.ancestry) > 1
+        if domain is None:
+            return False
+        source = self.states[domain.node].node
+        return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""
