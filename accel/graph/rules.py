@@ -116,6 +116,7 @@ FOREIGN = Rule(
 UNSEEN = Rule("unseen loop", "none of its calls has ended yet")
 SOMETIMES = Rule("sometimes", "not demanded in every run so far")
 UNDECIDED = Rule("undecided", "not decided yet, or in a way that two runs have not shown: {when}")
+WRONG = Rule("wrong", "runs have done without early calls like it, so it is not certain")
 UNLIKELY = Rule("unlikely", "more likely in vain than of use: its chance is {chance:.0%} by the runs so far")
 WASTE = Rule(
     "waste",

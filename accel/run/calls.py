@@ -14,6 +14,7 @@ from ..text.values import Tree, freeze
 from ..trace.ambient import Ambient
 from .answers import answering, may_share
 from .call import Call
+from .reliance import Tried
 from .settings import Counts
 from .waiting import loop_here
 from .worth import paid, worked
@@ -28,6 +29,7 @@ class Calls:
     def __init__(self, lock: RLock, counts: Counts) -> None:
         self.lock = lock
         self.counts = counts
+        self.tried = Tried()
         self.accepting = True
         """False when the run is over or silenced: nothing is issued any more."""
         self._by_key: dict[Hashable, list[Call]] = {}
@@ -121,6 +123,11 @@ class Calls:
             self._early.add(call)
         return call, True
 
+    def note_retired(self, call: Call) -> None:
+        """The program has what an early call brought."""
+        self.counts.retired += 1
+        self.tried.made[call.asked] += 1
+
     def drop(self, call: Call) -> None:
         """Give up an early call that nobody demanded."""
         with self.lock:
@@ -137,6 +144,7 @@ class Calls:
                 held.remove(call)
             if wasted:
                 self.counts.wasted += 1
+                self.tried.vain[call.asked] += 1
                 so_far = call.output if call.output is not None else call.chunks.known
                 self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
                 self.counts.wasted_s += call.lasted_s()
@@ -145,6 +153,7 @@ class Calls:
                 self.counts.wasted_output_tokens += wrote
             elif call.fed:
                 self.counts.fed += 1
+                self.tried.made[call.asked] += 1
         if was_over:
             return
         if never_began:

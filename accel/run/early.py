@@ -91,7 +91,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     if not is_comparable(tree):
         return MUTABLE()
     call = Call(method, bound.component, bound.identity, tree, key, run.ambient, standing="early")
-    call.issued_for = node.site
+    call.issued_for, call.asked = node.site, run.plan.asked(node)
     call.keys = bound.keys
     if method.op == "searching":
         call.resource = resource_of(bound.component)

@@ -15,6 +15,7 @@ from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
 from .egress import endpoint_key
+from .reliance import Asked
 from .run import Run
 from .settings import Bound
 from .worth import BEGIN, Doubt
@@ -44,18 +45,27 @@ class Case:
     @property
     def in_doubt(self) -> bool:
         """Whether the program may do without it."""
-        return not self.sure and not (
+        return not self.foretold or self.run.plan.worth.doubts(self.asked)
+
+    @cached_property
+    def foretold(self) -> bool:
+        """Whether traces and control say that the program makes it."""
+        return self.sure or (
             self.decided
             and self.node.evidence.always
             and self.run.host.control.refuses(self.node.within, certain_only=True) is None
         )
+
+    @cached_property
+    def asked(self) -> Asked:
+        return self.run.plan.asked(self.node)
 
     @property
     def doubt(self) -> Doubt:
         run = self.run
         visits = (visit for visit in reversed(run.trace.visits) if visit.inside is None)
         came, at_s = next(((v.node, v.started_s) for v in visits), (BEGIN, run.trace.started_s))
-        return Doubt(self.node.site, came, now_s() - at_s)
+        return Doubt(self.node.site, came, now_s() - at_s, self.asked, self.foretold)
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -177,6 +187,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.UNSEEN, lambda case: case.node.evidence.confidence == "looped" and case.node.site not in case.run.ended),
     (rules.SOMETIMES, lambda case: case.certain and not case.node.evidence.always),
     (rules.UNDECIDED, _undecided),
+    (rules.WRONG, lambda case: case.certain and case.run.plan.worth.was_wrong(case.asked)),
     (rules.COMPOSITE, lambda case: case.run.plan.is_composite(case.node.site)),
     (rules.BRANCH, lambda case: case.run.host.control.refuses(case.node.within, case.certain and not case.sure)),
     (rules.UNLIKELY, _in_vain),

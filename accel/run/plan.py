@@ -26,17 +26,19 @@ from ..learn.check import judge
 from ..learn.contexts import Contexts
 from ..learn.foreign import Program
 from ..learn.learner import extend, lesson
-from ..learn.memory import Memory
+from ..learn.memory import Memory, asked_for
 from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
 from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
+from .calls import Calls
 from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
+from .reliance import Asked
 from .says import Says
 from .settings import Counts, Host, Settings
 from .tally import Tally
@@ -72,6 +74,7 @@ class Lived(Protocol):
     reasons: dict[str, Reason | None]
     learnt: Graph
     learnt_at: set[str]
+    calls: Calls
     closed: bool
     name: str
     entry: Context
@@ -214,6 +217,13 @@ class Plan:
         """Since when a node is known, and how often it was demanded."""
         return self.chances.standing(self.learnt.by_name.get(node.learnt_as, node))
 
+    def asked(self, node: Node) -> Asked:
+        """What a node of the e-graph asks for, by what it was rewritten from; and when, and how often: a lesson that
+        says that anew makes another node of it."""
+        learnt = self.learnt.by_name.get(node.learnt_as, node)
+        level = (learnt.level.first, learnt.level.cap) if learnt.level is not None else None
+        return Asked(node.site, (asked_for(learnt), tuple(when.ref for when in learnt.when), level))
+
     def compiled(self, graph: Graph) -> Compiled:
         """For runs to follow: once for all of them, as long as they follow the same graph."""
         compiled = self._compiled
@@ -238,7 +248,7 @@ class Plan:
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
         self.caps.ended(run)
-        self.worth.settle(run.trace, run.counts, run.staked)
+        self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried)
         if self.pace.ended(run.trace):
             self.says.rests(self.pace.every)
         ended_s = run.trace.ended_s or run.trace.started_s

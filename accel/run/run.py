@@ -353,7 +353,7 @@ class Run:
                 call.record.retired = True
                 self._close(call, call.record)
             if call.early:
-                self.counts.retired += 1
+                self.calls.note_retired(call)
                 if call.bound is not None:
                     self.plan.chances.hit(call.bound[0])
             else:

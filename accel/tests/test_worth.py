@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
 from accel.graph import rules
+from accel.run.reliance import RECENT, WINDOW, Asked, Reliance, Tried
 from accel.run.settings import Counts
-from accel.run.worth import BEGIN, WINDOW, Cost, Doubt, Worth, worked
+from accel.run.worth import BEGIN, Cost, Doubt, Worth, worked
 from accel.trace.record import CallRecord, Trace, Visit
 
 NO_BOUND = 100.0
@@ -131,3 +133,61 @@ def test_tokens_that_nobody_counts_are_told_by_their_texts() -> None:
     assert worked("decode", (7, 2), prompt, "y" * 20) == 9
     assert worked("embedding", (0, 0), {"args": ["x" * 8]}, None) == 2
     assert worked("searching", (0, 0), {"args": ["x" * 80]}, None) == 0, "no model has read them"
+
+
+# --- what seemed certain
+
+HERE = Asked("here", "a question")
+
+
+def tried(made: int = 0, vain: int = 0, asked: Asked = HERE) -> Tried:
+    return Tried(Counter({asked: made}), Counter({asked: vain}))
+
+
+def certain(asked: Asked = HERE) -> Doubt:
+    """A call that traces and control are sure of."""
+    return Doubt("hot", "route", 0.0, asked, foretold=True)
+
+
+def test_what_seemed_certain_is_in_doubt_once_it_was_in_vain() -> None:
+    worth = seen(*["hot"] * 10)
+    assert not worth.doubts(HERE) and worth.chance(certain()) == 1.0
+    worth.settle(went("hot"), Counts(), Cost(), tried(made=5))
+    assert not worth.doubts(HERE)
+    worth.settle(went("hot"), Counts(wasted_s=1.0), Cost(), tried(made=2, vain=1))
+    assert worth.doubts(HERE) and worth.chance(certain()) == 8 / 10
+    refused = worth.refuses(certain(), 0.02)
+    assert refused is not None and refused.rule is rules.WASTE
+    assert worth.refuses(certain(), 0.2) is None, "it is likely enough"
+
+
+def test_what_is_mostly_in_vain_waits_until_that_is_forgotten() -> None:
+    worth = seen(*["hot"] * 10)
+    for _ in range(3):
+        worth.settle(went("hot"), Counts(), Cost(), tried(made=1, vain=2))
+    refused = worth.refuses(certain(), NO_BOUND)
+    assert refused is not None and refused.rule is rules.UNLIKELY
+    for _ in range(WINDOW):
+        worth.settle(went("hot"), Counts(), Cost())
+    assert not worth.doubts(HERE) and worth.refuses(certain(), NO_BOUND) is None
+
+
+def test_only_runs_that_ended_well_show_that_a_node_was_wrong() -> None:
+    """One that is cancelled might have come to the call; it costs all the same."""
+    relied = Reliance()
+    relied.note(tried(vain=1), completed=False)
+    assert relied.doubts(HERE) and not relied.was_wrong(HERE)
+    relied.note(tried(vain=1), completed=True)
+    assert relied.was_wrong(HERE)
+
+
+def test_what_is_learnt_where_nodes_kept_being_wrong_is_in_doubt_from_the_first() -> None:
+    relied, new = Reliance(), Asked("here", "another question")
+    relied.note(tried(vain=1), completed=True)
+    assert not relied.doubts(new), "the lesson after a mistake may be right"
+    relied.note(tried(vain=1, asked=Asked("here", "a second question")), completed=True)
+    assert relied.doubts(new) and relied.chance(new) == 1 / 4
+    assert not relied.doubts(Asked("elsewhere", "another question"))
+    for _ in range(RECENT):
+        relied.note(Tried(), completed=True)
+    assert not relied.doubts(new) and relied.doubts(HERE)
