@@ -103,7 +103,7 @@ class Reason:
 _SCOPE = "if tenants differ in it, give each its own plan: accelerate(..., plan_scope=tenant)"
 
 # --- the run and what was learnt
-OVER = Rule("over", "the run is over, or something in it raised")
+OVER = Rule("over", "the run is over, or a node of it raised")
 UNVERIFIED = Rule("unverified", "not verified yet: needs two runs with different inputs")
 FORMER = Rule("former", "no longer what the program was last seen to do")
 CONTEXT = Rule("context", "{dimension} is new here, and no two runs have shown that it doesn't matter", _SCOPE)
@@ -153,6 +153,7 @@ UNUSED = Rule(
 )
 UNVOUCHED = Rule("not vouched for", "{component} is not called early: {why}", lift=PURE)
 UNFIT = Rule("unfit", "{why}")
+FAILING = Rule("failing", "calls of its component have failed in this run")
 TELLS = Rule("tells", "its component {how}")
 FEEDS = Rule(
     "only feeds",

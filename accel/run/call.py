@@ -94,6 +94,8 @@ class Call(Party):
         """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
         self.fed = False
         """Its value fed predictions although the program made its own call (invariant 5)."""
+        self.given_up = False
+        """The program demanded it, and did not wait for its end."""
         self.tells = ""
         """How it told listeners of itself from within (`nested.tells`)."""
         self.hindered = False

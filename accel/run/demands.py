@@ -174,9 +174,11 @@ class Demand:
         call.outcome.wake(woken)
         try:
             yield woken
-        except BaseException:
+        except BaseException as error:
             if call.waiters == 1:
+                call.given_up = True
                 call.abandon()
+            self.run.failed_join(call, error)
             raise
         finally:
             call.waiters -= 1
@@ -205,8 +207,8 @@ class Demand:
         try:
             for name, args, kwargs in call.chunks.asides.get(position, ()) if manager is not None else ():
                 yield Do(partial(getattr(manager, name), *args, **kwargs))
-        except BaseException:
-            self.run.failed_join(call)
+        except BaseException as error:
+            self.run.failed_join(call, error)
             raise
 
     # --- partial decodes of demanded calls
@@ -277,8 +279,8 @@ def _has_answered(run: Run, call: Call) -> bool:
 def _retired(run: Run, call: Call, method: Method) -> Any:
     try:
         result = result_of(call.outcome)
-    except BaseException:
-        run.failed_join(call)
+    except BaseException as error:
+        run.failed_join(call, error)
         raise
     return run.retire(call, method, result)
 

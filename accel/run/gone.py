@@ -73,7 +73,7 @@ class Gone(Run):
     def failed(self, call: Call, error: BaseException) -> bool:
         return True
 
-    def failed_join(self, call: Call) -> None:
+    def failed_join(self, call: Call, error: BaseException) -> None:
         return
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:

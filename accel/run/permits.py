@@ -194,6 +194,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.UNUSED, lambda case: case.bound is None),
     (rules.UNVOUCHED, _unvouched),
     (rules.UNFIT, _unfit),
+    (rules.FAILING, lambda case: case.run.calls.is_failing(case.component.identity)),
     (rules.TELLS, lambda case: {"how": case.telling} if case.telling else None),
     (rules.FEEDS, _only_feeds),
     (rules.CACHE, lambda case: case.run.host.holds(case.component.component)),

@@ -323,8 +323,8 @@ class Run:
         self.ended[record.site] += 1
 
     def failed(self, call: Call, error: BaseException) -> bool:
-        """A call raised. A demand that fails silences the run: a retry must get calls of its own. False if it says
-        nothing of the demand: what one object failed with, a connection that was closed, an equal one need not."""
+        """A call raised; the program may catch that, and go on or try again. False if it says nothing of the demand:
+        what one object failed with, a connection that was closed, an equal one need not."""
         with self.lock:
             if call.stands_in:
                 return False
@@ -336,16 +336,16 @@ class Run:
             bump(call.resource)
         call.chunks.close()
         call.outcome.fail(error)
-        if call.demanded and not isinstance(error, GeneratorExit):
-            self.silence()
+        self.calls.note_failed(call, error)
         self.tell(lambda forecast: forecast.finished(call))
         return True
 
-    def failed_join(self, call: Call) -> None:
-        """A joined call failed: the failure is the demand's, as the first attempt."""
+    def failed_join(self, call: Call, error: BaseException) -> None:
+        """A joined call failed, and so the demand, as the first attempt; or nobody waits for it any more."""
         with self.lock:
-            self.trace.failed(call.record)
-        self.silence()
+            self.trace.failed(call.record if call.record is not None and call.record.end is None else None)
+        self.calls.note_failed(call, error)
+        self.tell(lambda forecast: forecast.finished(call))
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:
         with self.lock:
