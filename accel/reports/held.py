@@ -80,7 +80,7 @@ def in_doubt(plan: Plan, node: Node, settings: Settings) -> Missing | None:
     inevitable = plan.topology.inevitable(START) if plan.topology is not None else (node.within,)
     asked = plan.asked(node)
     foretold = not node.when and node.evidence.always and node.within in inevitable
-    doubt = Doubt(node.site, BEGIN, 0.0, asked, foretold)
+    doubt = Doubt(node.site, BEGIN, 0.0, asked, plan.share(node), foretold)
     if settings.speculate == "likely" or (foretold and not plan.worth.doubts(asked)):
         return None
     if settings.speculate == "auto" and plan.worth.refuses(doubt, settings.budget.waste) is None:

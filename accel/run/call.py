@@ -16,7 +16,7 @@ from ..trace.record import CallRecord
 from .chunks import Chunks
 from .gates import leave
 from .outcome import Outcome
-from .reliance import Asked
+from .reliance import UNSURE
 from .waiting import Party, patience_s
 
 State = Literal["queued", "running", "done", "failed", "dropped"]
@@ -72,8 +72,8 @@ class Call(Party):
         """Of the demand."""
         self.issued_for = ""
         """The call site that an early call was issued for,"""
-        self.asked = Asked("")
-        """what the node there asks for,"""
+        self.asked = UNSURE
+        """what it asks for,"""
         self.keys: tuple[str, ...] = ()
         """and the credentials that its component held then."""
         self.bound: tuple[str, int] | None = None

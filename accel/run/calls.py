@@ -132,7 +132,7 @@ class Calls:
     def note_retired(self, call: Call) -> None:
         """The program has what an early call brought."""
         self.counts.retired += 1
-        self.tried.made[call.asked] += 1
+        self.tried.note(call.asked, made=True)
 
     def drop(self, call: Call) -> None:
         """Give up an early call that nobody demanded."""
@@ -153,7 +153,7 @@ class Calls:
                 self._note_wasted(call)
             elif made:
                 self.counts.fed += call.fed
-                self.tried.made[call.asked] += 1
+                self.tried.note(call.asked, made=True)
         if was_over:
             return
         if never_began:
@@ -168,7 +168,7 @@ class Calls:
 
     def _note_wasted(self, call: Call) -> None:
         self.counts.wasted += 1
-        self.tried.vain[call.asked] += 1
+        self.tried.note(call.asked, made=False)
         so_far = call.output if call.output is not None else call.chunks.known
         self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
         self.counts.wasted_s += call.lasted_s()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Node
@@ -47,7 +48,9 @@ class Chances:
     def __init__(self) -> None:
         self._made: Counter[object] = Counter()
         self._runs: Counter[object] = Counter()
-        """By what nodes ask for: the runs that made their calls, and all."""
+        """By what nodes ask for: the runs that made their calls, and all;"""
+        self._here: Counter[object] = Counter()
+        """and those that made a call at their site."""
         self._since: dict[object, int] = {}
         """By what nodes ask for: the run after which they were learnt."""
         self._misses: Counter[str] = Counter()
@@ -65,6 +68,14 @@ class Chances:
         with self._lock:
             return Standing(self._since.get(asked, 0), self._made[asked], self._runs[asked])
 
+    def share(self, node: Node) -> float:
+        """That a call at its site is one of the node's, with one hit and one miss added to what was seen (Laplace),
+        unless all were."""
+        asked = asked_for(node)
+        with self._lock:
+            made, here = self._made[asked], self._here[asked]
+        return 1.0 if made >= here else (made + 1) / (here + 2)
+
     def missed(self, name: str) -> None:
         """An early call for this node was not what the program asked."""
         with self._lock:
@@ -76,25 +87,29 @@ class Chances:
 
     # --- what finished runs and lessons show
 
-    def note(self, graph: Graph, made: dict[str, int]) -> None:
-        """How many calls of each node a run has made."""
+    def note(self, graph: Graph, made: dict[str, int], sites: Collection[str]) -> None:
+        """How many calls of each node a run has made, and at which sites it made any."""
         all_made: Counter[object] = Counter()
+        here: set[object] = set()
         with self._lock:
             for name, count in made.items():
                 node = graph.by_name[name]
                 all_made[asked_for(node)] += count
+                here |= {asked_for(node)} if node.site in sites else set()
                 if node.level is not None:
                     fan_out = (node.site, str(node.level.domain))
                     self._widest[fan_out] = max(self._widest[fan_out], count)
             for asked, count in all_made.items():  # nodes may ask the same: a run counts once
                 self._made[asked] += count > 0
                 self._runs[asked] += 1
+                self._here[asked] += asked in here
 
-    def learnt(self, lesson: Lesson, run: int) -> None:
-        """Nodes that are new were made in the runs that they were learnt from, and in no others."""
+    def learnt(self, lesson: Lesson, run: int, sites: Sequence[Collection[str]]) -> None:
+        """Nodes that are new were made in the runs that they were learnt from, and in no others. `sites`: where each of
+        these made calls."""
         with self._lock:
-            made, runs, since = self._made, self._runs, self._since
-            self._made, self._runs, self._since = Counter(), Counter(), {}
+            made, runs, since, here = self._made, self._runs, self._since, self._here
+            self._made, self._runs, self._since, self._here = Counter(), Counter(), {}, Counter()
             alike: dict[object, set[str]] = {}
             for node in lesson.graph.nodes:
                 if node.predictable:
@@ -104,6 +119,7 @@ class Chances:
                     seen = sum(not names.isdisjoint(shape) for shape in lesson.shapes)
                     self._made[asked] = made.get(asked, seen)
                     self._runs[asked] = runs.get(asked, run)
+                    self._here[asked] = here.get(asked, sum(node.site in called for called in sites))
                     self._since[asked] = since.get(asked, run)
 
     def kept_missing(self) -> set[str]:

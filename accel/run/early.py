@@ -24,6 +24,7 @@ from . import priorities
 from .call import Call
 from .gates import gate_of
 from .nested import give_up
+from .reliance import UNSURE, Asked
 from .run import Run
 from .scope import Scope, scope
 from .settings import Bound
@@ -71,9 +72,11 @@ def has_room(bound: Bound) -> bool:
     return gate_of(bound.component).has_room(bound.facts.concurrency or 1)
 
 
-def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hashable) -> Call | Reason:
+def issue(
+    run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hashable, asked: Asked = UNSURE
+) -> Call | Reason:
     """Start an early call for a complete, allowed input, predicted with this key; or say why it can't be. `bound`: what
-    the node's calls go to at this moment."""
+    the node's calls go to at this moment; `asked`: what of, where the program is said to make it."""
     if bound is None or (key := bound.key(tree)) != predicted:
         run.bindings.renew()
         return CHANGED()
@@ -91,7 +94,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     if not is_comparable(tree):
         return MUTABLE()
     call = Call(method, bound.component, bound.identity, tree, key, run.ambient, standing="early")
-    call.issued_for, call.asked = node.site, run.plan.asked(node)
+    call.issued_for, call.asked = node.site, asked
     call.keys = bound.keys
     if method.op == "searching":
         call.resource = resource_of(bound.component)

@@ -15,7 +15,7 @@ from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
 from .egress import endpoint_key
-from .reliance import Asked
+from .reliance import UNSURE, Asked
 from .run import Run
 from .settings import Bound
 from .worth import BEGIN, Doubt
@@ -65,7 +65,8 @@ class Case:
         run = self.run
         visits = (visit for visit in reversed(run.trace.visits) if visit.inside is None)
         came, at_s = next(((v.node, v.started_s) for v in visits), (BEGIN, run.trace.started_s))
-        return Doubt(self.node.site, came, now_s() - at_s, self.asked, self.foretold)
+        share = 1.0 if self.foretold else run.plan.share(self.node)
+        return Doubt(self.node.site, came, now_s() - at_s, self.asked, share, self.foretold)
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -124,6 +125,12 @@ def _in_vain(case: Case) -> Found:
         chance = worth.chance(case.doubt)
         return chance < LIKELY and {"chance": chance}
     return worth.refuses(case.doubt, settings.budget.waste)
+
+
+def foretold(run: Run, node: Node, decided: bool) -> Asked:
+    """What a call asks for that the program is said to make."""
+    case = Case(run, node, [], decided)
+    return case.asked if case.foretold else UNSURE
 
 
 def stake(run: Run, node: Node, decided: bool) -> bool:

@@ -224,6 +224,10 @@ class Plan:
         level = (learnt.level.first, learnt.level.cap) if learnt.level is not None else None
         return Asked(node.site, (asked_for(learnt), tuple(when.ref for when in learnt.when), level))
 
+    def share(self, node: Node) -> float:
+        """Of the calls at its site, how many a node of the e-graph makes."""
+        return self.chances.share(self.learnt.by_name.get(node.learnt_as, node))
+
     def compiled(self, graph: Graph) -> Compiled:
         """For runs to follow: once for all of them, as long as they follow the same graph."""
         compiled = self._compiled
@@ -299,7 +303,7 @@ class Plan:
             return
         self.worth.note(trace)
         judged = judge(self.learnt, trace)
-        self.chances.note(self.learnt, judged.made)
+        self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
         self.contexts.note(self.learnt, made_here, trace.ambient, self.program.lacks)
         if self.learnt.nodes and judged.complete:
@@ -321,7 +325,8 @@ class Plan:
             learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
-        self.chances.learnt(learnt, self.tally.runs)  # others may wait to be looked at
+        called = [kept.sites for kept in self._memory.traces]
+        self.chances.learnt(learnt, self.tally.runs, called)  # others may wait to be looked at
         self.program.changed()
         self.used.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
@@ -349,7 +354,7 @@ class Plan:
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
         self.used.note(trace, run.host, seen.forget)
-        seen.note({call.site for call in trace.calls}, trace.ambient)
+        seen.note(trace.sites, trace.ambient)
 
     def _learn_within(self, site: str) -> None:
         """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""

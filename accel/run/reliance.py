@@ -23,13 +23,21 @@ class Asked:
     what: Hashable = None
 
 
+UNSURE = Asked("")
+"""Of a call that nothing says the program makes: that it may be in vain was known."""
+
+
 @dataclass(slots=True)
 class Tried:
-    """What became of a run's early calls."""
+    """What became of a run's early calls that the program was said to make."""
 
     made: Counter[Asked] = field(default_factory=Counter)
     """By the program."""
     vain: Counter[Asked] = field(default_factory=Counter)
+
+    def note(self, asked: Asked, made: bool) -> None:
+        if asked is not UNSURE:
+            (self.made if made else self.vain)[asked] += 1
 
 
 class Reliance:

@@ -1,11 +1,12 @@
 """What an early call is worth that the program may not make: what it would save, against what it would waste.
 
 Such a call goes if its chance times the seconds it saves exceed the chance that it is in vain times the seconds it
-takes. Chances are counted: of the times that a run came to a framework node, how often it went on to calls at the site,
-with one hit and one miss added to what was seen (Laplace); and of the node's early calls, how many the program made
-(`reliance`), which alone counts for what seemed certain before. All waste together, with what this call would add to it
-in vain, and what those under way may be expected to add, stays below a share of what the program itself takes, in
-seconds inside components and in tokens, over the last runs.
+takes. Chances are counted: of the times that a run came to a framework node, how often it went on to calls at the site
+(and of these, how many ask for the same, where not all do), with one hit and one miss added to what was seen (Laplace);
+and of the node's early calls, how many the program made (`reliance`), which alone counts for what seemed certain
+before. All waste together, with what this call would add to it in vain, and what those under way may be expected to
+add, stays below a share of what the program itself takes, in seconds inside components and in tokens, over the last
+runs.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ class Doubt:
     since_s: float
     """and how long ago."""
     asked: Asked = Asked("")
-    """What it asks for."""
+    """What it asks for,"""
+    share: float = 1.0
+    """and how likely a call there asks for that."""
     foretold: bool = False
     """Nothing but that such calls were in vain speaks against it."""
 
@@ -104,7 +107,8 @@ class Worth:
     def chance(self, doubt: Doubt) -> float:
         """That the run goes on to this call site, and makes this call there."""
         kept = self._reliance.chance(doubt.asked) if self._reliance.doubts(doubt.asked) else 1.0
-        return kept if doubt.foretold else min(kept, (self._mean(doubt).times + 1) / (self._visits[doubt.came] + 2))
+        comes = (self._mean(doubt).times + 1) / (self._visits[doubt.came] + 2) * doubt.share
+        return kept if doubt.foretold else min(kept, comes)
 
     def doubts(self, asked: Asked) -> bool:
         """Whether a call may be in vain that seems certain: others like it were."""

@@ -55,6 +55,11 @@ def test_chances_are_counted_from_where_the_run_has_come() -> None:
     assert worth.chance(doubt("hot", "elsewhere")) == 1 / 2, "nobody has been there"
 
 
+def test_where_calls_ask_for_other_things_the_chance_is_the_less() -> None:
+    worth = seen("hot", "hot", "hot")
+    assert worth.chance(Doubt("hot", "route", 0.0, share=0.5)) == 4 / 5 / 2
+
+
 def test_each_time_in_a_loop_counts() -> None:
     """Three rounds, of which each but the last went on."""
     events: list[CallRecord | Visit] = []

@@ -265,6 +265,11 @@ class Trace:
             self.found.add(text)
 
     @property
+    def sites(self) -> set[str]:
+        """Where it made calls."""
+        return {call.site for call in self.calls}
+
+    @property
     def outermost(self) -> list[Visit]:
         """The visits that are in no other."""
         return [visit for visit in self.visits if visit.inside is None]
