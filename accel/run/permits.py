@@ -50,11 +50,15 @@ class Case:
     @cached_property
     def foretold(self) -> bool:
         """Whether traces and control say that the program makes it."""
-        return self.sure or (
-            self.decided
-            and self.node.evidence.always
-            and self.run.host.control.refuses(self.node.within, certain_only=True) is None
-        )
+        return self.sure or (self.decided and self.node.evidence.always and self.steered(certain_only=True) is None)
+
+    def steered(self, certain_only: bool) -> Reason | None:
+        """Why the program's control does not let it go. In a node that ever raised only so many calls go as it had made
+        by then, each time."""
+        control, node = self.run.host.control, self.node
+        reached = control.reached(node.within, node.site) or 0
+        within_reach = reached > 0 and _under_way(self.run, node.site) < reached
+        return control.refuses(node.within, certain_only, within_reach)
 
     @cached_property
     def asked(self) -> Asked:
@@ -99,6 +103,14 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> Re
         if found:
             return found if isinstance(found, Reason) else rule(**(found if isinstance(found, Mapping) else {}))
     return None
+
+
+def _under_way(run: Run, site: str) -> int:
+    """The calls of a site that visits which are not over have made, and those that were issued for visits to come."""
+    with run.lock:
+        made = sum(call.site == site and call.visit is not None and call.visit.outermost.end is None
+                   for call in run.trace.calls)  # fmt: skip
+        return made + sum(call.issued_for == site and not (call.demanded or call.useless) for call in run.calls.all())
 
 
 def _unverified(case: Case) -> bool:
@@ -196,7 +208,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.UNDECIDED, _undecided),
     (rules.WRONG, lambda case: case.certain and case.run.plan.worth.was_wrong(case.asked)),
     (rules.COMPOSITE, lambda case: case.run.plan.is_composite(case.node.site)),
-    (rules.BRANCH, lambda case: case.run.host.control.refuses(case.node.within, case.certain and not case.sure)),
+    (rules.BRANCH, lambda case: case.steered(case.certain and not case.sure)),
     (rules.UNLIKELY, _in_vain),
     (rules.UNUSED, lambda case: case.bound is None),
     (rules.UNVOUCHED, _unvouched),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextvars import Context
 from dataclasses import replace
 from time import thread_time
@@ -118,7 +118,6 @@ class Plan:
         self.worth = Worth()
         """What calls are worth that may not be demanded."""
         self.caps = Caps()
-        """What was in vain within a while."""
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
         self.keys = Keys()
@@ -127,8 +126,8 @@ class Plan:
         """Its own texts."""
         self.saved = Graph()
         """What was learnt before this process began."""
-        self.barriers: set[str] = set()
-        """Framework nodes that ever raised or interrupted."""
+        self.barriers: dict[str, dict[str, int]] = {}
+        """Framework nodes that ever raised or interrupted (`topology.Barriers`)."""
         self.topology: Topology | None = None
         """Where control may go in the program, set by the adapter."""
         self.disqualified: dict[Hashable, str] = {}
@@ -192,9 +191,11 @@ class Plan:
     def note_composite(self, site: str) -> None:
         self._composites.add(site)
 
-    def note_barrier(self, framework_node: str, error: BaseException | None = None) -> None:
-        """It raised, interrupted or waits."""
-        self.barriers.add(framework_node)
+    def note_barrier(self, framework_node: str, made: Mapping[str, int], error: BaseException | None = None) -> None:
+        """It raised, interrupted or waits. `made`: by call site, the calls it had made by then."""
+        with self._lock:
+            before = self.barriers.get(framework_node, made)
+            self.barriers[framework_node] = {site: min(before[site], made[site]) for site in before.keys() & made}
         self.says.barrier(framework_node, error)
 
     def note_delay(self, kind: Hashable) -> None:

@@ -216,7 +216,7 @@ class Run:
             if visit.inside is None:
                 self.host.control.running[node] = self.host.control.running.get(node, 1) - 1
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            self.plan.note_barrier(node, error)
+            self.plan.note_barrier(node, self.trace.made_in(visit.outermost), error)
         self.silence()
 
     def silence(self) -> None:

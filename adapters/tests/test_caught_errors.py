@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from langchain_core.outputs import ChatResult
+from langgraph.types import RetryPolicy
 
 import accel
 from accel import accelerate
@@ -112,3 +113,49 @@ def test_what_follows_an_error_that_a_node_catches_is_early() -> None:
     assert fast.invoke({"q": f"other {TOPIC}"})["b"][1].startswith("answer")
     assert accel.settle() and len(world.texts()) == 5
     assert len(world.texts("Gamma asks", early=True)) == 1
+
+
+def retried(world: World, stumble: dict[str, bool]) -> Any:
+    """The second node asks twice, and then may stumble; another call of it and the third node come after that."""
+    model = Chat(world)
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        found = [model.invoke(f"Beta asks: {part} of {state['q']}").content for part in ("one", "two")]
+        world.node("after")
+        if stumble.pop("once", False):
+            raise ConnectionError("stumbled")
+        return {"b": [*found, model.invoke(f"Check: {state['q']}").content]}
+
+    def c(state: State) -> State:
+        world.node("c")
+        return {"c": model.invoke(f"Gamma asks: {state['a']}").content}
+
+    builder = chain(("a", a), ("b", b), ("c", c)).builder
+    builder.nodes["b"].retry_policy = RetryPolicy(max_attempts=2, initial_interval=0.001, retry_on=ConnectionError)
+    return builder.compile()
+
+
+def test_a_node_that_was_retried_gains_up_to_where_it_raised_and_nothing_goes_past() -> None:
+    world, stumble = World(), dict[str, bool]()
+    fast = accelerate(retried(world, stumble))
+    train(fast)
+    stumble["once"] = True
+    fast.invoke({"q": f"stumbling {TOPIC}"})
+    assert accel.settle()
+    world.forget()
+    seen: list[list[str]] = []
+
+    def note() -> None:
+        world.wait_early("Beta asks: two")
+        seen.append(sorted(world.texts(early=True)))
+
+    world.hooks |= {"b": note, "after": note}
+    plain = retried(World(), {}).invoke({"q": TOPIC})
+    assert fast.invoke({"q": TOPIC}) == plain
+    assert seen == [[f"Alpha asks: {TOPIC}", f"Beta asks: one of {TOPIC}", f"Beta asks: two of {TOPIC}"]] * 2
+    assert accel.settle() and len(world.texts()) == 5
