@@ -207,13 +207,15 @@ class Forecast:
         return spare
 
     def _is_laid_out(self, node: Node) -> bool:
-        """Whether an element of it is there before the program makes its call, as it goes by another call, or a visit:
-        one beyond them is another node's."""
+        """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework
+        node, or by a call that does: one beyond them is another node's."""
         domain = node.level.domain if node.level is not None else None
         if domain is None:
             return False
         source = self.states[domain.node].node
-        return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
+        if source.at_boundary:
+            return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
+        return self._is_laid_out(source)
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""

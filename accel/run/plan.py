@@ -355,7 +355,7 @@ class Plan:
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
         self.used.note(trace, run.host, seen.forget)
-        seen.note(trace.sites, trace.ambient)
+        seen.note(set(trace.sites), trace.ambient)
 
     def _learn_within(self, site: str) -> None:
         """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""

@@ -270,9 +270,9 @@ class Trace:
         return Counter(call.site for call in self.calls if call.visit and call.visit.outermost is visit)
 
     @property
-    def sites(self) -> set[str]:
-        """Where it made calls."""
-        return {call.site for call in self.calls}
+    def sites(self) -> Counter[str]:
+        """Where it made calls, and how many."""
+        return Counter(call.site for call in self.calls)
 
     @property
     def outermost(self) -> list[Visit]:

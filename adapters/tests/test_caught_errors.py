@@ -1,4 +1,4 @@
-"""Errors of calls that a node catches: timeouts of its own, a model that refuses. What follows is early all the same."""
+"""Errors of calls that a node catches, such as timeouts of its own: what follows is early all the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def patient(world: World) -> Any:
         world.node("b")
         try:
             return {"b": (await asyncio.wait_for(model.ainvoke(f"More on {state['q']}"), 0.01)).content}
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return {"b": "nothing"}
 
     async def c(state: State) -> State:
