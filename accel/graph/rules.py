@@ -117,7 +117,12 @@ UNSEEN = Rule("unseen loop", "none of its calls has ended yet")
 SOMETIMES = Rule("sometimes", "not demanded in every run so far")
 UNDECIDED = Rule("undecided", "not decided yet, or in a way that two runs have not shown: {when}")
 WRONG = Rule("wrong", "runs have done without early calls like it, so it is not certain")
-UNLIKELY = Rule("unlikely", "more likely in vain than of use: its chance is {chance:.0%} by the runs so far")
+UNLIKELY = Rule("unlikely", "its chance is {chance:.0%} by the runs so far, and calls of less than one half wait")
+NOT_WORTH = Rule(
+    "not worth it",
+    "it may gain less than it may waste: by the runs so far {saves_s:.3f} s with a chance of {chance:.0%}, else "
+    "{cost_s:.3f} s in vain",
+)
 WASTE = Rule(
     "waste",
     "it may not be demanded, and the waste of such calls is to stay below {share:.0%} of what the program takes",

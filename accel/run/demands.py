@@ -14,7 +14,7 @@ from typing import Any
 
 from ..engine import DEMAND, priority
 from ..errors import CallCancelled
-from ..parts.components import kind_of, note_told
+from ..parts.components import note_told
 from ..parts.methods import Method
 from ..parts.patches import original
 from ..trace.sites import call_site
@@ -270,8 +270,10 @@ def _has_answered(run: Run, call: Call) -> bool:
     """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
     if not call.outcome.over:
         call.abandon()
-        run.plan.disqualified[kind_of(call.component)] = (
-            "an early call of it stood still while the program waited for it"
+        run.disqualify(
+            call,
+            "an early call of it stood still while the program waited for it",
+            "see what it waits for; where it has to, accel.register(..., pure=False) says so beforehand",
         )
     return not call.outcome.dropped
 

@@ -213,7 +213,11 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
         give_up(run, call)
         return
     if _hands_back(result, (*args, *kwargs.values())):
-        run.disqualify(call, "it hands back the objects it was given, and an early call is given copies")
+        run.disqualify(
+            call,
+            "it hands back the objects it was given, and an early call is given copies",
+            "give back new objects, if its calls are to be early",
+        )
     run.done(call, result)
 
 
@@ -262,6 +266,10 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
     if _told(run, call, kwargs):
         return
     if is_closed(call.component):
-        run.disqualify(call, "the program closes its client while others like it are still called")
+        run.disqualify(
+            call,
+            "the program closes its client while others like it are still called",
+            "keep one client open for all requests, instead of one for each that is closed after it",
+        )
     if isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
         give_up(run, call)

@@ -377,10 +377,10 @@ class Run:
 
     # --- early work
 
-    def disqualify(self, call: Call, reason: str) -> None:
+    def disqualify(self, call: Call, reason: str, remedy: str) -> None:
         """This component turned out not to be fit for early calls."""
         self.plan.disqualified[kind_of(call.component)] = reason
-        self.plan.says.unfit(call.component, reason)
+        self.plan.says.unfit(call.component, reason, remedy)
         self.calls.drop(call)
 
     def keep(self, task: asyncio.Task[Any]) -> None:

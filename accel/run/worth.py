@@ -16,7 +16,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 
 from ..graph.ops import OPS
-from ..graph.rules import UNLIKELY, WASTE, Reason
+from ..graph.rules import NOT_WORTH, WASTE, Reason
 from ..process import forks
 from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Trace, Visit
@@ -126,7 +126,7 @@ class Worth:
             chance, cost, later = self.chance(doubt), self._calls[doubt.site].cost, self._mean(doubt).cost
             saves_s = min(cost.seconds, later.seconds - doubt.since_s) if later.seconds else cost.seconds
             if chance * saves_s <= (1 - chance) * cost.seconds:
-                return UNLIKELY(chance=chance)
+                return NOT_WORTH(chance=chance, saves_s=max(0.0, saves_s), cost_s=cost.seconds)
             wasted = self._wasted + self._staked() + cost  # as if it were in vain
             return None if wasted.within(self._took * share) else WASTE(share=share)
 

@@ -78,7 +78,7 @@ def test_each_time_in_a_loop_counts() -> None:
 def test_what_is_likelier_in_vain_than_of_use_waits(branches: Sequence[str], may: bool) -> None:
     refused = seen(*branches).refuses(doubt("hot"), NO_BOUND)
     assert (refused is None) is may
-    assert may or (refused is not None and refused.rule is rules.UNLIKELY)
+    assert may or (refused is not None and refused.rule is rules.NOT_WORTH)
 
 
 def test_what_saves_little_must_be_likelier() -> None:
@@ -87,6 +87,10 @@ def test_what_saves_little_must_be_likelier() -> None:
     assert worth.refuses(doubt("hot", since_s=0.5), NO_BOUND) is None
     assert worth.refuses(doubt("hot", since_s=1.9), NO_BOUND) is not None
     assert seen(*["hot"] * 20).refuses(doubt("hot", since_s=1.9), NO_BOUND) is None
+    refused = seen(*["hot"] * 20).refuses(doubt("hot", since_s=1.99), NO_BOUND)
+    assert str(refused) == (
+        "it may gain less than it may waste: by the runs so far 0.010 s with a chance of 95%, else 1.000 s in vain"
+    )
 
 
 def test_waste_stays_below_a_share_of_what_the_program_takes() -> None:
@@ -171,7 +175,7 @@ def test_what_is_mostly_in_vain_waits_until_that_is_forgotten() -> None:
     for _ in range(3):
         worth.settle(went("hot"), Counts(), Cost(), tried(made=1, vain=2))
     refused = worth.refuses(certain(), NO_BOUND)
-    assert refused is not None and refused.rule is rules.UNLIKELY
+    assert refused is not None and refused.rule is rules.NOT_WORTH
     for _ in range(WINDOW):
         worth.settle(went("hot"), Counts(), Cost())
     assert not worth.doubts(HERE) and worth.refuses(certain(), NO_BOUND) is None
