@@ -43,7 +43,7 @@ class CancelToken:
     __slots__ = ("_callbacks", "_cancelled", "_next_key")
 
     def __init__(self) -> None:
-        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._callbacks: dict[int, Callable[[], None]] | None = None  # most calls are never told of to anybody
         self._next_key = 0
         self._cancelled = False
 
@@ -55,8 +55,7 @@ class CancelToken:
         """Call every registered callback once, in this thread."""
         with _changing:
             self._cancelled = True
-            callbacks = list(self._callbacks.values())
-            self._callbacks.clear()
+            callbacks, self._callbacks = list((self._callbacks or {}).values()), None
         for callback in callbacks:
             callback()
 
@@ -66,6 +65,7 @@ class CancelToken:
             if not self._cancelled:
                 key = self._next_key
                 self._next_key += 1
+                self._callbacks = {} if self._callbacks is None else self._callbacks
                 self._callbacks[key] = callback
                 return lambda: self._forget(key)
         callback()
@@ -77,7 +77,8 @@ class CancelToken:
 
     def _forget(self, key: int) -> None:
         with _changing:
-            self._callbacks.pop(key, None)
+            if self._callbacks is not None:
+                self._callbacks.pop(key, None)
 
 
 class Priority:
@@ -96,7 +97,7 @@ class Priority:
         self.run = run
         self.arrived_s = arrived_s
         self.depth = depth
-        self._callbacks: list[Callable[[], None]] = []
+        self._callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
     def value(self) -> int:
@@ -108,7 +109,7 @@ class Priority:
             if self._value <= 0:
                 return
             self._value = 0
-            callbacks, self._callbacks = self._callbacks, []
+            callbacks, self._callbacks = self._callbacks, ()
         for callback in callbacks:
             callback()
 
@@ -116,13 +117,12 @@ class Priority:
         """Have `callback` called when the program comes to wait for it; returns a function that unregisters it."""
         with _changing:
             if self._value > 0:
-                self._callbacks.append(callback)
+                self._callbacks = (*self._callbacks, callback)
         return lambda: self._forget(callback)
 
     def _forget(self, callback: Callable[[], None]) -> None:
         with _changing:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
+            self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
     def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int]]:
         return Priority, (self._value, self.run, self.arrived_s, self.depth)

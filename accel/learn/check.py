@@ -94,8 +94,9 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
             further = beyond and level is not None and not level.exact
             held = replace(node, level=replace(level, cap=None)) if further and level is not None else node
             fits.append((node, view.follow(held)))
-        else:
-            view.take(node, list(view.open.get(node.site, ())) if not node.op.issuable else [])
+        else:  # what nobody could foresee, or its inner calls stand for
+            calls = view.open.get(node.site, ())
+            view.take(node, [call for call in calls if call.composite or not node.op.issuable])
     return view, fits
 
 

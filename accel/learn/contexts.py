@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from ..graph.ir import Graph, Node
 from ..graph.rules import CONTEXT, FOREIGN, FORMER, Reason
 from ..process import forks
-from ..trace.ambient import Dimensions
+from ..trace.record import Trace
+from .addressed import fields
 from .memory import asked_for
 from .seen_in import Known, Places
 
@@ -36,17 +37,16 @@ class Contexts:
             self._nodes = {name: before.get(asks) or Known(asks) for name, asks in asked.items()}
 
     def note(
-        self, graph: Graph, names: Iterable[str], context: Dimensions, foreign: Callable[[Node], bool] | None = None
+        self, graph: Graph, names: Iterable[str], trace: Trace, foreign: Callable[[Node], bool] | None = None
     ) -> None:
-        """A run in this context has made the calls of these nodes. `foreign`: see `Known`; asked once, and only where
-        there are contexts."""
+        """This run has made the calls of these nodes. `foreign`: see `Known`; asked once, and only where runs differ
+        in more than a question."""
         unasked: dict[str, Known] = {}
-        names = list(names)
+        names, given = list(names), fields(trace.given)
         with self._lock:
             for name in names:
                 known = self._nodes.setdefault(name, Known(_asked(graph.by_name[name])))
-                known.seen_in.note(context)
-                if known.foreign is None and context:
+                if known.note(trace.ambient, given):
                     unasked[name] = known
         if foreign is None:
             return
@@ -60,8 +60,8 @@ class Contexts:
         """Of a node: where it was seen, and whether its text is the program's."""
         return self._nodes.get(name) or Known(None)
 
-    def refuses(self, node: Node, context: Dimensions) -> Reason | None:
-        """Why a node may not be issued in this context. What finished runs have not taught (a loop
+    def refuses(self, node: Node, trace: Trace) -> Reason | None:
+        """Why a node may not be issued in this run. What finished runs have not taught (a loop
         that this run has shown, one that the framework announces) is this context's own."""
         name = node.learnt_as
         asked = _asked(node) if name == node.name else None
@@ -71,7 +71,7 @@ class Contexts:
                 return FORMER() if former is not None and asked in (None, former) else None
             if asked is not None and known.asked != asked:
                 return FORMER()  # of a graph from before, which a run may still follow
-            dimension = known.seen_in.differs_in(context, exactly=known.foreign is not False)
+            dimension = known.differs_in(trace.ambient, lambda: fields(trace.given))
         if dimension is None:
             return None
         if known.foreign:

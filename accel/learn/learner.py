@@ -216,8 +216,9 @@ class _Builder:
         return False
 
     def explained(self) -> float:
-        """The share of all calls that may be issued that verified nodes explain."""
-        calls = sum(OPS[call.op].issuable for view in self.views for call in view.trace.calls)
+        """The share of all calls that may be issued that verified nodes explain. Of those inside others, either."""
+        made = (call for view in self.views for call in view.trace.calls if not call.composite)
+        calls = sum(OPS[call.op].issuable and (call.parent is None or call.parent.composite) for call in made)
         return self._explained / calls if calls else 1.0
 
     def _accept(self, node: Node, fits: list[Fit], late: Sequence[Ref]) -> None:

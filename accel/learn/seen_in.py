@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 
 from ..process import forks
 from ..trace.ambient import Dimensions
+from .addressed import FREE, is_question
 
 MAX_DIMENSIONS = 256
 """Of one lesson; one that was seen with more is used nowhere."""
@@ -32,12 +33,17 @@ class SeenIn:
     values: dict[str, list[str]] = field(default_factory=dict)
     free: set[str] = field(default_factory=set)
     """Dimensions of which two values were seen that can be compared."""
+    again: set[str] = field(default_factory=set)
+    """Dimensions of which a value came back while another dimension had a new one: they tell runs apart."""
 
     def note(self, context: Dimensions) -> None:
         """A run in this context has shown it. Once there are too many dimensions, no more is kept: see `differs_in`."""
         if len(self.values) > MAX_DIMENSIONS:
             return
         told = {key_of(name): value for name, value in context.items()}
+        came_back = {key for key, value in told.items() if value in self.values.get(key, ())}
+        if len(came_back) < len(told):
+            self.again |= came_back
         for key in {**self.values, **told}:
             seen = self.values.setdefault(key, [ABSENT] if self.runs else [])
             value = told.get(key, ABSENT)
@@ -58,9 +64,16 @@ class SeenIn:
         told = {key_of(name): (name, value) for name, value in context.items()}
         for key in {**self.values, **told}:
             name, value = told.get(key, ("a value that this run does not have", ABSENT))
-            if value not in self.values.get(key, (ABSENT,)) and (exactly or key not in self.free):
-                return name
+            seen = self.values.get(key, (ABSENT,))
+            if value in seen or self._is_free(key, value) or (key in self.free and not exactly):
+                continue
+            return name
         return None
+
+    def _is_free(self, key: str, value: str) -> bool:
+        """Whether it is a text, and each run so far had another there."""
+        texts = [seen for seen in self.values.get(key, ()) if seen.startswith(FREE)]
+        return value.startswith(FREE) and len(texts) > 1 and key not in self.again
 
 
 @dataclass(slots=True)
@@ -72,6 +85,22 @@ class Known:
     seen_in: SeenIn = field(default_factory=SeenIn)
     foreign: bool | None = None
     """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
+    seen_for: SeenIn = field(default_factory=SeenIn)
+    """Whom such text was seen for (`addressed`)."""
+
+    def note(self, context: Dimensions, given: Dimensions) -> bool:
+        """A run in this context has made its calls. Whether it has to be looked whether its text is foreign."""
+        self.seen_in.note(context)
+        if self.foreign is not False:
+            self.seen_for.note(given)
+        return self.foreign is None and bool(context or not is_question(given))
+
+    def differs_in(self, context: Dimensions, given: Callable[[], Dimensions]) -> str | None:
+        """A dimension, or a field of the input, that is new to it. `given`: asked where it matters."""
+        dimension = self.seen_in.differs_in(context, exactly=self.foreign is not False)
+        if dimension is None and self.foreign:
+            dimension = self.seen_for.differs_in(given(), exactly=True)
+        return dimension
 
 
 class Places:

@@ -187,9 +187,9 @@ class _Look:
             yield from (vars(function).get("__wrapped__"), *named.values(), *(function.__defaults__ or ()))
             yield from (function.__kwdefaults__ or {}).values()
 
-    def _by_key(self, name: str, value: Any, constants: set[Any], depth: int) -> None:
-        """Of the texts in a dict those that code names by a constant key, and what is there to be formatted: others,
-        which it chooses by a value or a position, may be anybody's."""
+    def _by_key(self, name: str, value: Any, constants: set[Any], depth: int, chosen: bool = True) -> None:
+        """Of the texts in a dict those that code names by constant keys, from the outermost dict on (`chosen`), and
+        what is there to be formatted: others, which it chooses by a value or a position, may be anybody's."""
         if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple) or self._entries <= 0:
             return
         # Copied at once: another thread may change it.
@@ -197,10 +197,11 @@ class _Look:
         self._entries -= min(len(entries), MAX_HELD)
         for key, inner in entries[:MAX_HELD]:
             if type(inner) is str:
-                if (type(key) is str and key in constants) or _TEMPLATE.search(inner):
+                if (type(key) is str and key in constants and chosen) or _TEMPLATE.search(inner):
                     self.found[(name, str(key)), inner] = None
             else:
-                self._by_key(name, inner, constants, depth + 1)
+                by_name = key is None or (type(key) is str and key in constants)
+                self._by_key(name, inner, constants, depth + 1, chosen and by_name)
 
     def _of_class(self, cls: type) -> Iterator[Any]:
         """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..parts.methods import Method
@@ -15,6 +15,7 @@ from .waiting import Woken, wake
 Aside = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A call of a callback manager: method and arguments."""
 
+_NONE: Mapping[int, list[Aside]] = {}
 growing = forks.lock()
 """Held while any of it grows, or somebody looks how far that is."""
 
@@ -22,14 +23,16 @@ growing = forks.lock()
 class Chunks:
     """Of one call. `method`: says what a chunk adds."""
 
+    __slots__ = ("_waiting", "asides", "method", "parts", "told")
+
     def __init__(self, method: Method) -> None:
         self.method = method
         self.parts: list[Any] = []
-        self.asides: dict[int, list[Aside]] = {}
+        self.asides: Mapping[int, list[Aside]] = _NONE
         """What an early call told the stand-in of its callback manager, by the number of the chunk it came with."""
         self.told = False
         """That there are more has been posted, and not been looked at yet."""
-        self._waiting: list[Woken] = []
+        self._waiting: Sequence[Woken] = ()
 
     @property
     def known(self) -> dict[str, Tree]:
@@ -48,7 +51,7 @@ class Chunks:
         """Before the next chunk is fed, and at the end."""
         said = manager.take() if hasattr(type(manager), "take") else []
         if said:
-            self.asides[len(self.parts)] = said
+            self.asides = {**self.asides, len(self.parts): said}
 
     def beyond(self, position: int, over: Callable[[], bool]) -> Woken | None:
         """None if there is another chunk, or no more will come; else what to wait for."""
@@ -56,7 +59,7 @@ class Chunks:
             if len(self.parts) > position or over():
                 return None
             woken = Woken()
-            self._waiting.append(woken)
+            self._waiting = (*self._waiting, woken)
             return woken
 
     def close(self) -> None:
@@ -66,8 +69,8 @@ class Chunks:
 
     def forget_waiting(self) -> None:
         """Those who wait are not here (`gone`)."""
-        self._waiting = []
+        self._waiting = ()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, ()
         wake(waiting)

@@ -59,27 +59,27 @@ class Drive(Forecast):
         moment: Moment = {}
         for state in self._by_urgency:
             if state.ready and not state.frozen:
-                self._issue_node(state, moment)
+                self._issue_node(state, state.ready, moment)
             if state.growing and not state.frozen:
                 self._prefill_node(state, state.growing)
         while self._behind:
             self._issue_ahead(*self._behind.popitem()[1], moment)
 
-    def _issue_node(self, state: Outlook, moment: Moment) -> None:
+    def _issue_node(self, state: Outlook, ready: Line, moment: Moment) -> None:
         """Issue the node's elements, the first ones first, until one is held by what would hold the others, too."""
         node, asked, held = state.node, False, None
-        for element in state.ready.turn():
+        for element in ready.turn():
             if not state.awaits(element) or (element.key is None and has_gap(element.input)):
                 continue
             if element.key is not None and node.schedule.stage_of and self.run.calls.has(element.key):
-                state.ready.refuse(element)  # the program, or another call, has begun with it already
+                ready.refuse(element)  # the program, or another call, has begun with it already
                 continue
             if not asked:
                 asked, held = True, self.held(node)
             reason = held or bounds(self.run)
             if reason is not None or element.key is None:
                 self._said(node, reason)
-                state.ready.add(element)
+                ready.add(element)
                 return
             refused = self.refused(node, element.pasted) if element.pasted else None
             reason = self._said(node, refused or self._issue(state, element, moment))
@@ -87,9 +87,9 @@ class Drive(Forecast):
                 asked = not stake(self.run, node, state.decided)  # what may be in vain has its bounds
                 continue
             if reason.rule in (BUSY, BEYOND):
-                state.ready.add(element)
+                ready.add(element)
                 return
-            state.ready.refuse(element)
+            ready.refuse(element)
 
     def _said(self, node: Node, reason: Reason | None) -> Reason | None:
         """Keep the reason for reports; that it was too late says less than what held the node until then."""
@@ -208,7 +208,7 @@ class Drive(Forecast):
                 call = early.issue(run, node, run.bindings.now(node, moment), tree, key, asked)
                 if isinstance(call, Reason):
                     return
-                state.ahead.append(call)
+                state.ahead = (*state.ahead, call)
                 if stake(run, node, state.decided) and self.held(node):
                     return
 

@@ -7,7 +7,7 @@ when they come up, and each is dropped once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -56,7 +56,7 @@ class Line:
 
     def __init__(self) -> None:
         self._next: list[tuple[int, int, Element]] = []
-        self._refused: deque[Element] | None = None  # most lines never have one
+        self._refused: deque[Element] = deque()
         self._inside: set[int] = set()
 
     def __bool__(self) -> bool:
@@ -69,9 +69,8 @@ class Line:
 
     def turn(self) -> Iterator[Element]:
         """Each once, and of those refused before only so many; what comes out has left the line."""
-        refused = self._refused or deque()
-        for _ in range(min(ASKED_AGAIN, len(refused))):
-            element = refused.popleft()
+        for _ in range(min(ASKED_AGAIN, len(self._refused))):
+            element = self._refused.popleft()
             heappush(self._next, (element.position, id(element), element))
         while self._next:
             element = heappop(self._next)[2]
@@ -81,13 +80,16 @@ class Line:
     def refuse(self, element: Element) -> None:
         """Back to the end: it is this one that may not go now, others of the node may."""
         self._inside.add(id(element))
-        if self._refused is None:
-            self._refused = deque()
         self._refused.append(element)
 
 
 class Outlook:
-    """The elements of one node."""
+    """The elements of one node. Every run has one for each: what most never need is made when it is."""
+
+    __slots__ = (
+        "_closed", "_first_free", "_gaps", "_keyless", "_listed", "_nested", "_outputs", "_places", "ahead", "complete",
+        "count", "decided", "elements", "frozen", "growing", "node", "order", "put_off", "ready", "unbound", "whose",
+    )  # fmt: skip
 
     def __init__(self, node: Node, order: int, listed: bool) -> None:
         self.node = node
@@ -107,27 +109,29 @@ class Outlook:
         """The component that the elements' keys were made for; unknown before they are first predicted."""
         self.count = 0
         """How many elements are predicted."""
-        self.ahead: list[Call] = []
+        self.ahead: Sequence[Call] = ()
         """Calls of elements that have no position yet (`ahead`)."""
         self.put_off = 0
         """Changes since it was last predicted that were not looked at."""
-        self.ready = Line()
+        self.ready: Line | None = None
         """Elements to be issued,"""
-        self.growing = Line() if node.schedule.prefills else None
+        self.growing: Line | None = None
         """and those of which the beginning may be prefilled."""
         self._outputs: list[Tree] = Open()
         self._gaps = 0
         self._nested: tuple[bool, Tree] | None = None
-        self._places: dict[Index, int] = {}
+        self._places: dict[Index, int] | None = None
         """Of a source with several lists, the positions of its elements;"""
-        self._closed: set[Index] = set()
+        self._closed: frozenset[Index] = frozenset()
         """and the beginnings of places to which no more come."""
         self._first_free = 0
-        self._keyless: list[int] = []
+        self._keyless: list[int] | None = [] if node.predictable or node.site else None
+        """Positions that may have no key yet; None where there are no calls."""
 
     def element(self, position: int) -> Element:
         while len(self.elements) <= position:
-            heappush(self._keyless, len(self.elements))
+            if self._keyless is not None:
+                heappush(self._keyless, len(self.elements))
             self.elements.append(Element(len(self.elements)))
             self._outputs.append(UNKNOWN)
             self._gaps += 1
@@ -143,7 +147,8 @@ class Outlook:
             return None
         if self.node.dims < 2:
             return self.element(binding[0] if binding else 0)
-        element = self.element(self._places.setdefault(binding, len(self._places)))
+        places = self._places = self._places if self._places is not None else {}
+        element = self.element(places.setdefault(binding, len(places)))
         self.bind(element, binding)
         return element
 
@@ -152,7 +157,7 @@ class Outlook:
         binding = told(self.node.ancestry, around) if self.node.dims else None
         if binding is None or self.complete or binding in self._closed:
             return False
-        self._closed.add(binding)
+        self._closed |= {binding}
         self.complete, self._nested = not binding, None
         return True
 
@@ -210,7 +215,7 @@ class Outlook:
 
     def set_key(self, element: Element, key: Hashable) -> None:
         element.key = key
-        if key is None:
+        if key is None and self._keyless is not None:
             heappush(self._keyless, element.position)
 
     def first_free(self) -> int | None:
@@ -232,8 +237,10 @@ class Outlook:
     def queue(self, element: Element) -> None:
         """Something may be started for this element, now or later."""
         if element.key is not None or not has_gap(element.input):
+            self.ready = Line() if self.ready is None else self.ready
             self.ready.add(element)
-        elif self.growing is not None and element.input is not UNKNOWN:
+        elif self.node.schedule.prefills and element.input is not UNKNOWN:
+            self.growing = Line() if self.growing is None else self.growing
             self.growing.add(element)
 
     def awaits(self, element: Element) -> bool:
@@ -263,7 +270,7 @@ class Outlook:
         for position, element in enumerate(kept):
             if element.position != position:
                 element.position = position
-                if element.key is None:
+                if element.key is None and self._keyless is not None:
                     heappush(self._keyless, position)
 
 

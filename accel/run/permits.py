@@ -122,7 +122,7 @@ def _elsewhere(case: Case) -> Found:
     """What two rounds of this run have shown is this context's own, whoever showed it before."""
     if case.node.evidence.confidence == "looped" and case.run.learnt_here:
         return None
-    return case.run.plan.contexts.refuses(case.node, case.run.trace.ambient)
+    return case.run.plan.contexts.refuses(case.node, case.run.trace)
 
 
 def _undecided(case: Case) -> Found:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
@@ -30,6 +30,7 @@ TIMES_LONGEST, LEAST_S, UNSEEN_S, MOST_S = 8.0, 3.0, 60.0, 600.0
 """Patience: so many times the longest call of the class, but at least this, and at most that; where none was seen yet,
 the third."""
 
+_NONE: Mapping[Woken, Others] = {}
 _blocked: dict[Woken, tuple[asyncio.AbstractEventLoop, Others]] = {}
 """Loops that stand still, because what is resolved by this is waited for on their thread; and for whom."""
 _longest_s: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
@@ -50,6 +51,8 @@ def patience_s(kind: Any) -> float:
 class Party:
     """Who is inside a component, waits, or is waited for: a call."""
 
+    __slots__ = ("component", "gone", "loop", "only_feeds", "outer", "waits")
+
     def __init__(self, component: Any, outer: Party | None = None) -> None:
         self.component = component
         self.outer = outer
@@ -60,7 +63,7 @@ class Party:
         """Given up: it waits for nothing any more."""
         self.only_feeds = False
         """It is early, and the program's own call will be made all the same."""
-        self.waits: dict[Woken, Others] = {}
+        self.waits: Mapping[Woken, Others] = _NONE
         """Its own, and those of the calls inside it."""
 
     @property
@@ -119,7 +122,7 @@ def begin(
             if any(_needs(other, own, blocks) for other in others()):
                 return False
         for each in around:
-            each.waits[woken] = others
+            each.waits = {**each.waits, woken: others}
         if blocks is not None:
             _blocked[woken] = (blocks, others)
         return True
@@ -151,7 +154,7 @@ def end(party: Party | None, woken: Woken) -> None:
     with lock:
         _blocked.pop(woken, None)
         for each in party.around() if party is not None else ():
-            each.waits.pop(woken, None)
+            each.waits = {other: whom for other, whom in each.waits.items() if other is not woken} or _NONE
 
 
 def wake(waits: Iterable[Woken]) -> None:

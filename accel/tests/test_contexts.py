@@ -12,9 +12,10 @@ from accel.graph.ops import OPS
 from accel.learn.contexts import Contexts
 from accel.learn.seen_in import MAX_DIMENSIONS, SeenIn
 from accel.text.templates import Ref, Template
+from accel.trace.record import Trace
 
 INPUT = Node("input", OPS["input"])
-ANN, BEN, EVE = ({"tenant": f"={name}"} for name in ("ann", "ben", "eve"))
+ANN, BEN, EVE, JOE = (Trace(ambient={"tenant": f"={name}"}) for name in ("ann", "ben", "eve", "joe"))
 
 
 def asking(text: str, name: str = "a.decode") -> Node:
@@ -30,11 +31,11 @@ def learnt(*nodes: Node, foreign: bool = False, **more: Any) -> Contexts:
     return contexts
 
 
-def also(contexts: Contexts, node: Node, context: dict[str, str]) -> None:
+def also(contexts: Contexts, node: Node, context: Trace) -> None:
     contexts.note(Graph((INPUT, node)), [node.name], context)
 
 
-def allowed(contexts: Contexts, node: Node, context: dict[str, str]) -> bool:
+def allowed(contexts: Contexts, node: Node, context: Trace) -> bool:
     return not contexts.refuses(node, context)
 
 
@@ -97,7 +98,7 @@ def test_foreign_text_is_used_where_it_was_seen_whatever_the_counts_say() -> Non
     also(contexts, node, BEN)
     also(contexts, node, EVE)
     assert allowed(contexts, node, ANN) and allowed(contexts, node, BEN)
-    assert "neither the program's nor a known value" in str(contexts.refuses(node, {"tenant": "=joe"}))
+    assert "neither the program's nor a known value" in str(contexts.refuses(node, JOE))
 
 
 def test_a_program_without_contexts_is_not_searched_for_its_texts() -> None:
@@ -105,8 +106,8 @@ def test_a_program_without_contexts_is_not_searched_for_its_texts() -> None:
     contexts = Contexts()
     graph = Graph((INPUT, node))
     contexts.learnt(graph)
-    contexts.note(graph, [node.name], {}, lambda node: asked.append(node) is None)
-    assert not asked and allowed(contexts, node, {})
+    contexts.note(graph, [node.name], Trace("What is it?"), lambda node: asked.append(node) is None)
+    assert not asked and allowed(contexts, node, Trace("How is it?"))
 
 
 def test_what_no_finished_run_has_taught_is_the_context_s_own() -> None:
@@ -131,12 +132,12 @@ def test_a_node_that_a_later_lesson_replaced_is_for_nobody() -> None:
 
 def test_the_component_of_a_site_is_used_where_it_was_seen() -> None:
     contexts = Contexts()
-    contexts.bindings.note({"site"}, ANN)
-    assert contexts.bindings.allow("site", ANN) and not contexts.bindings.allow("site", BEN)
-    contexts.bindings.note({"site"}, BEN)
-    assert contexts.bindings.allow("site", EVE)
+    contexts.bindings.note({"site"}, ANN.ambient)
+    assert contexts.bindings.allow("site", ANN.ambient) and not contexts.bindings.allow("site", BEN.ambient)
+    contexts.bindings.note({"site"}, BEN.ambient)
+    assert contexts.bindings.allow("site", EVE.ambient)
     contexts.bindings.forget("site")
-    assert not contexts.bindings.allow("site", ANN)
+    assert not contexts.bindings.allow("site", ANN.ambient)
 
 
 def test_the_program_is_looked_through_without_the_lock_that_runs_wait_for() -> None:

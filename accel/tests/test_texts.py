@@ -17,6 +17,10 @@ PROMPTS = {
     "note of ann": "The diagnosis is bad",
     "letter": "Write a letter to {name}, kindly",
 }
+STYLES: dict[str, Any] = {
+    "novel": {"ending": "They lived happily ever after"},
+    "ann": {"letter": "Your secret admirer writes"},
+}
 note = "nothing yet"
 NOTES: list[Any] = [SimpleNamespace(text="The diagnosis is worse")]
 
@@ -38,6 +42,7 @@ class Node:
         note = state["note"]
         self.seen = state["note"]
         text = f"Explain to {state['q']}: {note}" + PROMPTS["brief"] + PROMPTS[state["q"]] + self.greeting
+        text += STYLES["novel"]["ending"] + STYLES[state["q"]]["letter"]
         return helper(text) + self.sign + self.seen + "".join(one.text for one in NOTES)
 
 
@@ -59,6 +64,7 @@ def texts(*roots: Any) -> Texts:
     [
         "Explain to ", ": ", "Summarise ", " in one line for a ", "in plain words", "Say it briefly, please",
         "SUMMARISE\n  child: explain to", "Dear reader of this", "Yours, the machine", "Write like Hemingway.", "7", "",
+        "They lived happily ever after",
         "Explain to : Say it briefly, please\n\nYours, the machine",
     ],
 )  # fmt: skip
@@ -72,6 +78,7 @@ def test_constants_of_code_templates_and_what_code_names_are_the_program_s(text:
     [
         "The diagnosis is bad", "The diagnosis is worse", "bad", "Explain to ann: ", "nothing yet",
         "The prognosis is grim", "Explain to 4711", "words", "Summarise ann in one line",
+        "Your secret admirer writes",
     ],
 )  # fmt: skip
 def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) -> None:

@@ -212,19 +212,37 @@ def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool
 
 
 def freeze(tree: Tree) -> Hashable:
-    """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``)."""
+    """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``). Flat: a run
+    holds many, and the garbage collector looks at every tuple."""
     kind = type(tree)
     if kind is str or tree is None:
         return tree  # type: ignore[no-any-return]
-    if kind is dict:
-        return ("{", *[(key, freeze(tree[key])) for key in sorted(tree)])
-    if kind is list:
-        return ("[", *map(freeze, tree))
-    if kind is float:
-        return ("float", "nan" if math.isnan(tree) else tree.hex())
-    if isinstance(tree, Opaque | Vector):
-        return tree
-    return (kind.__name__, tree)
+    told: list[Any] = []
+    _tell(tree, told.append)
+    return tuple(told)
+
+
+def _tell(tree: Tree, tell: Callable[[Any], None]) -> None:
+    """What is in a tree, so that it can be read in one way only: texts stand for themselves, a number that no type
+    precedes says how many come, of a dict (even) or a list (odd)."""
+    kind = type(tree)
+    if kind is str or tree is None or isinstance(tree, Opaque | Vector):
+        tell(tree)
+    elif kind is dict:
+        tell(2 * len(tree))
+        for key in sorted(tree):
+            tell(key)
+            _tell(tree[key], tell)
+    elif kind is list:
+        tell(2 * len(tree) + 1)
+        for item in tree:
+            _tell(item, tell)
+    elif kind is float:
+        tell(kind)
+        tell("nan" if math.isnan(tree) else tree.hex())
+    else:
+        tell(kind)
+        tell(tree)
 
 
 def same(left: Tree, right: Tree) -> bool:

@@ -138,8 +138,8 @@ def dimensions(variables: Mapping[contextvars.ContextVar[Any], Any], beside: Map
         if name in beside and leaf in ("dict", "set"):
             continue
         if len(found) == MAX_DIMENSIONS:
-            return found | {"what goes beyond the first values": _digest(Opaque(object()))}
-        found[name] = _digest((found[name], _digest(leaf))) if name in found else _digest(leaf)
+            return found | {"what goes beyond the first values": digest(Opaque(object()))}
+        found[name] = digest((found[name], digest(leaf))) if name in found else digest(leaf)
     return found
 
 
@@ -339,7 +339,8 @@ def _plainly(value: Any, depth: int, left: list[int]) -> Hashable:
     return kind.__qualname__, tuple(sorted(found, key=repr) if kind in _SETS else found)
 
 
-def _digest(leaf: Hashable) -> str:
+def digest(leaf: Hashable) -> str:
+    """What a value is, without telling it: see `Dimensions`."""
     if isinstance(leaf, Opaque):
         return f"~{_token(leaf.obj)}"
     if isinstance(leaf, _Secret):

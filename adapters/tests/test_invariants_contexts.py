@@ -97,6 +97,18 @@ def by_runtime_dict(tenant: str, fast: Any, topic: str) -> Any:
     return fast.invoke({"q": topic}, context={"tenant": tenant, "request": next(_ids)})
 
 
+def by_field(tenant: str, fast: Any, topic: str) -> Any:
+    return fast.invoke({"q": topic, "c": tenant})
+
+
+def by_nested_field(tenant: str, fast: Any, topic: str) -> Any:
+    return fast.invoke({"q": topic, "c": {"user": {"org": f"{tenant.title()} Corp", "seats": 3}}})
+
+
+def by_listed_field(tenant: str, fast: Any, topic: str) -> Any:
+    return fast.invoke({"q": topic, "c": [{"role": "user", "id": tenant, "says": f"please tell me of {topic}"}]})
+
+
 WAYS = (
     by_object, by_plain_object, by_dict, by_configurable, by_metadata, by_tags, by_bare_tag, by_thread,
     by_runtime_context, by_runtime_dict,
@@ -201,6 +213,25 @@ def test_text_that_is_nobody_s_known_is_used_in_no_other_tenant_s_run() -> None:
     ask(by_configurable, "eve", fast, TOPICS[4])
     assert world.texts() == [f"About {TOPICS[4]}: NOTHING WAS FOUND"]
     assert "neither the program's nor a known value" in str(fast.report())
+
+
+@pytest.mark.parametrize("way", [by_field, by_nested_field, by_listed_field])
+def test_text_looked_up_by_a_field_of_the_input_is_used_for_no_other_value(way: Ask) -> None:
+    """A question is a new one each time, and says nothing about whose the text is."""
+    world = World()
+    fast = accelerate(program(world, lambda q, tenant: f"About {q}: {NOTES[tenant].upper()}"))
+    for topic in TOPICS[:3]:
+        ask(way, "ann", fast, topic)
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early("About")
+    ask(way, "ann", fast, TOPICS[3])
+    assert len(world.texts("About", early=True)) == 1
+    del world.hooks["b"]
+    world.forget()
+    ask(way, "ben", fast, TOPICS[4])
+    assert world.texts() == [f"About {TOPICS[4]}: THE DIAGNOSIS IS GOOD"]
+    report = " ".join(str(fast.report()).split())
+    assert "the input's c" in report and "plan_scope" in report
 
 
 def test_text_that_is_nobody_s_known_is_not_saved(tmp_path: Any) -> None:
