@@ -46,9 +46,10 @@ class Call(Party):
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     __slots__ = (
-        "ambient", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "hindered", "identity",
-        "input", "issued_for", "issued_s", "key", "keys", "method", "nested", "outcome", "output", "priority",
-        "record", "resource", "standing", "state", "substituted", "task", "tells", "token", "tokens", "waiters",
+        "ambient", "asked", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "given_up",
+        "hindered", "identity", "input", "issued_for", "issued_s", "key", "keys", "method", "nested", "outcome",
+        "output", "priority", "record", "resource", "standing", "state", "substituted", "task", "tells", "token",
+        "tokens", "waiters",
     )  # fmt: skip
 
     def __init__(
