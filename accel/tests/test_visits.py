@@ -221,6 +221,19 @@ class Told:
         return f"That {hashlib.sha256(text.encode()).hexdigest()[:20]} is all there is."
 
 
+class Knows(Refers):
+    """A program whose own texts are these."""
+
+    def standing(self) -> list[str]:
+        return list(QUESTIONS)
+
+    def texts(self, standing: Any) -> list[str]:
+        return list(QUESTIONS)
+
+
+QUESTIONS = ("What is {1}?", "Is it true that {0}", "{2}")
+
+
 def rounds(run: Run, model: Told, subjects: list[str]) -> None:
     """A visit for each: a question, another one about the answer, and one that nobody can foresee. All in one line."""
     for subject in subjects:
@@ -229,7 +242,7 @@ def rounds(run: Run, model: Told, subjects: list[str]) -> None:
         assert outer is not None
         token = scope.set(replace(outer, visit=visit))
         try:
-            for asks in ("What is {1}?", "Is it true that {0}", "{2}"):
+            for asks in QUESTIONS:
                 think(run)
                 secret = hashlib.sha256(subject.encode()).hexdigest()
                 answer = model.fake_ask(asks.format(answer, subject, secret))
@@ -246,7 +259,7 @@ def test_what_nobody_foresaw_is_not_taken_for_the_call_of_a_visit_to_come() -> N
         model, plan, early, wasted = Told(), Plan(), [], []
         for number in range(5):
             ASKED.clear()
-            with opened(plan, {"request": number}, topology=SENT, references=Refers(model)) as run:
+            with opened(plan, {"request": number}, topology=SENT, references=Knows(model)) as run:
                 rounds(run, model, [f"{name} the {number}." for name in ("Ada", "Berthold", "Cunigunde")])
             accel.settle()
             early.append(run.counts.retired)
