@@ -103,7 +103,7 @@ class Reason:
 _SCOPE = "if tenants differ in it, give each its own plan: accelerate(..., plan_scope=tenant)"
 
 # --- the run and what was learnt
-OVER = Rule("over", "the run is over, or something in it raised")
+OVER = Rule("over", "the run is over, or a node of it raised")
 UNVERIFIED = Rule("unverified", "not verified yet: needs two runs with different inputs")
 FORMER = Rule("former", "no longer what the program was last seen to do")
 CONTEXT = Rule("context", "{dimension} is new here, and no two runs have shown that it doesn't matter", _SCOPE)
@@ -116,7 +116,13 @@ FOREIGN = Rule(
 UNSEEN = Rule("unseen loop", "none of its calls has ended yet")
 SOMETIMES = Rule("sometimes", "not demanded in every run so far")
 UNDECIDED = Rule("undecided", "not decided yet, or in a way that two runs have not shown: {when}")
-UNLIKELY = Rule("unlikely", "more likely in vain than of use: its chance is {chance:.0%} by the runs so far")
+WRONG = Rule("wrong", "runs have done without early calls like it, so it is not certain")
+UNLIKELY = Rule("unlikely", "its chance is {chance:.0%} by the runs so far, and calls of less than one half wait")
+NOT_WORTH = Rule(
+    "not worth it",
+    "it may gain less than it may waste: by the runs so far {saves_s:.3f} s with a chance of {chance:.0%}, else "
+    "{cost_s:.3f} s in vain",
+)
 WASTE = Rule(
     "waste",
     "it may not be demanded, and the waste of such calls is to stay below {share:.0%} of what the program takes",
@@ -152,6 +158,7 @@ UNUSED = Rule(
 )
 UNVOUCHED = Rule("not vouched for", "{component} is not called early: {why}", lift=PURE)
 UNFIT = Rule("unfit", "{why}")
+FAILING = Rule("failing", "calls of its component have failed in this run")
 TELLS = Rule("tells", "its component {how}")
 FEEDS = Rule(
     "only feeds",

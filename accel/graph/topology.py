@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .rules import BARRIER, BRANCH, CACHED, CACHING, OUTSIDE, PAUSES, PAUSES_AFTER, STOPS, Reason
 
 START, END = "__start__", "__end__"
+
+Barriers = Mapping[str, Mapping[str, int]]
+"""Framework nodes that ever raised or interrupted; by call site, how many calls each had made by then."""
+_NO_CALLS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,11 @@ class Control:
     """What a run has done so far, against the topology."""
 
     def __init__(
-        self, topology: Topology, barriers: Collection[str], pauses_before: Iterable[str], pauses_after: Iterable[str]
+        self, topology: Topology, barriers: Barriers, pauses_before: Iterable[str], pauses_after: Iterable[str]
     ) -> None:
         self._topology = topology
         self._barriers = set(barriers) | topology.guards
+        self._reached = {node: calls for node, calls in barriers.items() if node not in topology.guards}
         self._before = set(topology.pauses_before) | set(pauses_before)
         self._after = set(topology.pauses_after) | set(pauses_after)
         self._certain = set(topology.inevitable(START))
@@ -101,11 +106,15 @@ class Control:
         self.running[node] = self.running.get(node, 1) - 1
         self.passed.add(node)
 
-    def refuses(self, node: str, certain_only: bool) -> Reason | None:
-        """Why a call inside `node` may not be issued now."""
+    def reached(self, node: str, site: str) -> int | None:
+        """How many calls of a site a node is known to make before it raises; None if it never raised."""
+        return self._reached.get(node, _NO_CALLS).get(site, 0) if node in self._barriers else None
+
+    def refuses(self, node: str, certain_only: bool, within_reach: bool = False) -> Reason | None:
+        """Why a call inside `node` may not be issued now. `within_reach`: it comes before the node ever raised."""
         if not node:
             return None
-        if node in self._barriers:
+        if node in self._barriers and not within_reach:
             return BARRIER(node=node)
         if node in self._topology.caching:
             return CACHING(node=node)

@@ -134,7 +134,7 @@ class View:
 
     def take(self, node: Node, calls: list[CallRecord], bindings: Sequence[Index] = ()) -> None:
         """These calls are explained; make their outputs sources for later sites."""
-        outputs = [call.output if call.end is not None else UNKNOWN for call in calls]
+        outputs = [call.output if call.ok else UNKNOWN for call in calls]
         paths: list[Index] = [(position,) if node.many else () for position in range(len(calls))]
         if node.is_placed:
             self.values.outputs[node.name] = nested(bindings, outputs, node.dims, True, node.is_sparse)
@@ -148,7 +148,7 @@ class View:
         if held is not None:
             self.open[node.site] = [call for call in held if id(call) not in taken]
         for path, call in zip(paths, calls, strict=True) if self.indexed else ():
-            if call.end is not None and not isinstance(call.output, Opaque):
+            if call.ok and call.end is not None and not isinstance(call.output, Opaque):
                 self.values.add(node.name, path, call.output, call.end, early=True, texts=node.op.streams)
 
     # --- nodes against calls
@@ -281,10 +281,14 @@ def sites_of(views: list[View]) -> list[str]:
     """All call sites in the order of their first demand; calls that are composites stay, as sources."""
     order: dict[str, None] = {}
     for view in views:
+        again = {(call.site, call.key) for call in view.trace.calls if call.ok}
+        well = {site for site, _ in again}
         for call in view.trace.calls:
             if call.parent is not None and not call.parent.composite:
                 continue  # embedding the query is part of the search
-            if call.ok or (call.end is None and not view.complete):
+            # One that failed was made all the same, unless it was tried again; where all do, nothing is known of them.
+            failed = call.failed and call.site in well and (call.site, call.key) not in again
+            if call.ok or failed or (call.end is None and not view.complete):
                 view.open.setdefault(call.site, []).append(call)
                 order.setdefault(call.site)
     return list(order)

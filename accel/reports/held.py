@@ -78,8 +78,10 @@ def is_predicted(plan: Plan, node: Node) -> bool:
 def in_doubt(plan: Plan, node: Node, settings: Settings) -> Missing | None:
     """What holds a call back until it is sure that the program makes it; None: nothing does."""
     inevitable = plan.topology.inevitable(START) if plan.topology is not None else (node.within,)
-    doubt = Doubt(node.site, BEGIN, 0.0)
-    if settings.speculate == "likely" or (not node.when and node.evidence.always and node.within in inevitable):
+    asked = plan.asked(node)
+    foretold = not node.when and node.evidence.always and node.within in inevitable
+    doubt = Doubt(node.site, BEGIN, 0.0, asked, plan.share(node), foretold)
+    if settings.speculate == "likely" or (foretold and not plan.worth.doubts(asked)):
         return None
     if settings.speculate == "auto" and plan.worth.refuses(doubt, settings.budget.waste) is None:
         return None

@@ -13,6 +13,7 @@ from ..process.threads import learner
 from ..run.caps import CapNow
 from ..run.settings import Settings
 from ..run.tally import Request, request_of
+from ..trace.record import Trace
 from .best import Best, best
 from .declarations import Declaration, Undeclared, declarations, undeclared
 from .limit import Limit, limit
@@ -59,6 +60,7 @@ class Measured:
         self.requests: tuple[Request, ...] = tuple(plan.tally.requests)
         """The last ones."""
         self._plan, self._trace = plan, plan.last
+        self._earlier = tuple(plan.tally.parts[:-1])
         self._settings, self._nodes = settings or Settings(), nodes
 
     def priced(self, *, input_per_million: float, output_per_million: float) -> Self:
@@ -133,6 +135,17 @@ class Measured:
         per_run = self.counts.wasted_tokens / max(1, self.runs)
         return per_run * len(self.requests) / tokens if tokens else 0.0
 
+    @property
+    def wastes_much(self) -> bool:
+        """Whether more tokens were in vain than the budget is to keep to."""
+        return self.wasted_share > self._settings.budget.waste
+
+    @property
+    def spares(self) -> str:
+        """What would waste less, to paste."""
+        less = "" if self._settings.speculate == "certain" else 'accelerate(..., speculate="certain"), or '
+        return f"{less}budget=accel.Budget(caps=[accel.Cap(tokens=..., window_s=...)])"
+
     @cached_property
     def money(self) -> dict[str, float] | None:
         """Per request: what it costs, and of that what early calls in vain do; None without prices."""
@@ -192,8 +205,20 @@ class Measured:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The last run by the user's lines: what was early there, and why the rest was not."""
-        return rows(self._plan, self._settings, self.best)
+        """The last request by the user's lines: what was early there, and why the rest was not."""
+        return [row for part in self.parts for row in part]
+
+    @cached_property
+    def parts(self) -> list[list[Row]]:
+        """The same, for every part of a request that paused in between."""
+        if self._trace is None:
+            return []
+        before = [rows(self._plan, part, self._settings, self._best_of(part)) for part in self._earlier]
+        return [*before, rows(self._plan, self._trace, self._settings, self.best)]
+
+    def _best_of(self, trace: Trace) -> Best | None:
+        worked_out = trace.completed and len(trace.calls) <= MAX_CALLS
+        return best(self._plan, trace) if worked_out else None
 
     @cached_property
     def undeclared(self) -> list[Undeclared]:

@@ -131,11 +131,8 @@ def place_of(line: str) -> str:
     return f"{file}:{number}" if number.isdigit() else line
 
 
-def rows(plan: Plan, settings: Settings, best: Best | None) -> list[Row]:
-    """In the order of the program; empty where no run has ended. `best`: how much sooner its calls could have been."""
-    trace = plan.last
-    if trace is None:
-        return []
+def rows(plan: Plan, trace: Trace, settings: Settings, best: Best | None) -> list[Row]:
+    """Of one of the last runs, in the order of the program. `best`: how much sooner its calls could have been."""
     found: dict[str, list[CallRecord]] = {}
     for call in trace.calls:
         found.setdefault(line_of(call), []).append(call)
@@ -146,7 +143,7 @@ def rows(plan: Plan, settings: Settings, best: Best | None) -> list[Row]:
     for line in dict.fromkeys((*found, *uses)):
         calls, used = found.get(line, []), uses.get(line, [])
         begun_s = min([call.started_s for call in calls] + [use.started_s for use in used])
-        placed.append((begun_s, _row(plan, settings, line, calls, used, best)))
+        placed.append((begun_s, _row(plan, trace, settings, line, calls, used, best)))
     own: dict[str, list[tuple[Visit, float]]] = {}
     for visit, seconds in own_work(trace):
         own.setdefault(visit.node, []).append((visit, seconds))
@@ -163,13 +160,16 @@ def seconds_of(trace: Trace) -> float:
     return (trace.ended_s if trace.ended_s is not None else trace.started_s) - trace.started_s
 
 
-def _row(plan: Plan, settings: Settings, line: str, calls: list[CallRecord], uses: list[Use], best: Best | None) -> Row:
+def _row(
+    plan: Plan, trace: Trace, settings: Settings, line: str, calls: list[CallRecord], uses: list[Use],
+    best: Best | None,
+) -> Row:  # fmt: skip
     late: dict[str, tuple[Reason, list[float]]] = {}
     for call in calls:
         if not call.retired:
             gain_s = best.sooner_s.get(call, 0.0) if best is not None else 0.0
             gain_s = gain_s if gain_s > SOONER_S else 0.0
-            reason = why(plan, settings, call, gain_s, best)
+            reason = why(plan, trace, settings, call, gain_s, best)
             late.setdefault(str(reason), (reason, []))[1].append(gain_s)
     for use in uses:
         reason = UNDECLARED_TOOL(component=use.name)
@@ -254,11 +254,9 @@ def _node_row(node: str, own_s: list[float], runs: int) -> Row:
 # --- reasons
 
 
-def why(plan: Plan, settings: Settings, call: CallRecord, gain_s: float, best: Best | None) -> Reason:
-    """Why a call of the last run was not early; `gain_s`: how much sooner it could have begun; `best`: None where that
-    was not worked out."""
-    trace = plan.last
-    assert trace is not None
+def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: float, best: Best | None) -> Reason:
+    """Why a call of a run was not early; `gain_s`: how much sooner it could have begun; `best`: None where that was not
+    worked out."""
     if not OPS[call.op].issuable:
         return WRITES()
     if settings.speculate == "off":

@@ -57,7 +57,8 @@ def headline(report: Measured) -> Iterator[str]:
         )
     if report.last is not None:
         last, limit = report.last, report.limit_s
-        said = f"  last request: {seconds(last.took_s)} instead of {seconds(last.alone_s)}"
+        since = " since its last pause" if len(report.parts) > 1 else ""
+        said = f"  last request{since}: {seconds(last.took_s)} instead of {seconds(last.alone_s)}"
         if limit is not None:
             engines = "on these engines" if report.limit is not None else "if calls get in nobody's way"
             said += f"; its best schedule {engines}: {seconds(limit)}"
@@ -80,6 +81,8 @@ def _spent(report: Measured) -> Iterator[str]:
         f"  in vain: {plural(counts.wasted, 'early call')}, {seconds(counts.wasted_s)}, "
         f"{plural(counts.wasted_tokens, 'token')}{share}"
     )
+    if report.wastes_much:
+        yield f"  for less in vain: {report.spares}"
     for each in report.caps:
         yield f"  cap of {each.cap}: {_used(each)}"
     if report.money is not None:
@@ -118,12 +121,13 @@ def _gains(report: Measured) -> Iterator[str]:
 
 
 def _calls(report: Measured) -> Iterator[str]:
-    if report.rows:
+    parts = [part for part in report.parts if part]
+    for number, part in enumerate(parts):
         yield ""
-        yield "The last request, by your lines:"
-    for row in report.rows:
-        yield f"  {title(row)}"
-        yield from (f"    {said}" for said in sayings(row))
+        yield "The last request, by your lines:" if not number else "After a pause:"
+        for row in part:
+            yield f"  {title(row)}"
+            yield from (f"    {said}" for said in sayings(row))
 
 
 def title(row: Row) -> str:

@@ -16,6 +16,7 @@ from ..trace.record import CallRecord
 from .chunks import Chunks
 from .gates import leave
 from .outcome import Outcome
+from .reliance import UNSURE
 from .waiting import Party, patience_s
 
 State = Literal["queued", "running", "done", "failed", "dropped"]
@@ -45,9 +46,10 @@ class Call(Party):
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     __slots__ = (
-        "ambient", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "hindered", "identity",
-        "input", "issued_for", "issued_s", "key", "keys", "method", "nested", "outcome", "output", "priority",
-        "record", "resource", "standing", "state", "substituted", "task", "tells", "token", "tokens", "waiters",
+        "ambient", "asked", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "given_up",
+        "hindered", "identity", "input", "issued_for", "issued_s", "key", "keys", "method", "nested", "outcome",
+        "output", "priority", "record", "resource", "standing", "state", "substituted", "task", "tells", "token",
+        "tokens", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +79,8 @@ class Call(Party):
         """Of the demand."""
         self.issued_for = ""
         """The call site that an early call was issued for,"""
+        self.asked = UNSURE
+        """what it asks for,"""
         self.keys: tuple[str, ...] = ()
         """and the credentials that its component held then."""
         self.bound: tuple[str, int] | None = None
@@ -97,6 +101,8 @@ class Call(Party):
         """Made by an early call, not issued for itself: unused, it is part of that call's waste."""
         self.fed = False
         """Its value fed predictions although the program made its own call (invariant 5)."""
+        self.given_up = False
+        """The program demanded it, and did not wait for its end."""
         self.tells = ""
         """How it told listeners of itself from within (`nested.tells`)."""
         self.hindered = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,16 @@ from ..text.values import Tree, freeze
 from ..trace.ambient import Ambient
 from .answers import answering, may_share
 from .call import Call
+from .reliance import Tried
 from .settings import Counts
 from .waiting import loop_here
 from .worth import paid, worked
 
 if TYPE_CHECKING:
     from threading import RLock
+
+FAILING_FROM = 2
+"""A component of which so many different calls have failed in a run is not called early any more in it."""
 
 
 class Calls:
@@ -28,11 +33,14 @@ class Calls:
     def __init__(self, lock: RLock, counts: Counts) -> None:
         self.lock = lock
         self.counts = counts
+        self.tried = Tried()
         self.accepting = True
         """False when the run is over or silenced: nothing is issued any more."""
         self._by_key: dict[Hashable, list[Call]] = {}
         self._early: set[Call] = set()
         """Those that may still be waiting or running."""
+        self._failed: dict[Hashable, set[Hashable]] = {}
+        """By component, the keys of calls that failed."""
 
     def all(self) -> list[Call]:
         with self.lock:
@@ -121,6 +129,11 @@ class Calls:
             self._early.add(call)
         return call, True
 
+    def note_retired(self, call: Call) -> None:
+        """The program has what an early call brought."""
+        self.counts.retired += 1
+        self.tried.note(call.asked, made=True)
+
     def drop(self, call: Call) -> None:
         """Give up an early call that nobody demanded."""
         with self.lock:
@@ -129,22 +142,18 @@ class Calls:
             before = call.state
             if not call.early or not call.happens("drop"):
                 return
-            wasted = before != "queued" and not call.fed and not call.nested
+            made = call.fed or call.given_up
+            wasted = before != "queued" and not made and not call.nested
             was_over, never_began = before == "done", before == "queued" and call.loop is not None
             call.outcome.drop()
             held = self._by_key.get(call.key)
             if held is not None and call in held:
                 held.remove(call)
             if wasted:
-                self.counts.wasted += 1
-                so_far = call.output if call.output is not None else call.chunks.known
-                self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
-                self.counts.wasted_s += call.lasted_s()
-                given, wrote = paid(call.method.op, call.tokens, call.input, so_far)
-                self.counts.wasted_input_tokens += given
-                self.counts.wasted_output_tokens += wrote
-            elif call.fed:
-                self.counts.fed += 1
+                self._note_wasted(call)
+            elif made:
+                self.counts.fed += call.fed
+                self.tried.note(call.asked, made=True)
         if was_over:
             return
         if never_began:
@@ -156,6 +165,39 @@ class Calls:
             with suppress(RuntimeError):  # a closed loop runs nothing any more
                 call.loop.call_soon_threadsafe(task.cancel)
         call.chunks.close()
+
+    def _note_wasted(self, call: Call) -> None:
+        self.counts.wasted += 1
+        self.tried.note(call.asked, made=False)
+        so_far = call.output if call.output is not None else call.chunks.known
+        self.counts.wasted_tokens += worked(call.method.op, call.tokens, call.input, so_far)
+        self.counts.wasted_s += call.lasted_s()
+        given, wrote = paid(call.method.op, call.tokens, call.input, so_far)
+        self.counts.wasted_input_tokens += given
+        self.counts.wasted_output_tokens += wrote
+
+    def note_failed(self, call: Call, error: BaseException) -> None:
+        """A call failed, or was given up by whoever made it. If the program tries again, nothing that it has had before
+        is shared with it; what nobody has seen may still answer. A component that keeps failing is left alone."""
+        with self.lock:
+            if not call.demanded and not call.nested:
+                self._note_wasted(call)
+            elif isinstance(error, GeneratorExit):
+                return  # the program has read as much of a stream as it wanted
+            if call.demanded:
+                for key, calls in list(self._by_key.items()):
+                    self._by_key[key] = [other for other in calls if not other.demanded and not other.nested]
+            if isinstance(error, asyncio.CancelledError):
+                return
+            self._failed.setdefault(call.identity, set()).add(call.key)
+            if self.is_failing(call.identity):
+                for other in self.all():
+                    if other.identity == call.identity and not other.demanded:
+                        self.drop(other)
+
+    def is_failing(self, identity: Hashable) -> bool:
+        """Whether calls of this component have failed too often in this run to be made early."""
+        return len(self._failed.get(identity, ())) >= FAILING_FROM
 
     def drop_undemanded(self, forget: bool) -> None:
         """Give up everything early that nobody demanded, and accept no more; `forget`: share nothing either."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Node
@@ -47,7 +48,11 @@ class Chances:
     def __init__(self) -> None:
         self._made: Counter[object] = Counter()
         self._runs: Counter[object] = Counter()
-        """By what nodes ask for: the runs that made their calls, and all."""
+        """By what nodes ask for: the runs that made their calls, and all;"""
+        self._here: Counter[object] = Counter()
+        """and those that made as many calls at their site as any that made theirs:"""
+        self._fewest: dict[object, int] = {}
+        """this many, the nodes' own included."""
         self._since: dict[object, int] = {}
         """By what nodes ask for: the run after which they were learnt."""
         self._misses: Counter[str] = Counter()
@@ -65,6 +70,14 @@ class Chances:
         with self._lock:
             return Standing(self._since.get(asked, 0), self._made[asked], self._runs[asked])
 
+    def share(self, node: Node) -> float:
+        """That a call at its site is one of the node's, and not another one's instead; with one hit and one miss added
+        to what was seen (Laplace), unless all were."""
+        asked = asked_for(node)
+        with self._lock:
+            made, here = self._made[asked], self._here[asked]
+        return 1.0 if made >= here else (made + 1) / (here + 2)
+
     def missed(self, name: str) -> None:
         """An early call for this node was not what the program asked."""
         with self._lock:
@@ -76,25 +89,32 @@ class Chances:
 
     # --- what finished runs and lessons show
 
-    def note(self, graph: Graph, made: dict[str, int]) -> None:
-        """How many calls of each node a run has made."""
+    def note(self, graph: Graph, made: dict[str, int], sites: Mapping[str, int]) -> None:
+        """How many calls of each node a run has made, and how many at each site."""
         all_made: Counter[object] = Counter()
+        there: dict[object, int] = {}
         with self._lock:
             for name, count in made.items():
                 node = graph.by_name[name]
                 all_made[asked_for(node)] += count
+                there[asked_for(node)] = sites.get(node.site, 0)
                 if node.level is not None:
                     fan_out = (node.site, str(node.level.domain))
                     self._widest[fan_out] = max(self._widest[fan_out], count)
             for asked, count in all_made.items():  # nodes may ask the same: a run counts once
                 self._made[asked] += count > 0
                 self._runs[asked] += 1
+                if count:
+                    self._fewest[asked] = min(self._fewest.get(asked, there[asked]), there[asked])
+                self._here[asked] += there[asked] >= self._fewest.get(asked, 1)
 
-    def learnt(self, lesson: Lesson, run: int) -> None:
-        """Nodes that are new were made in the runs that they were learnt from, and in no others."""
+    def learnt(self, lesson: Lesson, run: int, sites: Sequence[Mapping[str, int]]) -> None:
+        """Nodes that are new were made in the runs that they were learnt from, and in no others. `sites`: how many
+        calls each of these made at every site."""
         with self._lock:
-            made, runs, since = self._made, self._runs, self._since
-            self._made, self._runs, self._since = Counter(), Counter(), {}
+            made, runs, since, here = self._made, self._runs, self._since, self._here
+            fewest, self._fewest = self._fewest, {}
+            self._made, self._runs, self._since, self._here = Counter(), Counter(), {}, Counter()
             alike: dict[object, set[str]] = {}
             for node in lesson.graph.nodes:
                 if node.predictable:
@@ -104,6 +124,10 @@ class Chances:
                     seen = sum(not names.isdisjoint(shape) for shape in lesson.shapes)
                     self._made[asked] = made.get(asked, seen)
                     self._runs[asked] = runs.get(asked, run)
+                    counts = [called.get(node.site, 0) for called in sites]
+                    made_in = [n for n, shape in zip(counts, lesson.shapes, strict=True) if not names.isdisjoint(shape)]
+                    least = self._fewest[asked] = min([*made_in, fewest.get(asked, max(counts, default=1))])
+                    self._here[asked] = here.get(asked, sum(n >= least for n in counts))
                     self._since[asked] = since.get(asked, run)
 
     def kept_missing(self) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..engine import DEMAND, priority
 from ..errors import CallCancelled
-from ..parts.components import kind_of, note_told
+from ..parts.components import note_told
 from ..parts.methods import Method
 from ..parts.patches import original
 from ..trace.sites import call_site
@@ -174,9 +174,11 @@ class Demand:
         call.outcome.wake(woken)
         try:
             yield woken
-        except BaseException:
+        except BaseException as error:
             if call.waiters == 1:
+                call.given_up = True
                 call.abandon()
+            self.run.failed_join(call, error)
             raise
         finally:
             call.waiters -= 1
@@ -205,8 +207,8 @@ class Demand:
         try:
             for name, args, kwargs in call.chunks.asides.get(position, ()) if manager is not None else ():
                 yield Do(partial(getattr(manager, name), *args, **kwargs))
-        except BaseException:
-            self.run.failed_join(call)
+        except BaseException as error:
+            self.run.failed_join(call, error)
             raise
 
     # --- partial decodes of demanded calls
@@ -268,8 +270,10 @@ def _has_answered(run: Run, call: Call) -> bool:
     """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
     if not call.outcome.over:
         call.abandon()
-        run.plan.disqualified[kind_of(call.component)] = (
-            "an early call of it stood still while the program waited for it"
+        run.disqualify(
+            call,
+            "an early call of it stood still while the program waited for it",
+            "see what it waits for; where it has to, accel.register(..., pure=False) says so beforehand",
         )
     return not call.outcome.dropped
 
@@ -277,8 +281,8 @@ def _has_answered(run: Run, call: Call) -> bool:
 def _retired(run: Run, call: Call, method: Method) -> Any:
     try:
         result = result_of(call.outcome)
-    except BaseException:
-        run.failed_join(call)
+    except BaseException as error:
+        run.failed_join(call, error)
         raise
     return run.retire(call, method, result)
 

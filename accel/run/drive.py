@@ -32,7 +32,7 @@ from .bindings import Moment, alike
 from .forecast import Forecast
 from .gone import leave
 from .outlook import Element, Line, Outlook, known_prefix
-from .permits import bounds, only_feeds, refuses, stake
+from .permits import bounds, foretold, only_feeds, refuses, stake
 from .plan import Plan
 from .prefill import least_tokens, prefill, warms
 from .run import Run
@@ -144,7 +144,8 @@ class Drive(Forecast):
         reason = reason or (BUSY() if bound is not None and not early.has_room(bound) else None)
         if reason:
             return reason
-        call = early.issue(self.run, node, bound, element.input, element.key)
+        asked = foretold(self.run, node, state.decided)
+        call = early.issue(self.run, node, bound, element.input, element.key, asked)
         if isinstance(call, Reason):
             if call.rule is CHANGED:
                 self.run.inbox.post(lambda: self._predict_again(node))
@@ -203,7 +204,8 @@ class Drive(Forecast):
             if tree is None or has_gap(tree) or run.calls.has(key := bound.key(tree)):
                 continue
             if not judged or not self.refused(node, pasted(node.input, binding, 0, self)):
-                call = early.issue(run, node, run.bindings.now(node, moment), tree, key)
+                asked = foretold(run, node, state.decided)
+                call = early.issue(run, node, run.bindings.now(node, moment), tree, key, asked)
                 if isinstance(call, Reason):
                     return
                 state.ahead = (*state.ahead, call)

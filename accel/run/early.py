@@ -24,6 +24,7 @@ from . import priorities
 from .call import Call
 from .gates import gate_of
 from .nested import give_up
+from .reliance import UNSURE, Asked
 from .run import Run
 from .scope import Scope, scope
 from .settings import Bound
@@ -71,9 +72,11 @@ def has_room(bound: Bound) -> bool:
     return gate_of(bound.component).has_room(bound.facts.concurrency or 1)
 
 
-def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hashable) -> Call | Reason:
+def issue(
+    run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hashable, asked: Asked = UNSURE
+) -> Call | Reason:
     """Start an early call for a complete, allowed input, predicted with this key; or say why it can't be. `bound`: what
-    the node's calls go to at this moment."""
+    the node's calls go to at this moment; `asked`: what of, where the program is said to make it."""
     if bound is None or (key := bound.key(tree)) != predicted:
         run.bindings.renew()
         return CHANGED()
@@ -91,7 +94,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     if not is_comparable(tree):
         return MUTABLE()
     call = Call(method, bound.component, bound.identity, tree, key, run.ambient, standing="early")
-    call.issued_for = node.site
+    call.issued_for, call.asked = node.site, asked
     call.keys = bound.keys
     if method.op == "searching":
         call.resource = resource_of(bound.component)
@@ -210,7 +213,11 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
         give_up(run, call)
         return
     if _hands_back(result, (*args, *kwargs.values())):
-        run.disqualify(call, "it hands back the objects it was given, and an early call is given copies")
+        run.disqualify(
+            call,
+            "it hands back the objects it was given, and an early call is given copies",
+            "give back new objects, if its calls are to be early",
+        )
     run.done(call, result)
 
 
@@ -259,6 +266,10 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
     if _told(run, call, kwargs):
         return
     if is_closed(call.component):
-        run.disqualify(call, "the program closes its client while others like it are still called")
+        run.disqualify(
+            call,
+            "the program closes its client while others like it are still called",
+            "keep one client open for all requests, instead of one for each that is closed after it",
+        )
     if isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
         give_up(run, call)

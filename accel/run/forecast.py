@@ -7,7 +7,7 @@ work for an event doesn't depend on how long the run is (`outlook`, `touched`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
 from ..graph.ir import Node
@@ -15,7 +15,7 @@ from ..graph.predict import is_kin, predict
 from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
 from ..text.extract import Open
-from ..text.templates import Field
+from ..text.templates import STAR, Field
 from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
@@ -44,6 +44,8 @@ class Forecast:
         self._expected = Expected()
         self._replaced: set[Field] = set()
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
+        self._failed: dict[Hashable, tuple[str, int]] = {}
+        """Places of demands that failed, by their key: the program may try again."""
         self._behind: dict[str, tuple[Outlook, Bound]] = {}
         """Nodes of which more may be known than what has a place."""
         self.reasons: dict[str, Reason | None] = {}
@@ -84,7 +86,7 @@ class Forecast:
         if call.bound is None:
             self._bind_site(call)
         if call.bound is None:
-            place = self._predicted_place(call) or self._next_at_site(call)
+            place = self._place_again(call) or self._predicted_place(call) or self._next_at_site(call)
             if place is not None and self._bind(call, *place):
                 self.advance({place[0]: {place[1]}})
         if call.over:
@@ -101,6 +103,8 @@ class Forecast:
         if element.call is not call:
             return
         value = call.output if call.state == "done" else UNKNOWN
+        if call.useless and call.demanded:
+            self._failed[call.key] = call.bound
         if value is UNKNOWN or has_gap(element.value) or not same(element.value, value):
             state.tell(element, value)
             self.advance({name: {position}})
@@ -151,6 +155,14 @@ class Forecast:
         if changed:
             self.advance(changed)
 
+    def _place_again(self, call: Call) -> tuple[str, int] | None:
+        """Where the same call of this site failed before."""
+        name, position = self._failed.get(call.key, ("", 0))
+        if not name or call.record is None or self.states[name].node.site != call.record.site:
+            return None
+        failed = self.states[name].element(position).call
+        return self._failed.pop(call.key) if failed is not None and failed.useless else None
+
     def _predicted_place(self, call: Call) -> tuple[str, int] | None:
         """Where this very call is expected: at its own site, if there, as two sites may ask the same and be answered
         differently."""
@@ -190,14 +202,20 @@ class Forecast:
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
             more = not state.elements or (node.many and not state.complete)
-            if more and position is None and not self._is_inside(node):
+            if more and position is None and not self._is_laid_out(node):
                 return node.name, len(state.elements)
         return spare
 
-    def _is_inside(self, node: Node) -> bool:
-        """Whether its elements have their places in visits inside others: those can't be counted as they come."""
+    def _is_laid_out(self, node: Node) -> bool:
+        """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework
+        node, or by a call that does: one beyond them is another node's."""
         domain = node.level.domain if node.level is not None else None
-        return domain is not None and len(self.states[domain.node].node.ancestry) > 1
+        if domain is None:
+            return False
+        source = self.states[domain.node].node
+        if source.at_boundary:
+            return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
+        return self._is_laid_out(source)
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""
@@ -205,10 +223,12 @@ class Forecast:
         element = state.element(position)
         old = element.call
         taken_back = False
-        if old is not None and old is not call:
+        if old is not None and old.demanded and old is not call:
+            old.bound = None  # it failed, and the program tries again
+        elif old is not None and old is not call:
             if old.key == call.key:
                 old.fed = old.method.op == "searching"
-                if not old.fed:
+                if not old.fed and old.state != "failed" and not self.run.calls.is_failing(old.identity):
                     self.run.note_miss(name)
             else:
                 state.tell(element, UNKNOWN)

@@ -73,7 +73,7 @@ class Gone(Run):
     def failed(self, call: Call, error: BaseException) -> bool:
         return True
 
-    def failed_join(self, call: Call) -> None:
+    def failed_join(self, call: Call, error: BaseException) -> None:
         return
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:
@@ -82,7 +82,7 @@ class Gone(Run):
     def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
         call.chunks.feed(chunk)
 
-    def disqualify(self, call: Call, reason: str) -> None:
+    def disqualify(self, call: Call, reason: str, remedy: str) -> None:
         return
 
     def note_miss(self, name: str) -> None:

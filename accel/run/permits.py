@@ -15,6 +15,7 @@ from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
 from .egress import endpoint_key
+from .reliance import UNSURE, Asked
 from .run import Run
 from .settings import Bound
 from .worth import BEGIN, Doubt
@@ -44,18 +45,32 @@ class Case:
     @property
     def in_doubt(self) -> bool:
         """Whether the program may do without it."""
-        return not self.sure and not (
-            self.decided
-            and self.node.evidence.always
-            and self.run.host.control.refuses(self.node.within, certain_only=True) is None
-        )
+        return not self.foretold or self.run.plan.worth.doubts(self.asked)
+
+    @cached_property
+    def foretold(self) -> bool:
+        """Whether traces and control say that the program makes it."""
+        return self.sure or (self.decided and self.node.evidence.always and self.steered(certain_only=True) is None)
+
+    def steered(self, certain_only: bool) -> Reason | None:
+        """Why the program's control does not let it go. In a node that ever raised only so many calls go as it had made
+        by then, each time."""
+        control, node = self.run.host.control, self.node
+        reached = control.reached(node.within, node.site) or 0
+        within_reach = reached > 0 and _under_way(self.run, node.site) < reached
+        return control.refuses(node.within, certain_only, within_reach)
+
+    @cached_property
+    def asked(self) -> Asked:
+        return self.run.plan.asked(self.node)
 
     @property
     def doubt(self) -> Doubt:
         run = self.run
         visits = (visit for visit in reversed(run.trace.visits) if visit.inside is None)
         came, at_s = next(((v.node, v.started_s) for v in visits), (BEGIN, run.trace.started_s))
-        return Doubt(self.node.site, came, now_s() - at_s)
+        share = 1.0 if self.foretold else run.plan.share(self.node)
+        return Doubt(self.node.site, came, now_s() - at_s, self.asked, share, self.foretold)
 
     @cached_property
     def bound(self) -> Bound | None:
@@ -90,6 +105,14 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> Re
     return None
 
 
+def _under_way(run: Run, site: str) -> int:
+    """The calls of a site that visits which are not over have made, and those that were issued for visits to come."""
+    with run.lock:
+        made = sum(call.site == site and call.visit is not None and call.visit.outermost.end is None
+                   for call in run.trace.calls)  # fmt: skip
+        return made + sum(call.issued_for == site and not (call.demanded or call.useless) for call in run.calls.all())
+
+
 def _unverified(case: Case) -> bool:
     confidence = case.node.evidence.confidence
     return confidence != "verified" and not (confidence == "looped" and case.run.learnt_here)
@@ -114,6 +137,12 @@ def _in_vain(case: Case) -> Found:
         chance = worth.chance(case.doubt)
         return chance < LIKELY and {"chance": chance}
     return worth.refuses(case.doubt, settings.budget.waste)
+
+
+def foretold(run: Run, node: Node, decided: bool) -> Asked:
+    """What a call asks for that the program is said to make."""
+    case = Case(run, node, [], decided)
+    return case.asked if case.foretold else UNSURE
 
 
 def stake(run: Run, node: Node, decided: bool) -> bool:
@@ -177,12 +206,14 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.UNSEEN, lambda case: case.node.evidence.confidence == "looped" and case.node.site not in case.run.ended),
     (rules.SOMETIMES, lambda case: case.certain and not case.node.evidence.always),
     (rules.UNDECIDED, _undecided),
+    (rules.WRONG, lambda case: case.certain and case.run.plan.worth.was_wrong(case.asked)),
     (rules.COMPOSITE, lambda case: case.run.plan.is_composite(case.node.site)),
-    (rules.BRANCH, lambda case: case.run.host.control.refuses(case.node.within, case.certain and not case.sure)),
+    (rules.BRANCH, lambda case: case.steered(case.certain and not case.sure)),
     (rules.UNLIKELY, _in_vain),
     (rules.UNUSED, lambda case: case.bound is None),
     (rules.UNVOUCHED, _unvouched),
     (rules.UNFIT, _unfit),
+    (rules.FAILING, lambda case: case.run.calls.is_failing(case.component.identity)),
     (rules.TELLS, lambda case: {"how": case.telling} if case.telling else None),
     (rules.FEEDS, _only_feeds),
     (rules.CACHE, lambda case: case.run.host.holds(case.component.component)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextvars import Context
 from dataclasses import replace
 from time import thread_time
@@ -26,17 +26,19 @@ from ..learn.check import judge
 from ..learn.contexts import Contexts
 from ..learn.foreign import Program
 from ..learn.learner import extend, lesson
-from ..learn.memory import Memory
+from ..learn.memory import Memory, asked_for
 from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
 from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
+from .calls import Calls
 from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .pace import Pace
+from .reliance import Asked
 from .says import Says
 from .settings import Counts, Host, Settings
 from .tally import Tally
@@ -72,6 +74,7 @@ class Lived(Protocol):
     reasons: dict[str, Reason | None]
     learnt: Graph
     learnt_at: set[str]
+    calls: Calls
     closed: bool
     name: str
     entry: Context
@@ -115,7 +118,6 @@ class Plan:
         self.worth = Worth()
         """What calls are worth that may not be demanded."""
         self.caps = Caps()
-        """What was in vain within a while."""
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
         self.keys = Keys()
@@ -124,8 +126,8 @@ class Plan:
         """Its own texts."""
         self.saved = Graph()
         """What was learnt before this process began."""
-        self.barriers: set[str] = set()
-        """Framework nodes that ever raised or interrupted."""
+        self.barriers: dict[str, dict[str, int]] = {}
+        """Framework nodes that ever raised or interrupted (`topology.Barriers`)."""
         self.topology: Topology | None = None
         """Where control may go in the program, set by the adapter."""
         self.disqualified: dict[Hashable, str] = {}
@@ -189,9 +191,11 @@ class Plan:
     def note_composite(self, site: str) -> None:
         self._composites.add(site)
 
-    def note_barrier(self, framework_node: str, error: BaseException | None = None) -> None:
-        """It raised, interrupted or waits."""
-        self.barriers.add(framework_node)
+    def note_barrier(self, framework_node: str, made: Mapping[str, int], error: BaseException | None = None) -> None:
+        """It raised, interrupted or waits. `made`: by call site, the calls it had made by then."""
+        with self._lock:
+            before = self.barriers.get(framework_node, made)
+            self.barriers[framework_node] = {site: min(before[site], made[site]) for site in before.keys() & made}
         self.says.barrier(framework_node, error)
 
     def note_delay(self, kind: Hashable) -> None:
@@ -213,6 +217,17 @@ class Plan:
     def standing(self, node: Node) -> Standing:
         """Since when a node is known, and how often it was demanded."""
         return self.chances.standing(self.learnt.by_name.get(node.learnt_as, node))
+
+    def asked(self, node: Node) -> Asked:
+        """What a node of the e-graph asks for, by what it was rewritten from; and when, and how often: a lesson that
+        says that anew makes another node of it."""
+        learnt = self.learnt.by_name.get(node.learnt_as, node)
+        level = (learnt.level.first, learnt.level.cap) if learnt.level is not None else None
+        return Asked(node.site, (asked_for(learnt), tuple(when.ref for when in learnt.when), level))
+
+    def share(self, node: Node) -> float:
+        """Of the calls at its site, how many a node of the e-graph makes."""
+        return self.chances.share(self.learnt.by_name.get(node.learnt_as, node))
 
     def compiled(self, graph: Graph) -> Compiled:
         """For runs to follow: once for all of them, as long as they follow the same graph."""
@@ -238,7 +253,7 @@ class Plan:
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
         self.caps.ended(run)
-        self.worth.settle(run.trace, run.counts, run.staked)
+        self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried)
         if self.pace.ended(run.trace):
             self.says.rests(self.pace.every)
         ended_s = run.trace.ended_s or run.trace.started_s
@@ -289,7 +304,7 @@ class Plan:
             return
         self.worth.note(trace)
         judged = judge(self.learnt, trace)
-        self.chances.note(self.learnt, judged.made)
+        self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks)
         if self.learnt.nodes and judged.complete:
@@ -311,7 +326,8 @@ class Plan:
             learnt = lesson(self._memory.traces, self.program.own)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
-        self.chances.learnt(learnt, self.tally.runs)  # others may wait to be looked at
+        called = [kept.sites for kept in self._memory.traces]
+        self.chances.learnt(learnt, self.tally.runs, called)  # others may wait to be looked at
         self.program.changed()
         self.used.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
@@ -339,7 +355,7 @@ class Plan:
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
         self.used.note(trace, run.host, seen.forget)
-        seen.note({call.site for call in trace.calls}, trace.ambient)
+        seen.note(set(trace.sites), trace.ambient)
 
     def _learn_within(self, site: str) -> None:
         """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""

@@ -216,7 +216,7 @@ class Run:
             if visit.inside is None:
                 self.host.control.running[node] = self.host.control.running.get(node, 1) - 1
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            self.plan.note_barrier(node, error)
+            self.plan.note_barrier(node, self.trace.made_in(visit.outermost), error)
         self.silence()
 
     def silence(self) -> None:
@@ -323,8 +323,8 @@ class Run:
         self.ended[record.site] += 1
 
     def failed(self, call: Call, error: BaseException) -> bool:
-        """A call raised. A demand that fails silences the run: a retry must get calls of its own. False if it says
-        nothing of the demand: what one object failed with, a connection that was closed, an equal one need not."""
+        """A call raised; the program may catch that, and go on or try again. False if it says nothing of the demand:
+        what one object failed with, a connection that was closed, an equal one need not."""
         with self.lock:
             if call.stands_in:
                 return False
@@ -336,16 +336,16 @@ class Run:
             bump(call.resource)
         call.chunks.close()
         call.outcome.fail(error)
-        if call.demanded and not isinstance(error, GeneratorExit):
-            self.silence()
+        self.calls.note_failed(call, error)
         self.tell(lambda forecast: forecast.finished(call))
         return True
 
-    def failed_join(self, call: Call) -> None:
-        """A joined call failed: the failure is the demand's, as the first attempt."""
+    def failed_join(self, call: Call, error: BaseException) -> None:
+        """A joined call failed, and so the demand, as the first attempt; or nobody waits for it any more."""
         with self.lock:
-            self.trace.failed(call.record)
-        self.silence()
+            self.trace.failed(call.record if call.record is not None and call.record.end is None else None)
+        self.calls.note_failed(call, error)
+        self.tell(lambda forecast: forecast.finished(call))
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:
         with self.lock:
@@ -353,7 +353,7 @@ class Run:
                 call.record.retired = True
                 self._close(call, call.record)
             if call.early:
-                self.counts.retired += 1
+                self.calls.note_retired(call)
                 if call.bound is not None:
                     self.plan.chances.hit(call.bound[0])
             else:
@@ -377,10 +377,10 @@ class Run:
 
     # --- early work
 
-    def disqualify(self, call: Call, reason: str) -> None:
+    def disqualify(self, call: Call, reason: str, remedy: str) -> None:
         """This component turned out not to be fit for early calls."""
         self.plan.disqualified[kind_of(call.component)] = reason
-        self.plan.says.unfit(call.component, reason)
+        self.plan.says.unfit(call.component, reason, remedy)
         self.calls.drop(call)
 
     def keep(self, task: asyncio.Task[Any]) -> None:

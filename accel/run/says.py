@@ -76,15 +76,14 @@ class Says:
         telemetry.stood_down(self.program, "rests")
         log.log(
             level,
-            "%s: rests, as early calls have gained nothing; one run in %d is followed. Remedy: accel.report(fast) says "
-            "what would gain",
+            "%s: rests, as early calls have gained nothing; one run in %d is followed. Remedy: accel.report(fast) "
+            "says, line by line, what held its calls back",
             self.program,
             every,
         )
 
-    def unfit(self, component: Any, why: str) -> None:
+    def unfit(self, component: Any, why: str, remedy: str) -> None:
         kind = getattr(component, "__qualname__", type(component).__name__)
-        remedy = "none is needed; accel.register(..., pure=False) of its class says so beforehand"
         self.stands_down("unfit", f"{kind} is not called early any more: {why}", remedy, of=kind)
 
     def incomparable(self) -> None:

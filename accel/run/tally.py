@@ -11,9 +11,13 @@ from ..trace.record import CallRecord, Trace
 from ..trace.sites import line_of
 from .worth import paid
 
+THREAD = "configurable.thread_id"
+"""The dimension that tells conversations apart."""
 WINDOW = 100
 """Runs that means are taken over."""
 MAX_LINES = 1_000
+MAX_PARTS = 8
+"""Of a request that pauses; of more, the last ones."""
 MAX_CALLS = 400
 """Of a run: to work it out anew takes time with the square of their number."""
 
@@ -60,6 +64,8 @@ class Tally:
         """That were looked at."""
         self.requests: deque[Request] = deque(maxlen=WINDOW)
         """The last ones."""
+        self.parts: list[Trace] = []
+        """Of the last one, that may have paused: each part is a run."""
         self.lines: dict[str, Line] = {}
         self.beside = Beside()
         """Which of its calls it makes side by side."""
@@ -67,6 +73,8 @@ class Tally:
     def note(self, trace: Trace) -> None:
         """A run is over."""
         self.runs += 1
+        goes_on = trace.resumed and bool(self.parts) and _thread(self.parts[-1]) == _thread(trace) != ""
+        self.parts = [*(self.parts if goes_on else [])[1 - MAX_PARTS :], trace]
         self.beside.note(trace)
         made: dict[str, list[CallRecord]] = {}
         for call in trace.calls:
@@ -86,6 +94,11 @@ class Tally:
             line.saved_s += sum(call.saved_s for call in calls if call.retired)
         if trace.completed and trace.ended_s is not None and len(trace.calls) <= MAX_CALLS:
             self.requests.append(request_of(trace, trace.ended_s - trace.started_s, self.beside))
+
+
+def _thread(trace: Trace) -> str:
+    """Whose conversation it is part of, as far as that can be compared; empty without one."""
+    return trace.ambient.get(THREAD, "")
 
 
 def request_of(trace: Trace, took_s: float, beside: Beside) -> Request:

@@ -1,10 +1,12 @@
 """What an early call is worth that the program may not make: what it would save, against what it would waste.
 
 Such a call goes if its chance times the seconds it saves exceed the chance that it is in vain times the seconds it
-takes. Chances are counted: of the times that a run came to a framework node, how often it went on to calls at the site,
-with one hit and one miss added to what was seen (Laplace). All waste together, with what this call would add to it in
-vain, and what those under way may be expected to add, stays below a share of what the program itself takes, in seconds
-inside components and in tokens, over the last runs.
+takes. Chances are counted: of the times that a run came to a framework node, how often it went on to calls at the site
+(and of these, how many ask for the same, where not all do), with one hit and one miss added to what was seen (Laplace);
+and of the node's early calls, how many the program made (`reliance`), which alone counts for what seemed certain
+before. All waste together, with what this call would add to it in vain, and what those under way may be expected to
+add, stays below a share of what the program itself takes, in seconds inside components and in tokens, over the last
+runs.
 """
 
 from __future__ import annotations
@@ -14,17 +16,16 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 
 from ..graph.ops import OPS
-from ..graph.rules import UNLIKELY, WASTE, Reason
+from ..graph.rules import NOT_WORTH, WASTE, Reason
 from ..process import forks
 from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Trace, Visit
 from .caps import Vain
+from .reliance import WINDOW, Asked, Reliance, Tried
 from .settings import Counts
 
 MAX_COUNTED = 20_000
 """Pairs of a visit and a site; a run with more is not counted."""
-WINDOW = 100
-"""Runs over which waste is compared with what the program takes."""
 CHARS_PER_TOKEN = 4
 """Of English text, where nothing else tells."""
 BEGIN = ""
@@ -73,6 +74,12 @@ class Doubt:
     """The framework node that the run came to last,"""
     since_s: float
     """and how long ago."""
+    asked: Asked = Asked("")
+    """What it asks for,"""
+    share: float = 1.0
+    """and how likely a call there asks for that."""
+    foretold: bool = False
+    """Nothing but that such calls were in vain speaks against it."""
 
 
 class Worth:
@@ -85,6 +92,7 @@ class Worth:
         """how often they went on from there to a call site, and after how many seconds;"""
         self._calls: defaultdict[str, _Mean] = defaultdict(_Mean)
         """and what a call there took."""
+        self._reliance = Reliance()
         self._window: deque[tuple[float, float, float, float]] = deque(maxlen=WINDOW)
         """Of the last runs: seconds and tokens that their calls took, and those of early calls in vain;"""
         self._took, self._wasted = Cost(), Cost()
@@ -97,8 +105,20 @@ class Worth:
     # --- what runs ask
 
     def chance(self, doubt: Doubt) -> float:
-        """That the run goes on to this call site."""
-        return (self._mean(doubt).times + 1) / (self._visits[doubt.came] + 2)
+        """That the run goes on to this call site, and makes this call there."""
+        kept = self._reliance.chance(doubt.asked) if self._reliance.doubts(doubt.asked) else 1.0
+        comes = (self._mean(doubt).times + 1) / (self._visits[doubt.came] + 2) * doubt.share
+        return kept if doubt.foretold else min(kept, comes)
+
+    def doubts(self, asked: Asked) -> bool:
+        """Whether a call may be in vain that seems certain: others like it were."""
+        with self._lock:
+            return self._reliance.doubts(asked)
+
+    def was_wrong(self, asked: Asked) -> bool:
+        """The same, by runs that ended well."""
+        with self._lock:
+            return self._reliance.was_wrong(asked)
 
     def refuses(self, doubt: Doubt, share: float) -> Reason | None:
         """Why a call in doubt may not go; `share`: the bound of all waste."""
@@ -106,7 +126,7 @@ class Worth:
             chance, cost, later = self.chance(doubt), self._calls[doubt.site].cost, self._mean(doubt).cost
             saves_s = min(cost.seconds, later.seconds - doubt.since_s) if later.seconds else cost.seconds
             if chance * saves_s <= (1 - chance) * cost.seconds:
-                return UNLIKELY(chance=chance)
+                return NOT_WORTH(chance=chance, saves_s=max(0.0, saves_s), cost_s=cost.seconds)
             wasted = self._wasted + self._staked() + cost  # as if it were in vain
             return None if wasted.within(self._took * share) else WASTE(share=share)
 
@@ -135,7 +155,7 @@ class Worth:
 
     # --- what runs tell
 
-    def settle(self, trace: Trace, counts: Counts, staked: Cost) -> None:
+    def settle(self, trace: Trace, counts: Counts, staked: Cost, tried: Tried | None = None) -> None:
         """A run has ended."""
         took = sum((_cost(call) for call in trace.calls if call.ok), Cost())
         with self._lock:
@@ -143,6 +163,7 @@ class Worth:
             took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
             self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
             self._at_stake = self._staked() - staked
+            self._reliance.note(tried or Tried(), trace.completed)
 
     def note(self, trace: Trace) -> None:
         """A run went this way."""

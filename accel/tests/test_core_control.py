@@ -62,7 +62,7 @@ def test_what_every_way_to_the_end_passes(edges: str, start: str, nodes: str) ->
 
 
 def control(edges: str, barriers: str = "", before: str = "", after: str = "", guards: str = "") -> Control:
-    return Control(topology(edges, guards), set(barriers), set(before), set(after))
+    return Control(topology(edges, guards), dict.fromkeys(barriers, {}), set(before), set(after))
 
 
 def test_a_node_on_one_branch_is_not_certain_until_the_branch_is_taken() -> None:
@@ -155,3 +155,14 @@ def test_what_cannot_be_looked_into_is_not_known() -> None:
     ledger = Ledger()
     ledger.add("here", [Opaque("whales"), True])
     assert not ledger.knows("here", ["whales"]) and not ledger.knows("here", ["True"])
+
+
+def test_a_node_that_raised_is_reached_up_to_there() -> None:
+    """Its calls of before; and nothing past it until it has let the run pass."""
+    edges = topology("a>b b>c c>e")
+    control = Control(edges, {"b": {"here": 2}}, (), ())
+    assert control.reached("b", "here") == 2 and control.reached("b", "there") == 0 and control.reached("a", "") is None
+    assert control.refuses("b", True) and control.refuses("b", True, within_reach=True) is None
+    assert control.refuses("c", True, within_reach=True), "that is past it"
+    guard = Control(topology("a>b b>c c>e", "b"), {"b": {"here": 2}}, (), ())
+    assert guard.reached("b", "here") == 0, "it was declared to be one"

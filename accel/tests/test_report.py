@@ -20,7 +20,7 @@ from accel.reports.report import Report
 from accel.reports.rows import Row
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.settings import Counts, Settings
+from accel.run.settings import Counts, Settings, Speculate
 from accel.tests.fake_host import ASK, Model, Refers, opened, patched, think
 from accel.tests.reported import check_report
 
@@ -202,3 +202,14 @@ def test_without_rich_a_report_is_plain_text(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(builtins, "__import__", missing)
     report = Report(ran(two))
     assert "by your lines" in str(report) and report.to_dict()["lines"]
+
+
+@pytest.mark.parametrize(
+    ("speculate", "more"), [("auto", 'accelerate(..., speculate="certain"), or '), ("certain", "")]
+)
+def test_what_wastes_much_says_what_would_waste_less(speculate: Speculate, more: str) -> None:
+    plan = ran(two)
+    assert "for less in vain" not in str(Report(plan))
+    plan.total += Counts(wasted=9, wasted_tokens=9_000)
+    line = f"  for less in vain: {more}budget=accel.Budget(caps=[accel.Cap(tokens=..., window_s=...)])"
+    assert line in " ".join(str(Report(plan, Settings(speculate=speculate))).split("\n      "))

@@ -97,7 +97,7 @@ def inside_b(run: Run) -> None:
 
 
 def failed_in_a(run: Run) -> None:
-    run.plan.note_barrier("a")
+    run.plan.note_barrier("a", {})
 
 
 def one_was_issued(run: Run) -> None:

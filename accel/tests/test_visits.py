@@ -211,3 +211,57 @@ def test_what_a_visit_found_is_no_other_ones() -> None:
             early.append(run.counts.retired)
             assert sorted(ASKED) == sorted(question for person in people for question in questions(person))
         assert early == [0, 0, 6, 6, 6, 6]
+
+
+class Told:
+    """Knows something of its own about everything that it is asked, which is then in `ASKED`."""
+
+    def fake_ask(self, text: str) -> str:
+        ASKED.append(text)
+        return f"That {hashlib.sha256(text.encode()).hexdigest()[:20]} is all there is."
+
+
+class Knows(Refers):
+    """A program whose own texts are these."""
+
+    def standing(self) -> list[str]:
+        return list(QUESTIONS)
+
+    def texts(self, standing: Any) -> list[str]:
+        return list(QUESTIONS)
+
+
+QUESTIONS = ("What is {1}?", "Is it true that {0}", "{2}")
+
+
+def rounds(run: Run, model: Told, subjects: list[str]) -> None:
+    """A visit for each: a question, another one about the answer, and one that nobody can foresee. All in one line."""
+    for subject in subjects:
+        visit = run.enter("work", {"subject": subject})
+        outer, answer = scope.get(), ""
+        assert outer is not None
+        token = scope.set(replace(outer, visit=visit))
+        try:
+            for asks in QUESTIONS:
+                think(run)
+                secret = hashlib.sha256(subject.encode()).hexdigest()
+                answer = model.fake_ask(asks.format(answer, subject, secret))
+                think(run)
+        finally:
+            scope.reset(token)
+        run.leave(visit, {"answer": answer})
+
+
+def test_what_nobody_foresaw_is_not_taken_for_the_call_of_a_visit_to_come() -> None:
+    with patched():
+        install(Told, ASK)
+        register(Told, pure=True, local=True, concurrency=8)
+        model, plan, early, wasted = Told(), Plan(), [], []
+        for number in range(5):
+            ASKED.clear()
+            with opened(plan, {"request": number}, topology=SENT, references=Knows(model)) as run:
+                rounds(run, model, [f"{name} the {number}." for name in ("Ada", "Berthold", "Cunigunde")])
+            accel.settle()
+            early.append(run.counts.retired)
+            wasted.append(len(ASKED) - 9)
+        assert (early[2:], wasted[2:]) == ([3, 3, 3], [0, 0, 0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
 from accel.graph import rules
+from accel.run.reliance import RECENT, WINDOW, Asked, Reliance, Tried
 from accel.run.settings import Counts
-from accel.run.worth import BEGIN, WINDOW, Cost, Doubt, Worth, worked
+from accel.run.worth import BEGIN, Cost, Doubt, Worth, worked
 from accel.trace.record import CallRecord, Trace, Visit
 
 NO_BOUND = 100.0
@@ -53,6 +55,11 @@ def test_chances_are_counted_from_where_the_run_has_come() -> None:
     assert worth.chance(doubt("hot", "elsewhere")) == 1 / 2, "nobody has been there"
 
 
+def test_where_calls_ask_for_other_things_the_chance_is_the_less() -> None:
+    worth = seen("hot", "hot", "hot")
+    assert worth.chance(Doubt("hot", "route", 0.0, share=0.5)) == 4 / 5 / 2
+
+
 def test_each_time_in_a_loop_counts() -> None:
     """Three rounds, of which each but the last went on."""
     events: list[CallRecord | Visit] = []
@@ -71,7 +78,7 @@ def test_each_time_in_a_loop_counts() -> None:
 def test_what_is_likelier_in_vain_than_of_use_waits(branches: Sequence[str], may: bool) -> None:
     refused = seen(*branches).refuses(doubt("hot"), NO_BOUND)
     assert (refused is None) is may
-    assert may or (refused is not None and refused.rule is rules.UNLIKELY)
+    assert may or (refused is not None and refused.rule is rules.NOT_WORTH)
 
 
 def test_what_saves_little_must_be_likelier() -> None:
@@ -80,6 +87,10 @@ def test_what_saves_little_must_be_likelier() -> None:
     assert worth.refuses(doubt("hot", since_s=0.5), NO_BOUND) is None
     assert worth.refuses(doubt("hot", since_s=1.9), NO_BOUND) is not None
     assert seen(*["hot"] * 20).refuses(doubt("hot", since_s=1.9), NO_BOUND) is None
+    refused = seen(*["hot"] * 20).refuses(doubt("hot", since_s=1.99), NO_BOUND)
+    assert str(refused) == (
+        "it may gain less than it may waste: by the runs so far 0.010 s with a chance of 95%, else 1.000 s in vain"
+    )
 
 
 def test_waste_stays_below_a_share_of_what_the_program_takes() -> None:
@@ -131,3 +142,61 @@ def test_tokens_that_nobody_counts_are_told_by_their_texts() -> None:
     assert worked("decode", (7, 2), prompt, "y" * 20) == 9
     assert worked("embedding", (0, 0), {"args": ["x" * 8]}, None) == 2
     assert worked("searching", (0, 0), {"args": ["x" * 80]}, None) == 0, "no model has read them"
+
+
+# --- what seemed certain
+
+HERE = Asked("here", "a question")
+
+
+def tried(made: int = 0, vain: int = 0, asked: Asked = HERE) -> Tried:
+    return Tried(Counter({asked: made}), Counter({asked: vain}))
+
+
+def certain(asked: Asked = HERE) -> Doubt:
+    """A call that traces and control are sure of."""
+    return Doubt("hot", "route", 0.0, asked, foretold=True)
+
+
+def test_what_seemed_certain_is_in_doubt_once_it_was_in_vain() -> None:
+    worth = seen(*["hot"] * 10)
+    assert not worth.doubts(HERE) and worth.chance(certain()) == 1.0
+    worth.settle(went("hot"), Counts(), Cost(), tried(made=5))
+    assert not worth.doubts(HERE)
+    worth.settle(went("hot"), Counts(wasted_s=1.0), Cost(), tried(made=2, vain=1))
+    assert worth.doubts(HERE) and worth.chance(certain()) == 8 / 10
+    refused = worth.refuses(certain(), 0.02)
+    assert refused is not None and refused.rule is rules.WASTE
+    assert worth.refuses(certain(), 0.2) is None, "it is likely enough"
+
+
+def test_what_is_mostly_in_vain_waits_until_that_is_forgotten() -> None:
+    worth = seen(*["hot"] * 10)
+    for _ in range(3):
+        worth.settle(went("hot"), Counts(), Cost(), tried(made=1, vain=2))
+    refused = worth.refuses(certain(), NO_BOUND)
+    assert refused is not None and refused.rule is rules.NOT_WORTH
+    for _ in range(WINDOW):
+        worth.settle(went("hot"), Counts(), Cost())
+    assert not worth.doubts(HERE) and worth.refuses(certain(), NO_BOUND) is None
+
+
+def test_only_runs_that_ended_well_show_that_a_node_was_wrong() -> None:
+    """One that is cancelled might have come to the call; it costs all the same."""
+    relied = Reliance()
+    relied.note(tried(vain=1), completed=False)
+    assert relied.doubts(HERE) and not relied.was_wrong(HERE)
+    relied.note(tried(vain=1), completed=True)
+    assert relied.was_wrong(HERE)
+
+
+def test_what_is_learnt_where_nodes_kept_being_wrong_is_in_doubt_from_the_first() -> None:
+    relied, new = Reliance(), Asked("here", "another question")
+    relied.note(tried(vain=1), completed=True)
+    assert not relied.doubts(new), "the lesson after a mistake may be right"
+    relied.note(tried(vain=1, asked=Asked("here", "a second question")), completed=True)
+    assert relied.doubts(new) and relied.chance(new) == 1 / 4
+    assert not relied.doubts(Asked("elsewhere", "another question"))
+    for _ in range(RECENT):
+        relied.note(Tried(), completed=True)
+    assert not relied.doubts(new) and relied.doubts(HERE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -263,6 +264,15 @@ class Trace:
         """The program has read a document."""
         if len(self.found) < MAX_FOUND:
             self.found.add(text)
+
+    def made_in(self, visit: Visit) -> Counter[str]:
+        """By site, the calls of an outermost visit."""
+        return Counter(call.site for call in self.calls if call.visit and call.visit.outermost is visit)
+
+    @property
+    def sites(self) -> Counter[str]:
+        """Where it made calls, and how many."""
+        return Counter(call.site for call in self.calls)
 
     @property
     def outermost(self) -> list[Visit]:

@@ -69,7 +69,7 @@ def _waits(wrapped: Callable[..., Any], context: Any, args: tuple[Any, ...], kwa
     """Nothing is issued past it, in this run or a later one."""
     here = scope.get()
     if here is not None and not here.early:
-        here.run.plan.note_barrier(_WAIT)
+        here.run.plan.note_barrier(_WAIT, {})
         here.run.silence()
     return wrapped(*args, **kwargs)
 

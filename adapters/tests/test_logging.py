@@ -114,9 +114,9 @@ def test_a_node_that_raised_or_paused_is_told_by_the_class_of_what_it_raised(
 
 def test_a_component_that_is_not_fit_says_why(caplog: pytest.LogCaptureFixture) -> None:
     plan = Plan()
-    plan.says.unfit(Embed(World()), "it hands back what it was given")
-    plan.says.unfit(Embed(World()), "it hands back what it was given")
-    plan.says.unfit(accel.pure(said), "it hands back what it was given")
+    for component in (Embed(World()), Embed(World()), accel.pure(said)):
+        plan.says.unfit(component, "it hands back what it was given", "give back something new")
+    assert all(each.endswith(" Remedy: give back something new") for each in said(caplog, logging.WARNING))
     assert remedied(caplog) == [
         "a program: Embed is not called early any more: it hands back what it was given",
         "a program: said is not called early any more: it hands back what it was given",

@@ -60,3 +60,22 @@ def test_what_follows_an_answered_pause_is_called_early(asks: bool) -> None:
         graph.invoke({"q": topic}, thread)
         assert done == graph.invoke(answer, thread)
     assert fast.report().retired > 0
+
+
+def test_the_report_has_every_part_of_a_request_that_paused() -> None:
+    """Of the last conversation, and of no other one."""
+    world = World()
+    fast = accelerate(program(world, asks=True))
+    for number, topic in enumerate(TOPICS[:2]):
+        thread: Any = {"configurable": {"thread_id": str(number)}}
+        fast.invoke({"q": topic}, thread)
+        fast.invoke(Command(resume="yes"), thread)
+        assert accel.settle()
+    report = fast.report()
+    assert [[row.nodes for row in part] for part in report.parts] == [[("plan",)], [("write",), ("judge",)]]
+    assert "last request since its last pause: " in str(report)
+    assert str(report).index("in plan ") < str(report).index("After a pause:") < str(report).index("in write ")
+    assert [line["nodes"] for line in report.to_dict()["lines"]] == [["plan"], ["write"], ["judge"]]
+    fast.invoke({"q": TOPICS[2]}, {"configurable": {"thread_id": "another"}})
+    fast.invoke(Command(resume="yes"), {"configurable": {"thread_id": "1"}})
+    assert accel.settle() and len(fast.report().parts) == 1

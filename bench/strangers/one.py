@@ -189,16 +189,16 @@ class Arms:
                 early[key] -= 1
                 request.early += 1
             else:
-                request.held.append(_held(plan, placed.call, placed.sooner_s))
+                request.held.append(_held(plan, plan.last, placed.call, placed.sooner_s))
 
 
 def _key(call: CallRecord) -> Any:
     return call.site, freeze(call.input)
 
 
-def _held(plan: Plan, call: CallRecord, sooner_s: float) -> dict[str, Any]:
+def _held(plan: Plan, trace: Trace, call: CallRecord, sooner_s: float) -> dict[str, Any]:
     """What the plan says of a call that was not early though it could have been."""
-    reason = why(plan, Settings(), call, sooner_s, Best(0.0, {}, {}))
+    reason = why(plan, trace, Settings(), call, sooner_s, Best(0.0, {}, {}))
     rule, said = str(reason) if reason.rule is UNLEARNT else reason.rule.name, str(reason)
     return {
         "rule": rule, "said": said[:400], "where": f"{call.site.split('|', 1)[0] or 'no node'} ({where(call.site)})",

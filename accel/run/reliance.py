@@ -1,0 +1,100 @@
+"""How far what a graph foretells has come true: by what they asked for, the early calls of the last runs that the
+program made, and those in vain. A node that was wrong is no longer certain, however sure its traces are."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+WINDOW = 100
+"""Runs over which waste is compared with what the program takes."""
+MANY_WRONG = 2
+"""So many nodes of a call site that were wrong make those doubtful that are learnt there in their place,"""
+RECENT = 10
+"""for so many runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an early call asked for: `what` nodes of a call `site` may change from lesson to lesson."""
+
+    site: str
+    what: Hashable = None
+
+
+UNSURE = Asked("")
+"""Of a call that nothing says the program makes: that it may be in vain was known."""
+
+
+@dataclass(slots=True)
+class Tried:
+    """What became of a run's early calls that the program was said to make."""
+
+    made: Counter[Asked] = field(default_factory=Counter)
+    """By the program."""
+    vain: Counter[Asked] = field(default_factory=Counter)
+
+    def note(self, asked: Asked, made: bool) -> None:
+        if asked is not UNSURE:
+            (self.made if made else self.vain)[asked] += 1
+
+
+class Reliance:
+    """Of one program. Whoever shares it guards it."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._window: deque[tuple[Tried, bool]] = deque()
+        self._made: Counter[Asked] = Counter()
+        self._vain: Counter[Asked] = Counter()
+        self._wrong: Counter[Asked] = Counter()
+        """Of those in vain, the ones of runs that ended well."""
+        self._erred: dict[str, dict[Asked, int]] = {}
+        """By call site, the nodes that were wrong, and in which run for the last time."""
+
+    def note(self, tried: Tried, completed: bool) -> None:
+        """A run is over."""
+        self._runs += 1
+        self._window.append((tried, completed))
+        self._count(tried, completed, +1)
+        for asked in tried.vain if completed else ():
+            self._erred.setdefault(asked.site, {})[asked] = self._runs
+        if len(self._window) > WINDOW:
+            self._count(*self._window.popleft(), -1)
+
+    def _count(self, tried: Tried, completed: bool, sign: int) -> None:
+        counts = [(self._made, tried.made), (self._vain, tried.vain)]
+        for own, other in [*counts, (self._wrong, tried.vain)] if completed else counts:
+            for asked, times in other.items():
+                own[asked] += sign * times
+                if not own[asked]:
+                    del own[asked]
+
+    def doubts(self, asked: Asked) -> bool:
+        """Whether calls of it may be in vain, whatever the traces say."""
+        return self._vain[asked] > 0 or self._others_erred(asked)
+
+    def was_wrong(self, asked: Asked) -> bool:
+        """Whether a run that ended well has done without an early call of it."""
+        return self._wrong[asked] > 0 or self._others_erred(asked)
+
+    def _others_erred(self, asked: Asked) -> bool:
+        """Whether it is new where several were wrong."""
+        return not self._made[asked] and len(self._recently(asked.site)) >= MANY_WRONG
+
+    def _recently(self, site: str) -> dict[Asked, int]:
+        erred = self._erred.get(site)
+        if not erred:
+            return {}
+        kept = {asked: run for asked, run in erred.items() if run > self._runs - RECENT}
+        if len(kept) < len(erred):
+            self._erred[site] = kept
+        return kept
+
+    def chance(self, asked: Asked) -> float:
+        """That the program makes a call of it, with one hit and one miss added to what was seen (Laplace)."""
+        made, vain = self._made[asked], self._vain[asked]
+        if not made and not vain:
+            vain = len(self._recently(asked.site))
+        return (made + 1) / (made + vain + 2)
