@@ -101,6 +101,8 @@ class Call(Party):
         """How it told listeners of itself from within (`nested.tells`)."""
         self.hindered = False
         """Something it asked for was refused, because it is early: its result is not what the program would get."""
+        self.makes_room = False
+        """The program's, and made again if it is turned away beside early ones."""
         self.substituted = False
         """A demand that is being served with the streaming method, in place of the one that was called."""
         self.issued_s: float | None = None

@@ -129,7 +129,7 @@ class Calls:
             before = call.state
             if not call.early or not call.happens("drop"):
                 return
-            wasted = before != "queued" and not call.fed and not call.nested
+            wasted = before != "queued" and not (call.fed or call.nested or call.turned_away)
             was_over, never_began = before == "done", before == "queued" and call.loop is not None
             call.outcome.drop()
             held = self._by_key.get(call.key)
@@ -143,6 +143,8 @@ class Calls:
                 given, wrote = paid(call.method.op, call.tokens, call.input, so_far)
                 self.counts.wasted_input_tokens += given
                 self.counts.wasted_output_tokens += wrote
+            elif call.turned_away:
+                self.counts.turned_away += not call.nested
             elif call.fed:
                 self.counts.fed += 1
         if was_over:

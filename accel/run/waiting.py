@@ -63,6 +63,8 @@ class Party:
         """Given up: it waits for nothing any more."""
         self.only_feeds = False
         """It is early, and the program's own call will be made all the same."""
+        self.turned_away = False
+        """By its endpoint, at least once."""
         self.waits: Mapping[Woken, Others] = _NONE
         """Its own, and those of the calls inside it."""
 
