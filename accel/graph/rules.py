@@ -177,8 +177,8 @@ EGRESS = Rule(
 BUSY = Rule("busy", "its component is busy", lift=CONCURRENCY)
 LIMITED = Rule(
     "limited",
-    "its endpoint has turned calls away (429 or the like), and is not sent more than {calls} at a time early",
-    "accel.register(..., concurrency=n), or a rate limiter of the model's, with what it takes keeps it from that",
+    "its endpoint has turned calls away (429 or the like); with early ones it is sent {calls} at a time for now",
+    "accel.register(..., concurrency=n) or a rate limiter of the model's, with what it takes, avoids that",
 )
 CHANGED = Rule("changed", "its component changed")
 OVERLAID = Rule("overlaid", "somebody has put another function in the place of its method")

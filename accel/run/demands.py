@@ -21,7 +21,6 @@ from ..process.clock import now_s
 from ..trace.sites import call_site
 from . import early, nested
 from .call import Call
-from .endpoints import TurnedAway
 from .gates import making_room
 from .inner import step
 from .opening import instead, open_call
@@ -167,9 +166,10 @@ class Demand:
     # --- inside its component
 
     def _asked(self, call: Call, ask: Callable[[], Any]) -> Steps[Any]:
-        """What the component gives. If it is turned away beside early calls, it is asked again when these make room."""
-        run, began_s = self.run, now_s()
-        call.makes_room = run.bindings.facts(call.component).pure
+        """What the component gives. If it turns the call away beside early ones, it is asked again when these have made
+        room, and for the last time when they don't."""
+        run, counts, began_s = self.run, self.run.counts, now_s()
+        call.makes_room = bool(run.bindings.facts(call.component).pure)
         while call.makes_room:
             try:
                 result = yield Do(ask)
@@ -179,11 +179,11 @@ class Demand:
                 if not by_error(run, call, meant(error), began_s):
                     raise
                 call.makes_room = yield from making_room(call, self.method.is_async)
-                if not call.makes_room and not isinstance(error, TurnedAway):
-                    raise
+            lost_s = now_s() - began_s
+            began_s += lost_s
+            counts.delayed, counts.delayed_s = counts.delayed + 1, counts.delayed_s + lost_s
             if call.record is not None:
-                call.record.delayed_s += now_s() - began_s
-                began_s = now_s()
+                call.record.delayed_s += lost_s
         return (yield Do(ask))
 
     def _first(self, call: Call, method: Method, begun: Callable[[], Any]) -> Steps[tuple[Any, Any]]:
@@ -197,7 +197,8 @@ class Demand:
             stream = (await begun()) if method.opens else begun()
             return stream, await step(stream, _END)
 
-        return (yield from self._asked(call, coroutine if method.is_async else plain))
+        found: tuple[Any, Any] = yield from self._asked(call, coroutine if method.is_async else plain)
+        return found
 
     # --- joining an early call
 

@@ -44,6 +44,8 @@ class Endpoint:
         self.places: WeakSet[Place] = WeakSet()
         self.waiting: set[Woken] = set()
         """Of calls of the program that were turned away because of early ones."""
+        self._emptied_s = 0.0
+        """When an early call was there last that is not there any more."""
         self._patience = FIRST
         self._well = 0
         """Calls since the limit was last changed."""
@@ -61,6 +63,10 @@ class Endpoint:
         """Early calls there, and until when the program bears with them."""
         now = now_s()
         return {call: end for place in self.places for call, end in place.early.items() if end > now}
+
+    def was_crowded(self, since_s: float) -> bool:
+        """Whether early calls are there, or were since then."""
+        return self._emptied_s >= since_s or bool(self.early())
 
     def holds(self) -> Reason | None:
         """Why there is no place for an early call now."""
@@ -83,16 +89,20 @@ class Endpoint:
             self._opens_s = max(self._opens_s, now_s() + after_s)
             if began_s < self._lowered_s:
                 return False
-            most = self.inside() if self.limit is None else min(self.limit, self.inside())
-            if self.limit is not None and most > 0:
+            inside = self.inside()
+            most = inside if self.limit is None else min(self.limit, inside)
+            least = 0 if self.early() else 1
+            if self._raised:
                 self._patience = min(MOST, 2 * self._patience)
-            self.limit = max(0, min(most - 1, (most + 1) // 2))
+            self.limit = max(least, min(most - 1, (most + 1) // 2))
             self._lowered_s, self._well, self._raised, self._was_full = now_s(), 0, False, False
             return True
 
-    def left(self, well: bool) -> None:
+    def left(self, party: Party, early: bool) -> None:
         """A call is over. The limit grows where it held something back; that it could grow twice makes it faster."""
-        if self.limit is None or not well:
+        if early:
+            self._emptied_s = now_s()
+        if self.limit is None or party.turned_away:
             return
         with lock:
             self._well += 1

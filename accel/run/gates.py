@@ -138,7 +138,7 @@ class Gate:
             woken = list(self._demands or self._others) if was_inside else []
             woken += self.endpoint.waiting if was_early else ()
             if was_inside:
-                self.endpoint.left(not party.turned_away)
+                self.endpoint.left(party, was_early)
         wake(woken)
 
     def _forget_ended_loops(self) -> None:
@@ -222,11 +222,13 @@ def entering(party: Party, limit: int, in_task: bool) -> Steps[float]:
 
 def making_room(party: Party, in_task: bool) -> Steps[bool]:
     """A call of the program was turned away while early ones were at its endpoint: until one of these has left. False
-    if there is none to wait for."""
+    if it may not wait for them, or did so in vain."""
     endpoint, woken = gate_of(party.component).endpoint, Woken()
     with lock:
         early = endpoint.early()
-        if not early or not begin(party, endpoint.early, woken, None if in_task else loop_here()):
+        if not early:
+            return True
+        if not begin(party, endpoint.early, woken, None if in_task else loop_here()):
             return False
         endpoint.waiting.add(woken)
     try:

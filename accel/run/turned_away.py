@@ -19,8 +19,8 @@ from .scope import scope
 def _turned_away(began_s: float, after_s: float) -> None:
     """Somebody's request was."""
     here = scope.get()
-    if here is None or here.call is None:
-        return
+    if here is None or here.call is None or here.call.state in ("done", "failed"):
+        return  # what a call has begun may go on after it, in its context
     crowded = note(here.run, here.call, began_s, after_s)
     if here.early:
         raise TurnedAway(str(hindered(here.call, "its endpoint has turned it away")))
@@ -32,21 +32,18 @@ http.turned_away = _turned_away
 
 
 def note(run: Run, call: Call, began_s: float, after_s: float = 0.0) -> bool:
-    """A call was turned away that had been sent then; whether early ones were at its endpoint."""
+    """A call was turned away that had been sent then; whether early ones were at its endpoint meanwhile."""
     endpoint = gate_of(call.component).endpoint
     for each in call.around():
         each.turned_away = True
     if endpoint.turned_away(began_s, after_s):
         run.plan.says.limited(call.component, endpoint.limit or 0)
-    return bool(endpoint.early())
+    return endpoint.was_crowded(began_s)
 
 
 def by_error(run: Run, call: Call, error: BaseException, began_s: float) -> bool:
-    """Whether a call that began then has failed because its endpoint turned it away. Of clients that Accel does not see
-    sending, nothing else tells."""
+    """Whether an error of a call that began then says that it was turned away, beside early ones if it is the
+    program's. Of clients that Accel does not see sending, nothing else does."""
     if isinstance(error, TurnedAway):
         return True
-    if not http.says_so(error):
-        return False
-    note(run, call, began_s)
-    return True
+    return http.says_so(error) and (note(run, call, began_s) or call.early)
