@@ -94,7 +94,7 @@ class Says:
     def limited(self, component: Any, calls: int) -> None:
         name = type(component).__name__
         what = f"the endpoint of {name} turns calls away; with early ones it is sent {calls} at a time for now"
-        remedy = f"accel.register({name}, concurrency=...) with what it takes, or a rate limiter of the model's"
+        remedy = f"accel.register({name}, concurrency=n), with what it takes; behind a rate limiter, nothing is early"
         self.stands_down("limited", what, remedy, of=name)
 
     def exhausted(self, budget: Budget, issued: int) -> None:
