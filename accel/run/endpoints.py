@@ -66,7 +66,8 @@ class Endpoint:
 
     def was_crowded(self, since_s: float) -> bool:
         """Whether early calls are there, or were since then."""
-        return self._emptied_s >= since_s or bool(self.early())
+        with lock:
+            return self._emptied_s >= since_s or bool(self.early())
 
     def holds(self) -> Reason | None:
         """Why there is no place for an early call now."""
