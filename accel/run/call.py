@@ -46,8 +46,9 @@ class Call(Party):
 
     __slots__ = (
         "ambient", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "hindered", "identity",
-        "input", "issued_for", "issued_s", "key", "keys", "method", "nested", "outcome", "output", "priority",
-        "record", "resource", "standing", "state", "substituted", "task", "tells", "token", "tokens", "waiters",
+        "input", "issued_for", "issued_s", "key", "keys", "makes_room", "method", "nested", "outcome", "output",
+        "priority", "record", "resource", "standing", "state", "substituted", "task", "tells", "token", "tokens",
+        "waiters",
     )  # fmt: skip
 
     def __init__(

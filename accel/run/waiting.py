@@ -51,7 +51,7 @@ def patience_s(kind: Any) -> float:
 class Party:
     """Who is inside a component, waits, or is waited for: a call."""
 
-    __slots__ = ("component", "gone", "loop", "only_feeds", "outer", "waits")
+    __slots__ = ("component", "gone", "loop", "only_feeds", "outer", "turned_away", "waits")
 
     def __init__(self, component: Any, outer: Party | None = None) -> None:
         self.component = component
