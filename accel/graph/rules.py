@@ -182,6 +182,12 @@ EGRESS = Rule(
     lift=INPUTS,
 )
 BUSY = Rule("busy", "its component is busy", lift=CONCURRENCY)
+LIMITED = Rule(
+    "limited",
+    "its endpoint has turned calls away (429 or the like); with early ones it is sent {calls} at a time for now",
+    "accel.register(..., concurrency=n), with what it takes, avoids that, and so does a rate limiter, behind which "
+    "nothing is early",
+)
 CHANGED = Rule("changed", "its component changed")
 OVERLAID = Rule("overlaid", "somebody has put another function in the place of its method")
 NO_TWIN = Rule(

@@ -20,6 +20,7 @@ from ..graph.rules import (
     FIRST_SEEN,
     JUST_LEARNT,
     LATE,
+    LIMITED,
     NOTHING_EARLY,
     OTHERWISE,
     OWN_WORK,
@@ -268,7 +269,7 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     if call.composite:
         return COMPOSITE()
     held = _held(plan, call)
-    if held is not None:
+    if held is not None and (gain_s or best is None or held.rule is not LIMITED):
         return held
     if not trace.completed:
         return BROKEN_OFF()

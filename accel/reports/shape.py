@@ -36,6 +36,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
             "shared": counts.shared,
             "only_fed_predictions": counts.fed,
             "mispredicted": counts.missed,
+            "turned_away": counts.turned_away,
             "prompts_prefilled_in_parts": counts.prefills,
             "delayed": counts.delayed,
             "delayed_s": counts.delayed_s,

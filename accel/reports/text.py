@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ..graph.rules import COMPOSITE, PART
+from ..graph.rules import COMPOSITE, LIMITED, PART
 
 if TYPE_CHECKING:
     from ..run.caps import CapNow
@@ -90,9 +90,12 @@ def _spent(report: Measured) -> Iterator[str]:
     passed = f", let {report.passed} pass: nothing to gain, or no time to spare" if report.passed else ""
     own = f"{seconds(report.own_s)} of processor time per request"
     yield f"  Accel itself: {own}; followed {plural(report.runs, 'request')}{passed}"
+    if counts.turned_away:
+        away = f"{plural(counts.turned_away, 'early call')} turned away by the endpoint (429 or the like)"
+        yield f"  {away}, which is sent fewer at a time from then on; {LIMITED.remedy}"
     if counts.delayed:
         waited = f"waited {seconds(counts.delayed_s)} for early ones to leave"
-        yield f"  {plural(counts.delayed, 'call')} of the program {waited}"
+        yield f"  {plural(counts.delayed, 'time')} a call of the program {waited}"
 
 
 def _used(now: CapNow) -> str:

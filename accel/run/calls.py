@@ -143,7 +143,7 @@ class Calls:
             if not call.early or not call.happens("drop"):
                 return
             made = call.fed or call.given_up
-            wasted = before != "queued" and not made and not call.nested
+            wasted = before != "queued" and not (made or call.nested or call.turned_away)
             was_over, never_began = before == "done", before == "queued" and call.loop is not None
             call.outcome.drop()
             held = self._by_key.get(call.key)
@@ -151,6 +151,8 @@ class Calls:
                 held.remove(call)
             if wasted:
                 self._note_wasted(call)
+            elif call.turned_away:
+                self.counts.turned_away += not call.nested
             elif made:
                 self.counts.fed += call.fed
                 self.tried.note(call.asked, made=True)

@@ -182,7 +182,7 @@ def _with(window: _Window, usual: Vain) -> Vain:
     for run in window.live:
         counts = run.counts
         spent += Vain(counts.wasted, counts.wasted_tokens, counts.wasted_input_tokens, counts.wasted_output_tokens)
-        under_way += max(0, counts.issued - counts.retired - counts.wasted - counts.fed)
+        under_way += max(0, counts.issued - counts.retired - counts.wasted - counts.fed - counts.turned_away)
     return spent + Vain(under_way, usual.tokens * under_way, usual.given * under_way, usual.wrote * under_way)
 
 

@@ -17,14 +17,17 @@ from ..errors import CallCancelled
 from ..parts.components import note_told
 from ..parts.methods import Method
 from ..parts.patches import original
+from ..process.clock import now_s
 from ..trace.sites import call_site
 from . import early, nested
 from .call import Call
+from .gates import making_room
 from .inner import step
 from .opening import instead, open_call
 from .run import Run
 from .scope import Scope, scope
 from .steps import Closed, Do, Give, Steps, Wait, atake, atake_stream, meant, result_of, take, take_stream
+from .turned_away import by_error
 from .waiting import Woken, begin, end, loop_here
 
 _END = object()
@@ -90,7 +93,7 @@ class Demand:
                     twin = _partial_twin(run, call)
                     result = (yield from self._drained(call, twin)) if twin is not None else _OWN
                     if result is _OWN:
-                        result = yield Do(partial(self.wrapped, *self.args, **self.kwargs))
+                        result = yield from self._asked(call, partial(self.wrapped, *self.args, **self.kwargs))
             except BaseException as error:
                 run.failed(call, meant(error))
                 raise
@@ -115,19 +118,21 @@ class Demand:
         with run.inside(call):
             inner = Scope(run, self.here.visit, call)
             try:
+                chunk = _OWN
                 if stream is None:
                     with _within(inner):
                         begun = partial(self.wrapped, *self.args, **self.kwargs)
-                        stream = (yield Do(begun)) if method.opens else begun()
-                        stream = stream if method.is_async else iter(stream)
+                        stream, chunk = yield from self._first(call, method, begun)
                 while True:
-                    with _within(inner):
-                        chunk = yield Do(partial(step if method.is_async else next, stream, _END))
+                    if chunk is _OWN:
+                        with _within(inner):
+                            chunk = yield Do(partial(step if method.is_async else next, stream, _END))
                     if chunk is _END:
                         break
                     run.feed(call, chunk)
                     if not _was_handed(call, handed):
                         yield Give(chunk)
+                    chunk = _OWN
             except Closed:
                 close = getattr(stream, "aclose" if method.is_async else "close", None)
                 if close is not None:
@@ -150,13 +155,50 @@ class Demand:
         yield from run.entering(call, in_task=True)
         try:
             with run.inside(call), _within(Scope(run, self.here.visit, call)):
-                return (yield Do(partial(self.wrapped, *self.args, **self.kwargs)))
+                return (yield from self._asked(call, partial(self.wrapped, *self.args, **self.kwargs)))
         except BaseException as error:
             run.failed(call, error)
             raise
 
     def _open(self) -> Call:
         return open_call(self.run, self.here, self.method, self.component, self.args, self.kwargs, self.site)
+
+    # --- inside its component
+
+    def _asked(self, call: Call, ask: Callable[[], Any]) -> Steps[Any]:
+        """What the component gives. If it turns the call away beside early ones, it is asked again when these have made
+        room, and for the last time when they don't."""
+        run, counts, began_s = self.run, self.run.counts, now_s()
+        call.makes_room = bool(run.bindings.facts(call.component).pure)
+        while call.makes_room:
+            try:
+                result = yield Do(ask)
+                call.makes_room = False
+                return result
+            except BaseException as error:
+                if not by_error(run, call, meant(error), began_s):
+                    raise
+                call.makes_room = yield from making_room(call, self.method.is_async)
+            lost_s = now_s() - began_s
+            began_s += lost_s
+            counts.delayed, counts.delayed_s = counts.delayed + 1, counts.delayed_s + lost_s
+            if call.record is not None:
+                call.record.delayed_s += lost_s
+        return (yield Do(ask))
+
+    def _first(self, call: Call, method: Method, begun: Callable[[], Any]) -> Steps[tuple[Any, Any]]:
+        """A stream, and its first chunk."""
+
+        def plain() -> tuple[Any, Any]:
+            stream = iter(begun())
+            return stream, next(stream, _END)
+
+        async def coroutine() -> tuple[Any, Any]:
+            stream = (await begun()) if method.opens else begun()
+            return stream, await step(stream, _END)
+
+        found: tuple[Any, Any] = yield from self._asked(call, coroutine if method.is_async else plain)
+        return found
 
     # --- joining an early call
 
@@ -219,10 +261,10 @@ class Demand:
         call.substituted = True
         try:
             begun = partial(original(call.component, twin), *self.args, **{**self.kwargs, **twin.own})
-            stream = (yield Do(begun)) if twin.opens else begun()
-            stream = stream if twin.is_async else iter(stream)
-            while (chunk := (yield Do(partial(step if twin.is_async else next, stream, _END)))) is not _END:
+            stream, chunk = yield from self._first(call, twin, begun)
+            while chunk is not _END:
                 self.run.feed(call, chunk, twin)
+                chunk = yield Do(partial(step if twin.is_async else next, stream, _END))
         except CallCancelled:
             if not call.tells:
                 raise

@@ -15,13 +15,14 @@ from ..graph.rules import (
     CHANGED,
     IN_ORDER,
     LATE,
+    LIMITED,
     NOTHING_BEHIND,
     REPLACED,
     UNSENT,
     UNWRITTEN,
     Reason,
 )
-from ..parts import sdks
+from ..parts import http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap, pasted
 from ..trace.ambient import INCOMPARABLE
@@ -43,6 +44,7 @@ from .worth import CHARS_PER_TOKEN
 def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     """A run of the plan's program on this input; `Run.finish` ends it."""
     sdks.install_all()
+    http.install()
     run = Run(plan, settings, host, value, Drive)
     if run.ambient is INCOMPARABLE and settings.speculate != "off":
         plan.says.incomparable()
@@ -86,14 +88,17 @@ class Drive(Forecast):
             if reason is None:
                 asked = not stake(self.run, node, state.decided)  # what may be in vain has its bounds
                 continue
-            if reason.rule in (BUSY, BEYOND):
+            if reason.rule in (BUSY, LIMITED, BEYOND):
                 ready.add(element)
                 return
             ready.refuse(element)
 
     def _said(self, node: Node, reason: Reason | None) -> Reason | None:
-        """Keep the reason for reports; that it was too late says less than what held the node until then."""
-        if reason is None or reason.rule is not LATE or self.reasons.get(node.name) is None:
+        """Keep the reason for reports; that it was too late says less than what held the node until then, and some of
+        its calls being issued nothing of others that were held until it was too late."""
+        before = self.reasons.get(node.name)
+        limited = reason is None and before is not None and before.rule is LIMITED
+        if not limited and (reason is None or reason.rule is not LATE or before is None):
             self.reasons[node.name] = reason
         return reason
 
@@ -141,7 +146,7 @@ class Drive(Forecast):
         bound = self.run.bindings.now(node, moment)
         if not alike(before, bound):
             reason = self.held(node) or (self.refused(node, element.pasted) if element.pasted else None)
-        reason = reason or (BUSY() if bound is not None and not early.has_room(bound) else None)
+        reason = reason or (early.no_room(bound) if bound is not None else None)
         if reason:
             return reason
         asked = foretold(self.run, node, state.decided)

@@ -28,6 +28,7 @@ from .reliance import UNSURE, Asked
 from .run import Run
 from .scope import Scope, scope
 from .settings import Bound
+from .turned_away import by_error
 from .waiting import loop_here
 
 
@@ -67,9 +68,10 @@ def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
     return method
 
 
-def has_room(bound: Bound) -> bool:
-    """Whether a further early call could enter the component now."""
-    return gate_of(bound.component).has_room(bound.facts.concurrency or 1)
+def no_room(bound: Bound) -> Reason | None:
+    """Why a further early call could not enter the component now."""
+    gate = gate_of(bound.component)
+    return gate.endpoint.holds() or (None if gate.has_room(bound.facts.concurrency or 1) else BUSY())
 
 
 def issue(
@@ -101,7 +103,7 @@ def issue(
         call.epoch = epoch(call.resource)
         call.only_feeds = not (bound.facts.readonly or bound.facts.owned)
     if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
-        return BUSY()
+        return no_room(bound) or BUSY()
     call.priority = priorities.of_early(run, node)
     if not run.calls.hold(call):
         call.leave()
@@ -271,5 +273,8 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
             "the program closes its client while others like it are still called",
             "keep one client open for all requests, instead of one for each that is closed after it",
         )
-    if isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
+    away = by_error(run, call, error, call.issued_s or 0.0)
+    if away or isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
         give_up(run, call)
+    if away:
+        run.tell(lambda forecast: forecast.turned_away(call))

@@ -20,6 +20,7 @@ from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
+from .gates import gate_of
 from .outlook import Element, Expected, Kin, Outlook
 from .run import Run
 from .settings import Bound
@@ -93,6 +94,28 @@ class Forecast:
             self.finished(call)
         elif call.chunks.parts:
             self.grown(call)  # it may have begun before this forecast was there
+
+    def replaced(self, gone: Call, call: Call) -> None:
+        """The program makes a call of its own in the place of an early one that it had joined."""
+        if gone.bound is not None and call.bound is None:
+            element = self.states[gone.bound[0]].element(gone.bound[1])
+            if element.call is gone:
+                element.call, call.bound, gone.bound = call, gone.bound, None
+        self.demanded(call)
+
+    def turned_away(self, call: Call) -> None:
+        """An early call that nobody has demanded: there may be room for it later."""
+        if call.bound is None or call.demanded:
+            return
+        name, position = call.bound
+        state = self.states[name]
+        element = state.element(position)
+        if element.call is call:
+            self._drop(state, element)
+            self.reasons[name] = gate_of(call.component).endpoint.reason()
+            if not state.frozen:
+                state.queue(element)
+            self.advance({name: {position}})
 
     def finished(self, call: Call) -> None:
         if call.bound is None:

@@ -7,7 +7,7 @@ one's place. Who waits for whom: see `waiting`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from ..errors import CallCancelled
 from ..parts.components import kind_of, reference
 from ..process import forks
 from ..process.clock import now_s
+from .endpoints import Endpoint, endpoint_at
 from .steps import Steps, Wait
 from .waiting import Party, Woken, begin, end, lock, loop_here, patience_s, wake
 
@@ -35,7 +36,8 @@ class InTheWay:
 class Gate:
     """One live component."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
         self._inside: set[Party] = set()
         """Calls of the program."""
         self._early: dict[Party, float] = {}
@@ -46,6 +48,14 @@ class Gate:
         self._others: set[Woken] = set()
         """and of calls inside early ones."""
 
+    @property
+    def inside(self) -> int:
+        return len(self._inside) + len(self._early)
+
+    @property
+    def early(self) -> Mapping[Party, float]:
+        return self._early
+
     def has_room(self, limit: int) -> bool:
         """Whether an early call could enter now."""
         with lock:
@@ -53,7 +63,7 @@ class Gate:
 
     def try_enter_early(self, call: Party, limit: int) -> bool:
         with lock:
-            if self._is_full(limit):
+            if self._is_full(limit) or self.endpoint.holds():
                 return False
             self._hold(call)
             return True
@@ -122,10 +132,13 @@ class Gate:
     def leave(self, party: Party) -> None:
         """A call is no longer inside. Idempotent."""
         with lock:
-            was_inside = party in self._inside or party in self._early
+            was_early, was_inside = party in self._early, party in self._inside or party in self._early
             self._inside.discard(party)
             self._early.pop(party, None)
             woken = list(self._demands or self._others) if was_inside else []
+            woken += self.endpoint.waiting if was_early else ()
+            if was_inside:
+                self.endpoint.left(party, was_early)
         wake(woken)
 
     def _forget_ended_loops(self) -> None:
@@ -207,6 +220,26 @@ def entering(party: Party, limit: int, in_task: bool) -> Steps[float]:
     return now_s() - started_s if waited else 0.0
 
 
+def making_room(party: Party, in_task: bool) -> Steps[bool]:
+    """A call of the program was turned away while early ones were at its endpoint: until one of these has left. False
+    if it may not wait for them, or did so in vain."""
+    endpoint, woken = gate_of(party.component).endpoint, Woken()
+    with lock:
+        early = endpoint.early()
+        if not early:
+            return True
+        if not begin(party, endpoint.early, woken, None if in_task else loop_here()):
+            return False
+        endpoint.waiting.add(woken)
+    try:
+        yield Wait(woken, max(early.values()) - now_s())
+    finally:
+        end(party, woken)
+        with lock:
+            endpoint.waiting.discard(woken)
+    return woken.done()
+
+
 _gates: dict[int, tuple[Any, Gate]] = {}
 """By id: a reference to the component, and its gate."""
 
@@ -217,10 +250,12 @@ def gate_of(component: Any) -> Gate:
     held = _gates.get(key)
     if held is not None and held[0]() is component:
         return held[1]
+    endpoint = endpoint_at(component)
     with lock:
         held = _gates.get(key)
         if held is None or held[0]() is not component:
-            held = _gates[key] = (reference(component, partial(_gates.pop, key, None)), Gate())
+            held = _gates[key] = (reference(component, partial(_gates.pop, key, None)), Gate(endpoint))
+            endpoint.places.add(held[1])
         return held[1]
 
 

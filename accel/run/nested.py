@@ -15,6 +15,7 @@ from ..parts.components import note_asks, note_told
 from ..parts.methods import Method
 from ..text.values import Tree
 from .call import Call
+from .endpoints import TurnedAway
 from .gates import InTheWay, gate_of
 from .permits import nested_refuses
 from .run import Run
@@ -152,7 +153,7 @@ def _shared(run: Run, shared: Call, result: Any) -> Any:
 
 def _failed(run: Run, shared: Call, error: BaseException) -> None:
     """A demand that has joined gets the component's failure, but has no part in an early call's cancellation."""
-    if isinstance(error, CallCancelled | asyncio.CancelledError):
+    if isinstance(error, CallCancelled | TurnedAway | asyncio.CancelledError):
         give_up(run, shared)
     else:
         run.failed(shared, error)

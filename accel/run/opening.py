@@ -102,5 +102,7 @@ def instead(run: Run, gone: Call, method: Method, component: Any, outer: Call | 
         call = Call(method, component, gone.identity, gone.input, gone.key, gone.ambient, standing="own")
         call.outer, call.record, call.priority = outer, gone.record, gone.priority
         run.calls.add(call)
-    run.tell(lambda forecast: forecast.demanded(call), gone.record.visit if gone.record is not None else None)
+        if gone.record is not None:
+            gone.record.delayed_s += now_s() - gone.record.started_s
+    run.tell(lambda forecast: forecast.replaced(gone, call), gone.record.visit if gone.record is not None else None)
     return call

@@ -253,7 +253,8 @@ class Pace:
         waits for his turn as long. True if the program begins to rest, or rests longer from now on."""
         lag_s = load.lag_s
         early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
-        gain_s, took_s = sum(map(min, early)), sum(took_s for took_s, _ in early)
+        lost_s = sum(call.delayed_s for call in trace.calls)
+        gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)

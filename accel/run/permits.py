@@ -15,6 +15,7 @@ from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
 from .egress import endpoint_key
+from .gates import gate_of
 from .reliance import UNSURE, Asked
 from .run import Run
 from .settings import Bound
@@ -231,6 +232,9 @@ def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> Reas
     telling = tells_within(component, method.name)
     if telling:
         return rules.INNER_TELLS(component=name, how=telling)
+    limited = gate_of(component).endpoint.holds()
+    if limited:
+        return limited
     if not facts.local and run.settings.egress == "known":
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
         if not run.ledger.knows(endpoint_key(component), texts):

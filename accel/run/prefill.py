@@ -14,6 +14,7 @@ from ..graph.ir import Node
 from ..process import threads
 from ..text.values import Tree
 from . import priorities, served
+from .endpoints import TurnedAway
 from .run import Run
 from .settings import Bound
 
@@ -90,7 +91,7 @@ def _prefill_on_thread(run: Run, urgency: engine.Priority, work: Callable[[], An
 
     try:
         run.entry.copy().run(body)
-    except Exception:  # noqa: BLE001 - a prefill is only a hint; the demand meets the engine's error itself
+    except (Exception, TurnedAway):  # noqa: BLE001 - only a hint; the demand meets the engine's error itself
         run.counts.failed_prefills += 1
     finally:
         _over(run)
@@ -103,7 +104,7 @@ def _prefill_on_loop(
         engine.priority.set(urgency)
         try:
             await work()
-        except Exception:  # noqa: BLE001 - as above
+        except (Exception, TurnedAway):  # noqa: BLE001 - as above
             run.counts.failed_prefills += 1
         finally:
             forget()

@@ -90,6 +90,12 @@ class Says:
         what = "nothing is early, as what comes in beside the input differs whenever somebody looks at it"
         self.stands_down("context", what, "leave such objects out of ContextVars, configurable and context")
 
+    def limited(self, component: Any, calls: int) -> None:
+        name = type(component).__name__
+        what = f"the endpoint of {name} turns calls away; with early ones it is sent {calls} at a time for now"
+        remedy = f"accel.register({name}, concurrency=n), with what it takes; behind a rate limiter, nothing is early"
+        self.stands_down("limited", what, remedy, of=name)
+
     def exhausted(self, budget: Budget, issued: int) -> None:
         """What the rule of the budget refuses. Who waits for others to end hasn't used up anything."""
         if issued >= budget.max_issued:

@@ -146,6 +146,8 @@ class Counts:
     """Demands answered by the result of an equal earlier demand (embeddings)."""
     wasted: int = 0
     fed: int = 0
+    turned_away: int = 0
+    """Early calls that their endpoint turned away."""
     missed: int = 0
     prefills: int = 0
     failed_prefills: int = 0

@@ -104,7 +104,8 @@ def _thread(trace: Trace) -> str:
 def request_of(trace: Trace, took_s: float, beside: Beside) -> Request:
     early = sum(call.retired for call in trace.calls)
     given, wrote = spent(trace.calls)
-    return Request(took_s, alone(trace, beside).seconds if early else took_s, len(trace.calls), early, given, wrote)
+    other = early or any(call.delayed_s for call in trace.calls)
+    return Request(took_s, alone(trace, beside).seconds if other else took_s, len(trace.calls), early, given, wrote)
 
 
 def spent(calls: Iterable[CallRecord]) -> tuple[int, int]:

@@ -135,6 +135,8 @@ class CallRecord:
     """It made calls of its own that are primitives themselves (more than embedding its query)."""
     tokens: tuple[int, int] = (0, 0)
     """Prompt and output tokens, where the component tells."""
+    delayed_s: float = 0.0
+    """While early calls were in its way."""
     retired: bool = False
     issued_s: float | None = None
     """When the early call that answered it started, and"""
@@ -150,7 +152,7 @@ class CallRecord:
         """Inside its component, early or not."""
         if self.retired and self.issued_s is not None and self.answered_s is not None:
             return self.answered_s - self.issued_s
-        return self.waited_s
+        return max(0.0, self.waited_s - self.delayed_s)
 
     @property
     def waited_s(self) -> float:

@@ -34,7 +34,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "docs/how.md": ("llm", "store"),
     "docs/langgraph.md": ("graph", "llm"),
     "docs/llamaindex.md": ("embed_model", "index", "nodes"),
-    "docs/services.md": ("MyChatModel", "MyClient", "graph", "slow_score", "store", "tenant"),
+    "docs/services.md": ("MyChatModel", "MyClient", "graph", "llm", "slow_score", "store", "tenant"),
 }
 """By page, the names of `document_parts` and `document_index` that its reader has; of other pages, the usual ones."""
 OF_INDEX = ("embed_model", "index", "nodes")

@@ -1,0 +1,111 @@
+"""Answers that turn a call away: too many at a time, or too many so far.
+
+Clients hide them from who calls: they wait, and ask again. So they are looked at where the client sends.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from math import isfinite
+from typing import Any
+
+from ..process.clock import now_s
+from . import patches
+
+_STATUSES = (429, 503, 529)
+_NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded")
+"""Parts of the names of errors that carry no status."""
+_CLIENTS = (
+    ("httpx", "Client", False),
+    ("httpx", "AsyncClient", True),
+    ("httpx2", "Client", False),
+    ("httpx2", "AsyncClient", True),
+    ("requests", "Session", False),
+)
+"""Package, class, and whether its `send` is a coroutine."""
+MAX_AFTER_S = 3_600.0
+MAX_CAUSES = 4
+
+
+def _nobody(began_s: float, after_s: float) -> None:
+    pass
+
+
+turned_away: Callable[[float, float], None] = _nobody
+"""A request was: when it was sent, and in how many seconds it may come again (0: nobody said). What it raises goes
+through the client. Set by `accel.run.turned_away`."""
+
+
+def install() -> None:
+    """Look at what clients send from now on that are loaded by now."""
+    for package, name, is_async in _CLIENTS:
+        cls = getattr(sys.modules.get(package), name, None)
+        if isinstance(cls, type) and not patches.is_wrapped(cls, "send"):
+            patches.wrap(cls, "send", _asend if is_async else _send)
+
+
+def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    began_s = now_s()
+    response = wrapped(*args, **kwargs)
+    after_s = _after_s(response)
+    if after_s is not None:
+        try:
+            turned_away(began_s, after_s)
+        except BaseException:
+            response.close()
+            raise
+    return response
+
+
+async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    began_s = now_s()
+    response = await wrapped(*args, **kwargs)
+    after_s = _after_s(response)
+    if after_s is not None:
+        try:
+            turned_away(began_s, after_s)
+        except BaseException:
+            await response.aclose()
+            raise
+    return response
+
+
+def _after_s(response: Any) -> float | None:
+    """In how many seconds a request that was turned away may come again, as far as the answer says so; else None."""
+    status = getattr(response, "status_code", 0)
+    if not isinstance(status, int) or status < 400:
+        return None
+    said = response.headers.get("retry-after")
+    if said is None and status not in _STATUSES:
+        return None
+    after_s = 0.0
+    with suppress(TypeError, ValueError):  # a date
+        after_s = float(said)
+    return min(max(after_s, 0.0), MAX_AFTER_S) if isfinite(after_s) else 0.0
+
+
+def says_so(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is such an answer."""
+    return any(
+        any(part in type(each).__name__ for part in _NAMES) or any(status in _STATUSES for status in _statuses(each))
+        for each in _causes(error)
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    at: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if at is None:
+            return
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def _statuses(error: BaseException) -> list[Any]:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        response = response.get("ResponseMetadata", {})
+        return [response.get("HTTPStatusCode")] if isinstance(response, Mapping) else []
+    return [getattr(error, "status_code", None), getattr(error, "code", None), getattr(response, "status_code", None)]
