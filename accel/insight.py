@@ -21,7 +21,7 @@ from .reports import explain as explained
 from .reports import timeline as pictures
 from .reports.explain import Format
 from .reports.report import Report
-from .run import saved, switch
+from .run import batch, saved, switch
 from .run.plan import Plan
 from .run.scope import scope
 from .run.settings import Settings
@@ -261,9 +261,10 @@ class Insight:
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
-        if settings is None or not self._accel.plan.follows(loop_here() if asynchronous else None):
+        if settings is None:
             return None
-        return settings
+        follows, within = self._accel.plan.follows(loop_here() if asynchronous else None), batch.here()
+        return settings if follows or (within is not None and within.hopeful) else None
 
     def _accel_plain(self) -> Any:
         """This object, as its own class without Accel has it."""

@@ -34,7 +34,7 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
         return False
     if method.op == "searching":
         same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch
-        if not (same_epoch or facts.readonly):
+        if not (same_epoch or facts.readonly or facts.deterministic):
             call.fed = True
             return False
     if method.is_async != call.method.is_async and not facts.twins:
@@ -48,6 +48,21 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
     if call.loop is not None and call.state != "done":
         return loop_here() is call.loop and method.kind in ("async", "astream")
     return True
+
+
+def may_borrow(known: Call, call: Call, facts: Facts) -> bool:
+    """Whether `known`, of another run of the batch, may stand for `call`, which is about to be made."""
+    method = call.method
+    if known.useless or known.state == "queued" or known.outcome.dropped or known.tells:
+        return False
+    if method.op == "searching" and known.epoch != epoch(known.resource):
+        return False
+    if known.state == "running" and not known.early:
+        if known.method.kind in ("stream", "astream"):
+            return False  # goes on as its reader does
+        if known.method.is_async and loop_here() is not known.loop:
+            return False
+    return may_retire(known, method, call.ambient, facts)
 
 
 def may_share(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:

@@ -103,6 +103,16 @@ class Call(Party):
         """Something it asked for was refused, because it is early: its result is not what the program would get."""
         self.substituted = False
         """A demand that is being served with the streaming method, in place of the one that was called."""
+        self.lent_as: Hashable = None
+        """By what other runs of its batch find it; None if they don't (`batch`)."""
+        self.kept: Call | None = None
+        """What they get, once it is done: a call that holds a copy of its result."""
+        self.lender: Call | None = None
+        """The call of another run that it gets its result from."""
+        self.borrowers = 0
+        """Calls of other runs that wait for it at the moment."""
+        self.took_s = 0.0
+        """How long it was inside its component."""
         self.issued_s: float | None = None
         self.entered_s: float | None = None
         """When it was inside its component."""
@@ -172,10 +182,24 @@ class Call(Party):
         since = self.issued_s if self.issued_s is not None else now_s()
         return max(0.0, since + patience_s(kind_of(self.component)) - now_s())
 
-    def again(self, record: CallRecord) -> Call:
+    @property
+    def maker(self) -> Call:
+        """The call whose end a demand waits for."""
+        return self.lender if self.standing == "again" and self.lender is not None else self
+
+    def has_borrowed(self) -> bool:
+        """Whether the call of another run gave something: then it is this one's result, too."""
+        kept = self.lender.kept if self.lender is not None else None
+        if kept is None:
+            return False
+        self.state, self.outcome, self.output = kept.state, kept.outcome, kept.output
+        self.tokens, self.took_s = kept.tokens, kept.took_s
+        return True
+
+    def again(self, record: CallRecord | None) -> Call:
         """A further demand answered by this shared result."""
         other = Call(self.method, self.component, self.identity, self.input, self.key, self.ambient, standing="again")
         other.state, other.outcome, other.output = self.state, self.outcome, self.output
         other.record, other.issued_s, other.tokens = record, self.issued_s, self.tokens
-        other.priority = self.priority
+        other.priority, other.resource, other.epoch = self.priority, self.resource, self.epoch
         return other

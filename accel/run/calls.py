@@ -13,6 +13,7 @@ from ..process.clock import now_s
 from ..text.values import Tree, freeze
 from ..trace.ambient import Ambient
 from .answers import answering, may_share
+from .batch import Member
 from .call import Call
 from .settings import Counts
 from .waiting import loop_here
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 class Calls:
     """Every change of a call's state that several threads may race for happens here, under one lock."""
 
-    def __init__(self, lock: RLock, counts: Counts) -> None:
+    def __init__(self, lock: RLock, counts: Counts, batch: Member | None = None) -> None:
         self.lock = lock
         self.counts = counts
+        self.batch = batch
+        """The run's part in the batch that it belongs to."""
         self.accepting = True
         """False when the run is over or silenced: nothing is issued any more."""
         self._by_key: dict[Hashable, list[Call]] = {}
@@ -65,6 +68,25 @@ class Calls:
         call.look_again()
         return call
 
+    def borrow(self, call: Call, facts: Facts, lends: bool = True) -> Call | None:
+        """The call of another run of the batch that may stand for this one, which is about to be made; `lends`: else
+        this one may stand for theirs. Nothing is shared in a run that raised: a retry makes its own calls."""
+        return self.batch.find(call, facts, lends) if self.batch is not None and self.accepting else None
+
+    def keep(self, call: Call, result: Any = None) -> None:
+        """A call is over, for other runs of the batch that want the same; without a result, they make it themselves."""
+        if self.batch is not None and call.lent_as is not None:
+            if call.entered_s is not None and call.ended_s is not None:
+                call.took_s = call.ended_s - call.entered_s
+            self.batch.keep(call, result)
+
+    def handed(self, call: Call, method: Method, result: Any) -> Any:
+        """What a demand gets of a result that retires into it."""
+        if self.batch is not None and call.lender is not None:
+            self.batch.batch.count(call)
+        copy = method.copy if call.maker is call else method.hands_on
+        return copy(result) if copy is not None else result
+
     def outstanding(self) -> int:
         """Early calls that are waiting or running."""
         with self.lock:
@@ -101,7 +123,9 @@ class Calls:
             if not call.happens("begin"):
                 return False
             call.issued_s = call.entered_s = now_s()
-            return True
+        if self.batch is not None and call.lent_as is not None and call.lender is None:
+            self.batch.batch.offer(call)
+        return True
 
     def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient, facts: Facts) -> tuple[Call, bool]:
         """A shareable call made inside an early one: the call, and whether the caller has to run it."""
@@ -115,6 +139,11 @@ class Calls:
             call = Call(method, component, identity, tree, key, ambient, standing="early")
             call.happens("begin")
             call.nested = True
+            found = self.borrow(call, facts)
+            if found is not None:
+                borrowed = found.again(None)
+                borrowed.lender = found
+                return borrowed, False
             call.loop = loop_here() if method.kind == "async" else None
             call.dropped_by = self.drop
             self._by_key.setdefault(key, []).append(call)
@@ -129,7 +158,7 @@ class Calls:
             before = call.state
             if not call.early or not call.happens("drop"):
                 return
-            wasted = before != "queued" and not call.fed and not call.nested
+            wasted = before != "queued" and not call.fed and not call.nested and call.lender is None
             was_over, never_began = before == "done", before == "queued" and call.loop is not None
             call.outcome.drop()
             held = self._by_key.get(call.key)
@@ -145,6 +174,7 @@ class Calls:
                 self.counts.wasted_output_tokens += wrote
             elif call.fed:
                 self.counts.fed += 1
+        self.keep(call)
         if was_over:
             return
         if never_began:
@@ -163,7 +193,7 @@ class Calls:
             self.accepting = False
             for call in self.all():
                 left = call.joined and not call.waiters and not call.over  # a stream that nobody has begun to read
-                if call.early and (left or not call.demanded):
+                if call.early and not call.borrowers and (left or not call.demanded):
                     self.drop(call)
             if forget:
                 self.forget()

@@ -166,20 +166,23 @@ class Demand:
         nobody may wait for it. Whoever stops waiting gives it up, unless others wait for it, too."""
         woken, outer = Woken(), self.here.call
         blocks = None if self.method.is_async else loop_here()
-        if not call.outcome.over and not begin(outer, lambda: (call,), woken, blocks):
+        maker = call.maker
+        if not call.outcome.over and not begin(outer, lambda: (maker,), woken, blocks):
             call.abandon()
             yield None
             return
         call.waiters += 1
+        maker.borrowers += maker is not call
         call.outcome.wake(woken)
         try:
             yield woken
         except BaseException:
-            if call.waiters == 1:
+            if call.waiters == 1 and not call.borrowers:
                 call.abandon()
             raise
         finally:
             call.waiters -= 1
+            maker.borrowers -= maker is not call
             end(outer, woken)
 
     def _replayed(self, call: Call, handed: list[Any]) -> Steps[None]:
@@ -265,8 +268,13 @@ def _done(call: Call) -> Woken:
 
 
 def _has_answered(run: Run, call: Call) -> bool:
-    """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
-    if not call.outcome.over:
+    """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind. Another
+    run's answers only if it went well."""
+    if call.maker is not call:
+        return call.has_borrowed()
+    if not call.outcome.over and call.lender is not None:
+        call.abandon()
+    elif not call.outcome.over:
         call.abandon()
         run.plan.disqualified[kind_of(call.component)] = (
             "an early call of it stood still while the program waited for it"

@@ -20,7 +20,7 @@ from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
 from ..process import threads
 from ..text.values import Tree, freeze, is_comparable
-from . import priorities
+from . import lent, priorities
 from .call import Call
 from .gates import gate_of
 from .nested import give_up
@@ -97,6 +97,9 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)
         call.only_feeds = not (bound.facts.readonly or bound.facts.owned)
+    lender = run.calls.borrow(call, bound.facts, lends=False)
+    if lender is not None:
+        return lent.issue(run, node, call, lender)
     if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
         return BUSY()
     call.priority = priorities.of_early(run, node)
