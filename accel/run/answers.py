@@ -53,7 +53,7 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
 def may_borrow(known: Call, call: Call, facts: Facts) -> bool:
     """Whether `known`, of another run of the batch, may stand for `call`, which is about to be made."""
     method = call.method
-    if known.useless or known.state == "queued" or known.outcome.dropped or known.tells:
+    if known.useless or known.outcome.dropped or known.tells:
         return False
     if method.op == "searching" and known.epoch != epoch(known.resource):
         return False

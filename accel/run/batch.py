@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 
 from ..parts.components import Facts
 from ..parts.credentials import Keys
@@ -34,12 +34,18 @@ class Batch:
     def __init__(self, most: int = MOST_KEPT) -> None:
         self.runs = 0
         """That were followed."""
+        self._ended = 0
         self.calls = 0
         """That were not made, because another run made an equal one,"""
         self.seconds = 0.0
         """how long these took there,"""
         self.tokens = [0, 0]
         """and how many tokens they read and wrote."""
+        self.inputs = 0
+        """That have come to their end,"""
+        self.resumed = 0
+        """of these, those whose results an earlier batch had."""
+        self.took_s = 0.0
         self._most = most
         self._open = True
         self._known: OrderedDict[Hashable, Call] = OrderedDict()
@@ -48,7 +54,7 @@ class Batch:
     @property
     def hopeful(self) -> bool:
         """Whether its runs are worth following for what they may share."""
-        return self._open and (self.runs < TRIED or self.calls * ONE_IN >= self.runs)
+        return self._open and (self._ended < TRIED or self.calls * ONE_IN >= self._ended)
 
     def close(self) -> None:
         """It is over: what still runs makes its own calls."""
@@ -56,25 +62,17 @@ class Batch:
             self._open = False
             self._known.clear()
 
-    def find(self, call: Call, facts: Facts, lends: bool) -> Call | None:
-        """The call of another run that may stand for this one, which is about to be made; `lends`: else this one may
-        stand for others from now on."""
+    def find(self, call: Call, facts: Facts) -> Call | None:
+        """The call of another run that may stand for this one, which is about to be made; else this one may stand for
+        others from now on."""
         with self._lock:
             known = self._known.get(call.lent_as)
             if known is not None and alike_now(known.component, call.component):
                 if may_borrow(known, call, facts):
                     self._known.move_to_end(call.lent_as)
                     return known
-            if lends:
-                self._put(call)
+            self._put(call)
         return None
-
-    def offer(self, call: Call) -> None:
-        """It is being made, and may stand for others, unless another one does."""
-        with self._lock:
-            known = self._known.get(call.lent_as)
-            if known is None or known.useless:
-                self._put(call)
 
     def keep(self, call: Call, kept: Call | None) -> None:
         """It is over: from now on its copy stands for others, or nothing."""
@@ -92,6 +90,15 @@ class Batch:
             self.calls += 1
             self.seconds += call.took_s
             self.tokens = [self.tokens[0] + call.tokens[0], self.tokens[1] + call.tokens[1]]
+
+    def ended(self) -> None:
+        """One of its runs is over, or shares nothing any more."""
+        with self._lock:
+            self._ended += 1
+
+    def note_resumed(self) -> None:
+        with self._lock:
+            self.resumed += 1
 
     def _put(self, call: Call) -> None:
         if not self._open:
@@ -112,14 +119,14 @@ class Member:
         with batch._lock:
             batch.runs += 1
 
-    def find(self, call: Call, facts: Facts, lends: bool) -> Call | None:
+    def find(self, call: Call, facts: Facts) -> Call | None:
         """See `Batch.find`; None for a call that is not shared."""
         if call.ambient is INCOMPARABLE or not repeats(call.component, call.method, call.input, facts):
             return None
         variables, config = call.ambient
         keys = self._keys.note(call.component)
         call.lent_as = (call.key, frozenset(variables.items()), config, self._within, keys)
-        return self.batch.find(call, facts, lends)
+        return self.batch.find(call, facts)
 
     def keep(self, call: Call, result: object) -> None:
         """What a call gave that others may have, too: a copy, as the program may change what it gets; None where it
@@ -154,6 +161,13 @@ def member(within: Mapping[str, str], keys: Keys) -> Member | None:
     """The part in it of a run that begins here."""
     batch = here()
     return Member(batch, within, keys) if batch is not None else None
+
+
+def context_of(batch: Batch) -> Context:
+    """The context as it is here; runs that begin in copies of it are this batch's."""
+    context = copy_context()
+    context.run(_around.set, batch)
+    return context
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class Calls:
             call = answering(alike, site, method, ambient, facts)
             if call is None:
                 return None
-            if call.state == "queued" and call.happens("take over"):
+            if call.state == "queued" and not call.borrowers and call.happens("take over"):
                 call.method = method
                 self.counts.issued -= 1
                 call.leave()
@@ -68,10 +68,16 @@ class Calls:
         call.look_again()
         return call
 
-    def borrow(self, call: Call, facts: Facts, lends: bool = True) -> Call | None:
-        """The call of another run of the batch that may stand for this one, which is about to be made; `lends`: else
-        this one may stand for theirs. Nothing is shared in a run that raised: a retry makes its own calls."""
-        return self.batch.find(call, facts, lends) if self.batch is not None and self.accepting else None
+    def borrow(self, call: Call, facts: Facts) -> Call | None:
+        """The call of another run of the batch that may stand for this one, which is about to be made; else this one
+        may stand for theirs. Nothing is shared in a run that raised: a retry makes its own calls."""
+        return self.batch.find(call, facts) if self.batch is not None and self.accepting else None
+
+    def withdraw(self, call: Call) -> None:
+        """An early call is not made after all."""
+        self.keep(call)
+        call.happens("drop")
+        call.outcome.drop()
 
     def keep(self, call: Call, result: Any = None) -> None:
         """A call is over, for other runs of the batch that want the same; without a result, they make it themselves."""
@@ -123,9 +129,7 @@ class Calls:
             if not call.happens("begin"):
                 return False
             call.issued_s = call.entered_s = now_s()
-        if self.batch is not None and call.lent_as is not None and call.lender is None:
-            self.batch.batch.offer(call)
-        return True
+            return True
 
     def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient, facts: Facts) -> tuple[Call, bool]:
         """A shareable call made inside an early one: the call, and whether the caller has to run it."""
@@ -190,6 +194,8 @@ class Calls:
     def drop_undemanded(self, forget: bool) -> None:
         """Give up everything early that nobody demanded, and accept no more; `forget`: share nothing either."""
         with self.lock:
+            if self.batch is not None and self.accepting:
+                self.batch.batch.ended()
             self.accepting = False
             for call in self.all():
                 left = call.joined and not call.waiters and not call.over  # a stream that nobody has begun to read

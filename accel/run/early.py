@@ -97,14 +97,17 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)
         call.only_feeds = not (bound.facts.readonly or bound.facts.owned)
-    lender = run.calls.borrow(call, bound.facts, lends=False)
+    call.priority = priorities.of_early(run, node)
+    call.loop = run.host.loop if method.is_async else None
+    lender = run.calls.borrow(call, bound.facts)
     if lender is not None:
         return lent.issue(run, node, call, lender)
     if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
+        run.calls.withdraw(call)
         return BUSY()
-    call.priority = priorities.of_early(run, node)
     if not run.calls.hold(call):
         call.leave()
+        run.calls.withdraw(call)
         return LATE()
     run.plan.says.issued(run.name, node, bound.component)
     if method.kind in ("sync", "stream"):
@@ -112,7 +115,6 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hash
     else:
         loop = run.host.loop
         assert loop is not None
-        call.loop = loop
         try:
             if loop_here() is loop:
                 _on_loop(run, call, args, kwargs)
