@@ -102,7 +102,7 @@ class Journal:
         except Exception as error:
             raise ConfigurationError(
                 f"{what} can't be written to the journal {self.path}: {type(error).__name__}.",
-                "Leave resume out, or let the program take and give what its framework can write: plain data, messages.",
+                "Leave resume out, or let the program take and give what its framework can write: plain data, say.",
             ) from error
 
     def _write(self, line: dict[str, Any], position: int, digest: str) -> None:
@@ -121,12 +121,12 @@ class Journal:
         except OSError:
             what = f"The journal {self.path} is in use by another batch."
             raise ConfigurationError(what, "Wait until that one has ended, or name another file.") from None
-        os.fchmod(self._file, 0o600)
         owner = sha256(program.encode()).hexdigest()
+        head = {"journal": _KIND, "version": VERSION, "program": owner}
         end, begun = 0, False
         with open(self._file, "rb", closefd=False) as lines:
             for number, line in enumerate(lines, 1):
-                if not line.endswith(b"\n"):
+                if not line.endswith(b"\n") and (number > 1 or json.dumps(head).encode().startswith(line)):
                     break  # half-written
                 found = self._read(line, number)
                 if number == 1:
@@ -135,9 +135,10 @@ class Journal:
                 else:
                     self._at[found["at"]] = end, len(line), found["input"]
                 end += len(line)
+        os.fchmod(self._file, 0o600)
         os.ftruncate(self._file, end)
         if not begun:
-            self._write({"journal": _KIND, "version": VERSION, "program": owner}, -1, "")
+            self._write(head, -1, "")
 
     def _read(self, line: bytes, number: int) -> dict[str, Any]:
         try:

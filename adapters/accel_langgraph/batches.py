@@ -1,5 +1,5 @@
-"""`batch` and its kin of an accelerated graph: LangChain's own, whose runs are one batch; and for inputs that are no list,
-for a journal and a progress bar, runs of a bounded number at once (`accel.run.many`).
+"""`batch` and its kin of an accelerated graph: LangChain's own, whose runs are one batch; for inputs that are no list,
+for a journal and for a progress bar, a bounded number of runs at once (`accel.run.many`).
 """
 
 from __future__ import annotations
