@@ -71,7 +71,8 @@ class Batch:
                 if may_borrow(known, call, facts):
                     self._known.move_to_end(call.lent_as)
                     return known
-            self._put(call)
+            if known is None or known.over:
+                self._put(call)
         return None
 
     def keep(self, call: Call, kept: Call | None) -> None:

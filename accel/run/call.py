@@ -179,7 +179,8 @@ class Call(Party):
 
     def patience_s(self) -> float:
         """How long a demand waits for it yet."""
-        since = self.issued_s if self.issued_s is not None else now_s()
+        maker = self.maker
+        since = next((at_s for at_s in (maker.issued_s, maker.entered_s) if at_s is not None), now_s())
         return max(0.0, since + patience_s(kind_of(self.component)) - now_s())
 
     @property

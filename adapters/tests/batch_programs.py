@@ -1,4 +1,4 @@
-"""Programs for batches: what two nodes ask, first of a context that several inputs share, then of each one's question."""
+"""Programs for batches: two nodes ask, first of a context that several inputs share, then of each one's question."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 from langchain_core.language_models import BaseChatModel
@@ -40,6 +41,12 @@ class Steps:
         cls.go_on.set()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """As the loop goes round; other threads may be who changes it."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
 class Sampler(BaseChatModel):
     """Nobody says that it repeats what it said."""
 
@@ -56,8 +63,7 @@ class Sampler(BaseChatModel):
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any
     ) -> ChatResult:
         text = self._asked(messages)
-        while not Steps.go_on.is_set():
-            await asyncio.sleep(0)
+        await until(Steps.go_on.is_set)
         return self._answer(text)
 
     def _asked(self, messages: list[BaseMessage]) -> str:
@@ -128,7 +134,7 @@ def ids(results: list[Any]) -> list[str]:
     return [result[name].id for result in results for name in ("summary", "answer")]
 
 
-# --- a program that is killed ------------------------------------------------------------------------------------------
+# --- a program that is killed
 
 
 def noting_graph(path: str, killed_at: int = -1) -> Any:

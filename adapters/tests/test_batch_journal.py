@@ -18,7 +18,14 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 from adapters.tests.batch_programs import (
-    ASKED, Oracle, State, Steps, graph_of, inputs, noting_graph, plainly,
+    ASKED,
+    Oracle,
+    State,
+    Steps,
+    graph_of,
+    inputs,
+    noting_graph,
+    plainly,
 )  # fmt: skip
 
 ROOT = Path(__file__).parents[2]

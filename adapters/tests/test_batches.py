@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,17 @@ from accel.run.batch import MOST_KEPT, Batch, scope_of
 from accel.run.many import AT_ONCE
 from accel.run.ongoing import open_runs
 from adapters.tests.batch_programs import (
-    ASKED, Oracle, Sampler, State, Steps, coroutines_of, graph_of, ids, inputs, plainly,
+    ASKED,
+    Oracle,
+    Sampler,
+    State,
+    Steps,
+    coroutines_of,
+    graph_of,
+    ids,
+    inputs,
+    plainly,
+    until,
 )  # fmt: skip
 
 
@@ -148,17 +160,12 @@ def test_a_batch_inside_a_run_is_part_of_it() -> None:
 # --- waiting ----------------------------------------------------------------------------------------------------------
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0)
-
-
 async def test_to_cancel_one_that_waits_cancels_nothing_for_others() -> None:
     fast = accel.accelerate(coroutines_of(Oracle()))
     Steps.go_on.clear()
     with scope_of(Batch()) as batch:
         tasks = [asyncio.create_task(fast.ainvoke(value)) for value in inputs(3, contexts=1)]
-        await _until(lambda: len(ASKED) == 1 and _borrowers(batch) == 2)
+        await until(lambda: len(ASKED) == 1 and _borrowers(batch) == 2)
         tasks[1].cancel()
         await asyncio.gather(tasks[1], return_exceptions=True)
         Steps.go_on.set()
@@ -173,7 +180,7 @@ async def test_who_waits_for_a_call_that_is_cancelled_makes_his_own() -> None:
     Steps.go_on.clear()
     with scope_of(Batch()) as batch:
         tasks = [asyncio.create_task(fast.ainvoke(value)) for value in inputs(2, contexts=1)]
-        await _until(lambda: len(ASKED) == 1 and _borrowers(batch) == 1)
+        await until(lambda: len(ASKED) == 1 and _borrowers(batch) == 1)
         tasks[0].cancel()
         await asyncio.gather(tasks[0], return_exceptions=True)
         Steps.go_on.set()
@@ -190,9 +197,7 @@ def test_nobody_waits_for_another_event_loops_work() -> None:
     fast = accel.accelerate(coroutines_of(Oracle()))
     Steps.go_on.clear()
     with scope_of(Batch()), ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(copy_context().run, asyncio.run, fast.ainvoke(value)) for value in inputs(2, contexts=1)
-        ]
+        runs = [pool.submit(copy_context().run, asyncio.run, fast.ainvoke(value)) for value in inputs(2, contexts=1)]
         for _ in runs:
             assert Steps.entered.acquire(timeout=30.0)
         Steps.go_on.set()
@@ -202,17 +207,10 @@ def test_nobody_waits_for_another_event_loops_work() -> None:
 # --- many inputs ------------------------------------------------------------------------------------------------------
 
 
-class Value(dict[str, Any]):
-    """An input that can be counted."""
-
-
 @pytest.mark.timeout(300)
 def test_of_ten_thousand_inputs_few_are_there_at_once() -> None:
-    import gc
-    import weakref
-
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
-    ended, most, batches = 0, [0, 0, 0], set[int]()
+    ended, most = 0, [0, 0, 0]
 
     class Asked:
         """What comes with an input, and goes with it."""
