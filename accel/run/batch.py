@@ -41,6 +41,8 @@ class Batch:
         """how long these took there,"""
         self.tokens = [0, 0]
         """and how many tokens they read and wrote."""
+        self.apart = 0
+        """Calls that were made each, although only what came in beside the input was another one."""
         self.inputs = 0
         """That have come to their end,"""
         self.resumed = 0
@@ -49,6 +51,8 @@ class Batch:
         self._most = most
         self._open = True
         self._known: OrderedDict[Hashable, Call] = OrderedDict()
+        self._within: OrderedDict[int, int] = OrderedDict()
+        """By the hash of a call, that of all it is found by, the last time."""
         self._lock = forks.lock()
 
     @property
@@ -71,9 +75,17 @@ class Batch:
                 if may_borrow(known, call, facts):
                     self._known.move_to_end(call.lent_as)
                     return known
+            self._note_apart(call)
             if known is None or known.over:
                 self._put(call)
         return None
+
+    def _note_apart(self, call: Call) -> None:
+        made, found_by = hash(call.key), hash(call.lent_as)
+        self.apart += self._within.get(made, found_by) != found_by
+        self._within[made] = found_by
+        while len(self._within) > self._most:
+            self._within.popitem(last=False)
 
     def keep(self, call: Call, kept: Call | None) -> None:
         """It is over: from now on its copy stands for others, or nothing."""
@@ -143,7 +155,7 @@ class Member:
             if copied is not None:
                 kept = call.again(None)
                 kept.state, kept.outcome, kept.kept = "done", Outcome(), kept
-                kept.took_s = call.took_s
+                kept.took_s, kept.ended_s = call.took_s, call.ended_s
                 kept.outcome.give(copied)
         call.kept = kept
         self.batch.keep(call, kept)

@@ -195,6 +195,9 @@ class Call(Party):
             return False
         self.state, self.outcome, self.output = kept.state, kept.outcome, kept.output
         self.tokens, self.took_s = kept.tokens, kept.took_s
+        if self.record is not None and kept.ended_s is not None:  # for reports: as long as it took there
+            self.ended_s = max(self.record.started_s, kept.ended_s)
+            self.issued_s = self.ended_s - self.took_s
         return True
 
     def again(self, record: CallRecord | None) -> Call:

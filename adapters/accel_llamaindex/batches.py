@@ -17,7 +17,7 @@ from accel.run.journal import Serde
 
 from .kinds import QUERIED
 
-_DATACLASSES: dict[str, type] = {f"${cls.__name__}": cls for cls in (Response, PydanticResponse, QueryBundle)}
+_DATACLASSES: dict[str, Any] = {f"${cls.__name__}": cls for cls in (Response, PydanticResponse, QueryBundle)}
 """What LlamaIndex's own serializer doesn't know, by the key that marks it;"""
 _FOUND = "$NodeWithScore"
 """and what it can't make again, as it forgets of what class the node is."""
@@ -40,8 +40,9 @@ def _opened(value: Any) -> Any:
     name = f"${type(value).__name__}"
     if isinstance(value, NodeWithScore):
         return {_FOUND: [value.node, value.score]}
-    if _DATACLASSES.get(name) is type(value):
-        return {name: {each.name: _opened(getattr(value, each.name)) for each in dataclasses.fields(value)}}
+    cls = _DATACLASSES.get(name)
+    if cls is not None and type(value) is cls:
+        return {name: {each.name: _opened(getattr(value, each.name)) for each in dataclasses.fields(cls)}}
     if isinstance(value, dict):
         return {key: _opened(held) for key, held in value.items()}
     return [_opened(held) for held in value] if isinstance(value, list) else value
