@@ -24,7 +24,7 @@ from .reports.report import Report
 from .run import batch as batches
 from .run import saved, switch
 from .run.journal import Serde
-from .run.many import Many
+from .run.many import Asked, Many
 from .run.plan import Plan
 from .run.scope import scope
 from .run.settings import Settings
@@ -158,8 +158,8 @@ def batch(
     there is no rich to show a bar.
     """
     accelerated = _accelerated(fast, "batch")
-    options |= {"return_exceptions": return_exceptions, "resume": resume, "progress": progress}
-    return accelerated._accel_batch(_many(accelerated, inputs, "batch"), max_concurrency, options)
+    asked = Asked(max_concurrency, return_exceptions, resume, progress)
+    return accelerated._accel_batch(_many(accelerated, inputs, "batch"), asked, options)
 
 
 async def abatch(
@@ -174,8 +174,8 @@ async def abatch(
 ) -> list[Any]:
     """`batch` by coroutines, in tasks of this loop; `inputs`: also an asynchronous iterator."""
     accelerated = _accelerated(fast, "abatch")
-    options |= {"return_exceptions": return_exceptions, "resume": resume, "progress": progress}
-    return await accelerated._accel_abatch(_many(accelerated, inputs, "abatch"), max_concurrency, options)
+    asked = Asked(max_concurrency, return_exceptions, resume, progress)
+    return await accelerated._accel_abatch(_many(accelerated, inputs, "abatch"), asked, options)
 
 
 @runtime_checkable
@@ -313,26 +313,13 @@ class Insight:
         """How results and inputs are written to a journal."""
         raise NotImplementedError
 
-    def _accel_batch(self, inputs: Any, max_concurrency: int | None, options: dict[str, Any]) -> list[Any]:
-        many, options = self._accel_made(max_concurrency, **options)
+    def _accel_batch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        many = Many(self._accel.plan, self._accel_serde(), asked)
         return many.all(lambda value: self._accel_run(value, **options), inputs)
 
-    async def _accel_abatch(self, inputs: Any, max_concurrency: int | None, options: dict[str, Any]) -> list[Any]:
-        many, options = self._accel_made(max_concurrency, **options)
+    async def _accel_abatch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        many = Many(self._accel.plan, self._accel_serde(), asked)
         return await many.aall(lambda value: self._accel_arun(value, **options), inputs)
-
-    def _accel_made(
-        self, most: int | None, return_exceptions: bool, resume: Any, progress: bool, **options: Any
-    ) -> tuple[Many, dict[str, Any]]:
-        many = Many(
-            self._accel.plan,
-            self._accel_serde(),
-            at_once=most,
-            return_exceptions=return_exceptions,
-            resume=resume,
-            progress=progress,
-        )
-        return many, options
 
     def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
         """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of

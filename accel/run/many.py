@@ -5,9 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator, Sized
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+    Sized,
+)
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,30 +37,36 @@ AT_ONCE = min(32, (os.cpu_count() or 1) + 4)
 """Runs, unless the user says how many: as many threads as pools of Python's have."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked of a batch. Raises ConfigurationError."""
+
+    max_concurrency: int | None = None
+    return_exceptions: bool = False
+    resume: str | os.PathLike[str] | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        most = self.max_concurrency
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise ConfigurationError(
+                f"max_concurrency={most!r} is not a number of runs.", "Give how many may go on at once, 1 at least."
+            )
+        if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
+            raise ConfigurationError(
+                f"resume={self.resume!r} is no path.", "Name the file that keeps what is finished."
+            )
+
+
 class Many:
-    """`given`: what an input is known by in a journal. Raises ConfigurationError."""
+    """`given`: what an input is known by in a journal."""
 
     def __init__(
-        self,
-        plan: Plan,
-        serde: Serde,
-        *,
-        at_once: int | None = None,
-        return_exceptions: bool = False,
-        resume: str | os.PathLike[str] | None = None,
-        progress: bool = False,
-        given: Callable[[Any], Any] = lambda value: value,
+        self, plan: Plan, serde: Serde, asked: Asked, given: Callable[[Any], Any] = lambda value: value
     ) -> None:
-        if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
-            raise ConfigurationError(
-                f"max_concurrency={at_once!r} is not a number of runs.", "Give how many may go on at once, 1 at least."
-            )
-        if resume is not None and not isinstance(resume, str | os.PathLike):
-            raise ConfigurationError(f"resume={resume!r} is no path.", "Name the file that keeps what is finished.")
-        self._plan, self._serde, self.given = plan, serde, given
-        self._at_once = at_once or AT_ONCE
-        self.return_exceptions = return_exceptions
-        self._resume, self._progress = resume, progress
+        self._plan, self._serde = plan, serde
+        self.asked, self.given = asked, given
+        self._at_once = asked.max_concurrency or AT_ONCE
 
     # --- in order
 
@@ -68,7 +85,7 @@ class Many:
         with self._going_on(inputs) as going, ThreadPoolExecutor(self._at_once, "accel-batch") as pool:
             rest = iter(inputs)
             head = list(itertools.islice(rest, going.least))
-            going.check(head)
+            going.check(inputs if isinstance(inputs, Sequence) else head)
             source: Iterator[tuple[int, Any]] = enumerate(itertools.chain(head, rest))
             running: dict[Future[Any], int] = {}
             try:
@@ -117,10 +134,10 @@ class Many:
 
     @contextmanager
     def _going_on(self, inputs: Any) -> Generator[_GoingOn, None, None]:
-        program = f"{self._plan.made_for}"
-        journal = Journal(self._resume, program, self._serde) if self._resume is not None else None
+        program, path = f"{self._plan.made_for}", self.asked.resume
+        journal = Journal(path, program, self._serde) if path is not None else None
         try:
-            with sharing(self._plan) as batch, _bar(self._progress, inputs) as advance:
+            with sharing(self._plan) as batch, _bar(self.asked.progress, inputs) as advance:
                 yield _GoingOn(self, batch, journal, advance)
         finally:
             if journal is not None:
@@ -134,7 +151,7 @@ class _GoingOn:
         self.context = context_of(batch)
         """In copies of it runs begin. The reader's own context stays as it is."""
         self._batch, self._journal, self._advance = batch, journal, advance
-        self._given, self._return_exceptions = many.given, many.return_exceptions
+        self._given, self._return_exceptions = many.given, many.asked.return_exceptions
 
     @property
     def least(self) -> int:
@@ -142,9 +159,10 @@ class _GoingOn:
         first = self._journal.first if self._journal is not None else None
         return 0 if first is None else first + 1
 
-    def check(self, head: list[Any]) -> None:
-        for position, value in enumerate(head):
-            self.digest(value, position)
+    def check(self, inputs: Sequence[Any]) -> None:
+        for position, value in enumerate(inputs):
+            if self._has(position):
+                self.digest(value, position)
 
     def digest(self, value: Any, position: int) -> str:
         return self._journal.digest(self._given(value), position) if self._journal is not None else ""
@@ -199,7 +217,8 @@ async def _numbered(inputs: Iterable[Any] | AsyncIterable[Any], going: _GoingOn)
         head.append(value)
         if len(head) < going.least:
             continue
-        going.check(head if position == 0 and going.least else [])
+        if position == 0 and going.least:
+            going.check(inputs if isinstance(inputs, Sequence) else head)
         for each in head:
             yield position, each
             position += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.runnables.config import RunnableConfig, get_config_list
@@ -16,7 +17,7 @@ from accel.errors import ConfigurationError
 from accel.insight import Insight
 from accel.run.batch import scope_of
 from accel.run.journal import Serde
-from accel.run.many import Many, sharing
+from accel.run.many import Asked, Many, sharing
 
 Configs = RunnableConfig | Sequence[RunnableConfig] | None
 Path = str | os.PathLike[str]
@@ -50,8 +51,8 @@ class Batches(Insight):
                 results = inner(inputs, config, return_exceptions=return_exceptions, **options)
                 batch.inputs = len(results)
                 return results
-        many = self._accel_many(config, return_exceptions, resume, progress, options)
-        return many.all(lambda item: self._accel_run(item[0], config=item[1], **options), _paired(inputs, config))
+        asked = Asked(None, return_exceptions, resume, progress)
+        return self._accel_batch(inputs, asked, {**options, "config": config})
 
     async def abatch(
         self,
@@ -70,10 +71,8 @@ class Batches(Insight):
                 results: list[Any] = await inner(inputs, config, return_exceptions=return_exceptions, **options)
                 batch.inputs = len(results)
                 return results
-        many = self._accel_many(config, return_exceptions, resume, progress, options)
-        return await many.aall(
-            lambda item: self._accel_arun(item[0], config=item[1], **options), _apaired(inputs, config)
-        )
+        asked = Asked(None, return_exceptions, resume, progress)
+        return await self._accel_abatch(inputs, asked, {**options, "config": config})
 
     def batch_as_completed(
         self,
@@ -86,7 +85,7 @@ class Batches(Insight):
         **options: Any,
     ) -> Iterator[tuple[int, Any]]:
         """As the graph's own, with what `batch` has beside. Inputs are taken as results are."""
-        many = self._accel_many(config, return_exceptions, resume, progress, options)
+        many = self._accel_many(config, Asked(None, return_exceptions, resume, progress), options)
         return many.completed(lambda item: self._accel_run(item[0], config=item[1], **options), _paired(inputs, config))
 
     def abatch_as_completed(
@@ -100,45 +99,35 @@ class Batches(Insight):
         **options: Any,
     ) -> AsyncIterator[tuple[int, Any]]:
         """As `batch_as_completed`."""
-        many = self._accel_many(config, return_exceptions, resume, progress, options)
+        many = self._accel_many(config, Asked(None, return_exceptions, resume, progress), options)
         return many.acompleted(
             lambda item: self._accel_arun(item[0], config=item[1], **options), _apaired(inputs, config)
         )
 
-    def _accel_many(
-        self, config: Configs, return_exceptions: bool, resume: Path | None, progress: bool, options: dict[str, Any]
-    ) -> Many:
+    def _accel_many(self, config: Configs, asked: Asked, options: dict[str, Any]) -> Many:
         first = config if isinstance(config, Mapping) else next(iter(config or ()), None)
-        return Many(
-            self._accel.plan,
-            serde(),
-            at_once=(first or {}).get("max_concurrency"),
-            return_exceptions=return_exceptions,
-            resume=resume,
-            progress=progress,
-            given=lambda item: [item[0], _users(item[1]), options.get("context")],
+        if asked.max_concurrency is None:
+            asked = replace(asked, max_concurrency=(first or {}).get("max_concurrency"))
+        context = options.get("context")
+        return Many(self._accel.plan, serde(), asked, lambda item: [item[0], _users(item[1]), context])
+
+    def _accel_batch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        config: Configs = options.pop("config", None)
+        many = self._accel_many(config, asked, options)
+        return many.all(lambda item: self._accel_run(item[0], config=item[1], **options), _paired(inputs, config))
+
+    async def _accel_abatch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        config: Configs = options.pop("config", None)
+        many = self._accel_many(config, asked, options)
+        return await many.aall(
+            lambda item: self._accel_arun(item[0], config=item[1], **options), _apaired(inputs, config)
         )
-
-    def _accel_batch(self, inputs: Any, max_concurrency: int | None, options: dict[str, Any]) -> list[Any]:
-        return self.batch(inputs, _bounded(options.pop("config", None), max_concurrency), **options)
-
-    async def _accel_abatch(self, inputs: Any, max_concurrency: int | None, options: dict[str, Any]) -> list[Any]:
-        return await self.abatch(inputs, _bounded(options.pop("config", None), max_concurrency), **options)
 
 
 def serde() -> Serde:
     """LangGraph's own, as checkpointers use it."""
     serializer = JsonPlusSerializer()
     return Serde(serializer.dumps_typed, serializer.loads_typed)
-
-
-def _bounded(config: Configs, most: int | None) -> Configs:
-    """The number of runs at once is asked of the first one."""
-    if most is None:
-        return config
-    if isinstance(config, Mapping) or config is None:
-        return {**(config or {}), "max_concurrency": most}
-    return [{**each, "max_concurrency": most} for each in config]
 
 
 def _users(config: Mapping[str, Any] | None) -> dict[str, Any]:

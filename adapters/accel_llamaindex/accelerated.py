@@ -33,6 +33,7 @@ from accel.parts.patches import enable
 from accel.parts.references import References, Ways
 from accel.run.drive import begin
 from accel.run.journal import Serde
+from accel.run.many import Asked
 from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
@@ -124,11 +125,11 @@ class Accelerated(Insight):
     def _accel_serde(self) -> Serde:
         return serde()
 
-    def _accel_batch(self, inputs: Any, max_concurrency: int | None, options: dict[str, Any]) -> list[Any]:
-        return super()._accel_batch(inputs, bounded(self, max_concurrency, asynchronous=False), options)
+    def _accel_batch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        return super()._accel_batch(inputs, bounded(self, asked, asynchronous=False), options)
 
-    async def _accel_abatch(self, inputs: Any, max_concurrency: int | None, options: dict[str, Any]) -> list[Any]:
-        return await super()._accel_abatch(inputs, bounded(self, max_concurrency, asynchronous=True), options)
+    async def _accel_abatch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        return await super()._accel_abatch(inputs, bounded(self, asked, asynchronous=True), options)
 
     def _accel_run(self, value: Any, **options: Any) -> Any:
         if isinstance(self, Workflow):

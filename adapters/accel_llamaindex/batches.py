@@ -14,6 +14,7 @@ from workflows.context.serializers import JsonSerializer
 
 from accel.errors import ConfigurationError, kind_of
 from accel.run.journal import Serde
+from accel.run.many import Asked
 
 from .kinds import QUERIED
 
@@ -61,8 +62,8 @@ def _closed(tree: Any) -> Any:
     return {key: _closed(each) for key, each in tree.items()}
 
 
-def bounded(obj: Any, most: int | None, asynchronous: bool) -> int | None:
-    """How many runs may go on at once. Raises ConfigurationError where one run changes what the next one finds.
+def bounded(obj: Any, asked: Asked, asynchronous: bool) -> Asked:
+    """With as many runs at once as may be. Raises ConfigurationError where one run changes what the next one finds.
 
     LlamaIndex takes the output parser out of a template while it fills it in, and puts it back: threads that do so at
     the same time would lose it.
@@ -72,7 +73,8 @@ def bounded(obj: Any, most: int | None, asynchronous: bool) -> int | None:
             f"A {kind_of(obj)} has no batches: a run of it may change what the next one does.",
             "Give a query engine, a retriever or a response synthesizer; or call it input by input.",
         )
-    return 1 if not asynchronous and any(map(_parses, _templates(obj))) else most
+    one = not asynchronous and any(map(_parses, _templates(obj)))
+    return dataclasses.replace(asked, max_concurrency=1) if one else asked
 
 
 def _templates(obj: Any) -> Iterator[BasePromptTemplate]:
