@@ -7,6 +7,7 @@ is making waits for it as for an early one (`waiting`); if it fails or is given 
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ MOST_KEPT = 2_000
 """Results that are kept for the runs to come: the ones that were used last."""
 TRIED, ONE_IN = 16, 16
 """So many runs are followed for the sake of sharing alone; then as many as share at least one call in so many runs."""
+
+
+_open: weakref.WeakSet[Batch] = weakref.WeakSet()
 
 
 class Batch:
@@ -54,6 +58,7 @@ class Batch:
         self._within: OrderedDict[int, int] = OrderedDict()
         """By the hash of a call, that of all it is found by, the last time."""
         self._lock = forks.lock()
+        _open.add(self)
 
     @property
     def hopeful(self) -> bool:
@@ -191,3 +196,10 @@ def scope_of(batch: Batch) -> Generator[Batch, None, None]:
         yield batch
     finally:
         _around.reset(token)
+
+
+@forks.in_child
+def _in_child() -> None:
+    """What is under way there goes on in the parent only."""
+    for batch in list(_open):
+        batch._known.clear()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ..engine import DEMAND, CancelToken, Priority
 from ..parts.components import kind_of
 from ..parts.methods import Method
+from ..process import forks
 from ..process.clock import now_s
 from ..text.values import Tree
 from ..trace.ambient import Ambient
@@ -41,13 +42,17 @@ STANDINGS: Mapping[tuple[Standing, Event], Standing] = {
 demand. Further demands that a shared result answers have calls of their own, `again`."""
 
 
+_lending = forks.lock()
+
+
 class Call(Party):
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     __slots__ = (
-        "ambient", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "hindered", "identity",
-        "input", "issued_for", "issued_s", "key", "keys", "method", "nested", "outcome", "output", "priority",
-        "record", "resource", "standing", "state", "substituted", "task", "tells", "token", "tokens", "waiters",
+        "ambient", "borrowers", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "hindered",
+        "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender", "lent_as", "method", "nested",
+        "outcome", "output", "priority", "record", "resource", "standing", "state", "substituted", "task", "tells",
+        "token", "tokens", "took_s", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -182,6 +187,11 @@ class Call(Party):
         maker = self.maker
         since = next((at_s for at_s in (maker.issued_s, maker.entered_s) if at_s is not None), now_s())
         return max(0.0, since + patience_s(kind_of(self.component)) - now_s())
+
+    def lent(self, more: int) -> None:
+        """So many more calls of other runs wait for it, or fewer."""
+        with _lending:
+            self.borrowers += more
 
     @property
     def maker(self) -> Call:

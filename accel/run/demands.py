@@ -172,7 +172,8 @@ class Demand:
             yield None
             return
         call.waiters += 1
-        maker.borrowers += maker is not call
+        if maker is not call:
+            maker.lent(+1)
         call.outcome.wake(woken)
         try:
             yield woken
@@ -182,7 +183,8 @@ class Demand:
             raise
         finally:
             call.waiters -= 1
-            maker.borrowers -= maker is not call
+            if maker is not call:
+                maker.lent(-1)
             end(outer, woken)
 
     def _replayed(self, call: Call, handed: list[Any]) -> Steps[None]:

@@ -28,16 +28,21 @@ def _wait(run: Run, call: Call, lender: Call) -> bool:
     woken = Woken()
     if not lender.outcome.over and not begin(call, lambda: (lender,), woken):
         return False
-    woken.add_done_callback(lambda _: _look(run, call, lender, woken))
-    lender.borrowers += 1
+    woken.add_done_callback(lambda _: _woken(run, call, lender, woken))
+    lender.lent(+1)
     lender.outcome.wake(woken)
     return True
 
 
-def _look(run: Run, call: Call, lender: Call, woken: Woken) -> None:
-    """The lender is over, or something changed for the call."""
-    lender.borrowers -= 1
+def _woken(run: Run, call: Call, lender: Call, woken: Woken) -> None:
+    """Whoever wakes may hold the lender's run's lock, so that nothing is done here that takes another's."""
+    lender.lent(-1)
     end(call, woken)
+    run.inbox.post(lambda: _look(run, call, lender))
+
+
+def _look(run: Run, call: Call, lender: Call) -> None:
+    """The lender is over, or something changed for the call."""
     kept = lender.kept
     if call.over:
         return
