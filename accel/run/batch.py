@@ -82,7 +82,7 @@ class Batch:
                     return known
             self._note_apart(call)
             if known is None or known.over:
-                self._put(call)
+                self._put(call.lent_as, call)
         return None
 
     def _note_apart(self, call: Call) -> None:
@@ -100,7 +100,7 @@ class Batch:
             if kept is None:
                 del self._known[call.lent_as]
             else:
-                self._put(kept)
+                self._put(call.lent_as, kept)
 
     def count(self, call: Call) -> None:
         """It has answered a demand of another run."""
@@ -118,11 +118,11 @@ class Batch:
         with self._lock:
             self.resumed += 1
 
-    def _put(self, call: Call) -> None:
+    def _put(self, key: Hashable, call: Call) -> None:
         if not self._open:
             return
-        self._known[call.lent_as] = call
-        self._known.move_to_end(call.lent_as)
+        self._known[key] = call
+        self._known.move_to_end(key)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
 
@@ -159,7 +159,7 @@ class Member:
                 copied = None
             if copied is not None:
                 kept = call.again(None)
-                kept.state, kept.outcome, kept.kept = "done", Outcome(), kept
+                kept.state, kept.outcome = "done", Outcome()
                 kept.took_s, kept.ended_s = call.took_s, call.ended_s
                 kept.outcome.give(copied)
         call.kept = kept

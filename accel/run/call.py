@@ -198,9 +198,14 @@ class Call(Party):
         """The call whose end a demand waits for."""
         return self.lender if self.standing == "again" and self.lender is not None else self
 
+    @property
+    def given(self) -> Call | None:
+        """What other runs get of it: itself, if it is a copy that was kept for them."""
+        return self if self.standing == "again" else self.kept
+
     def has_borrowed(self) -> bool:
         """Whether the call of another run gave something: then it is this one's result, too."""
-        kept = self.lender.kept if self.lender is not None else None
+        kept = self.lender.given if self.lender is not None else None
         if kept is None:
             return False
         self.state, self.outcome, self.output = kept.state, kept.outcome, kept.output

@@ -43,7 +43,7 @@ def _woken(run: Run, call: Call, lender: Call, woken: Woken) -> None:
 
 def _look(run: Run, call: Call, lender: Call) -> None:
     """The lender is over, or something changed for the call."""
-    kept = lender.kept
+    kept = lender.given
     if call.over:
         return
     if not lender.outcome.over:

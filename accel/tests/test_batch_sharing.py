@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -306,6 +307,7 @@ def test_only_so_many_results_are_kept() -> None:
         for number in range(20):
             run(ask(str(number)))
         assert len(made._known) == 3
+        assert all(call.record is None for call in made._known.values()), "no more of a run than that"
         run(ask("19"))
         run(ask("0"))
     assert INSIDE == [*map(str, range(20)), "0"]
@@ -317,3 +319,13 @@ def test_runs_without_anything_to_share_are_not_followed_for_it_for_long() -> No
             assert made.hopeful
             run(ask(str(number)))
         assert not made.hopeful
+
+
+def test_in_a_forked_child_nothing_of_the_parents_is_waited_for() -> None:
+    with batch() as made:
+        run(ask())
+        child = os.fork()
+        if not child:
+            os._exit(len(made._known))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(made._known) == 1
