@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
 
 import accel
 from accel.run.batch import MOST_KEPT, Batch, scope_of
@@ -263,3 +267,43 @@ def test_how_many_at_once_must_be_a_number() -> None:
         accel.batch(fast, iter(inputs(2)), max_concurrency=0)
     assert AT_ONCE >= 1 and MOST_KEPT > AT_ONCE
     assert fast.batch([]) == [] == accel.batch(fast, iter([]))
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
+class Shelf(InMemoryVectorStore):
+    """Nobody writes to it while batches go on, but for those that say so."""
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        ASKED.append(f"search {query}")
+        return super().similarity_search(query, k, **kwargs)
+
+
+def searching(store: Shelf, writes: bool) -> Any:
+    def find(state: State) -> State:
+        if writes:
+            store.add_texts([f"on {state['question']}"])
+        found = store.similarity_search(state["context"], k=1)
+        found[0].metadata["of"] = state["question"]
+        return {"summary": [document.metadata for document in found], "answer": len(found)}
+
+    builder = StateGraph(State)
+    builder.add_node("find", find)
+    builder.add_edge(START, "find")
+    builder.add_edge("find", END)
+    return builder.compile()
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_searches_are_shared_until_somebody_writes_and_found_by_each_for_itself(writes: bool) -> None:
+    store = Shelf(DeterministicFakeEmbedding(size=8))
+    store.add_texts(["tides", "glaciers"])
+    accel.register(store, readonly=True, pure=True, local=True, concurrency=8)
+    graph = searching(store, writes)
+    plain = [graph.invoke(value) for value in inputs(6, contexts=2)]
+    fast = accel.accelerate(graph)
+    ASKED.clear()
+    found = fast.batch(inputs(6, contexts=2), {"max_concurrency": 1})
+    assert found == plain
+    assert len(ASKED) == (6 if writes else 2)
