@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import weakref
 from collections import Counter
@@ -24,6 +25,7 @@ import accel
 from accel.run.batch import MOST_KEPT, Batch, scope_of
 from accel.run.many import AT_ONCE
 from accel.run.ongoing import open_runs
+from accel.tests.reported import check_report
 from adapters.tests.batch_programs import (
     ASKED,
     Oracle,
@@ -307,3 +309,32 @@ def test_searches_are_shared_until_somebody_writes_and_found_by_each_for_itself(
     found = fast.batch(inputs(6, contexts=2), {"max_concurrency": 1})
     assert found == plain
     assert len(ASKED) == (6 if writes else 2)
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def test_the_report_tells_what_was_shared() -> None:
+    fast = accel.accelerate(graph_of(Oracle()))
+    assert accel.report(fast).batch is None and accel.report(fast).to_dict()["batch"] is None
+    fast.batch(inputs())
+    report = accel.report(fast)
+    check_report(report, fast.plan)
+    told = report.to_dict()["batch"]
+    assert (told["inputs"], told["calls_not_made"], told["made_again_in_other_contexts"]) == (12, 9, 0)
+    assert "last batch: 12 inputs in" in str(report) and "9 calls not made" in str(report)
+    fast.batch(inputs(2, contexts=1), [{"configurable": {"thread_id": name}} for name in "ab"])
+    assert "1 call made again although only the configuration" in str(accel.report(fast))
+
+
+def test_progress_is_shown_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    accel.accelerate(graph_of(Oracle())).batch(inputs(), progress=True)
+    told = capsys.readouterr()
+    assert "12/12" in told.err and told.out == ""
+
+
+def test_without_rich_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(accel.AccelError, match=r"pip install 'accelgraph\[cli\]'"):
+        accel.accelerate(graph_of(Oracle())).batch(inputs(), progress=True)
+    assert ASKED == []
