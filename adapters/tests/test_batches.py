@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -22,10 +22,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 import accel
+import accel_local
 from accel.run.batch import MOST_KEPT, Batch, scope_of
 from accel.run.many import AT_ONCE
 from accel.run.ongoing import open_runs
 from accel.tests.reported import check_report
+from accel_langgraph import AccelChatModel
 from adapters.tests.batch_programs import (
     ASKED,
     Oracle,
@@ -39,6 +41,7 @@ from adapters.tests.batch_programs import (
     plainly,
     until,
 )  # fmt: skip
+from adapters.tests.llamaindex_scripted import Scripted, ScriptedLLM
 
 
 @pytest.fixture(autouse=True)
@@ -338,3 +341,16 @@ def test_without_rich_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(accel.AccelError, match=r"pip install 'accelgraph\[cli\]'"):
         accel.accelerate(graph_of(Oracle())).batch(inputs(), progress=True)
     assert ASKED == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_answers_of_accels_own_engines_are_shared_at_temperature_zero(temperature: float) -> None:
+    config = Scripted(name=f"batched at {temperature}")
+    graph = graph_of(AccelChatModel(engine=config, temperature=temperature))
+    plain = [graph.invoke(value) for value in inputs()]
+    engine = cast(ScriptedLLM, accel_local.engine(config))
+    asked = len(engine.asked)
+    found = accel.accelerate(graph, speculate="certain").batch(inputs())
+    assert list(map(plainly, found)) == list(map(plainly, plain))
+    assert len(engine.asked) - asked == (24 if temperature else 3 + 12)
+    assert len(set(ids(found))) == 24
