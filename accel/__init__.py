@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from .errors import AccelWarning as AccelWarning
     from .errors import ConfigurationError as ConfigurationError
     from .insight import Accelerated as Accelerated
+    from .insight import abatch as abatch
     from .insight import awarmup as awarmup
+    from .insight import batch as batch
     from .insight import explain as explain
     from .insight import load_plan as load_plan
     from .insight import report as report
@@ -39,7 +41,18 @@ _HOMES = {
     "commands.benchmark": ("bench",),
     "commands.check": ("check",),
     "errors": ("AccelError", "AccelWarning", "ConfigurationError"),
-    "insight": ("Accelerated", "awarmup", "explain", "load_plan", "report", "save_plan", "timeline", "warmup"),
+    "insight": (
+        "Accelerated",
+        "abatch",
+        "awarmup",
+        "batch",
+        "explain",
+        "load_plan",
+        "report",
+        "save_plan",
+        "timeline",
+        "warmup",
+    ),
     "parts.components": ("register",),
     "parts.functions": ("pure",),
     "reports.report": ("Report",),

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -21,7 +21,10 @@ from .reports import explain as explained
 from .reports import timeline as pictures
 from .reports.explain import Format
 from .reports.report import Report
+from .run import batch as batches
 from .run import saved, switch
+from .run.journal import Serde
+from .run.many import Asked, Many
 from .run.plan import Plan
 from .run.scope import scope
 from .run.settings import Settings
@@ -133,6 +136,48 @@ async def awarmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
     await asyncio.to_thread(learner.settle, SETTLE_S)
 
 
+def batch(
+    fast: object,
+    inputs: Iterable[Any],
+    *,
+    max_concurrency: int | None = None,
+    return_exceptions: bool = False,
+    resume: StrPath | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> list[Any]:
+    """The results of the program for all inputs, in their order, as separate runs give them; calls of its runs that are
+    equal, and repeat what they give, are made once. `report` tells what that saved.
+
+    `inputs`: a list or an iterator of what the program's main method takes, of which no more are taken than runs go on
+    at once. `max_concurrency`: how many that are (default: as many as a pool has threads). `return_exceptions`: give
+    errors as results (default: the first one is raised). `resume`: path of a journal of what is finished, from which an
+    interrupted batch goes on. `progress`: show a bar on stderr. `options`: handed to every run.
+
+    Raises ConfigurationError for a journal of another program or of other inputs, or a damaged one; MissingExtra if
+    there is no rich to show a bar.
+    """
+    accelerated = _accelerated(fast, "batch")
+    asked = Asked(max_concurrency, return_exceptions, resume, progress)
+    return accelerated._accel_batch(_many(accelerated, inputs, "batch"), asked, options)
+
+
+async def abatch(
+    fast: object,
+    inputs: Iterable[Any] | AsyncIterable[Any],
+    *,
+    max_concurrency: int | None = None,
+    return_exceptions: bool = False,
+    resume: StrPath | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> list[Any]:
+    """`batch` by coroutines, in tasks of this loop; `inputs`: also an asynchronous iterator."""
+    accelerated = _accelerated(fast, "abatch")
+    asked = Asked(max_concurrency, return_exceptions, resume, progress)
+    return await accelerated._accel_abatch(_many(accelerated, inputs, "abatch"), asked, options)
+
+
 @runtime_checkable
 class Accelerated(Protocol):
     """What `accelerate` gives back has these methods beside its own: the functions of the same name. Where the
@@ -178,6 +223,15 @@ def _inputs(fast: Insight, inputs: Any, function: str) -> list[Any]:
         what = f"{function}() was given one input only: what it says may be somebody's data, and is not learnt."
         warnings.warn(AccelWarning(what, remedy), stacklevel=3)
     return values
+
+
+def _many(fast: Insight, inputs: Any, function: str) -> Any:
+    remedy = f"Give a list or an iterator of inputs: accel.{function}(fast, [first, second])."
+    if isinstance(fast, type):
+        raise ConfigurationError(f"accel.{function}() runs an object, not a class.", "Call the class first.")
+    if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable | AsyncIterable):
+        raise ConfigurationError(f"The inputs of {function}() are a {kind_of(inputs)}, not a list.", remedy)
+    return inputs
 
 
 def _file(path: Any, function: str) -> str:
@@ -255,15 +309,28 @@ class Insight:
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
 
+    def _accel_serde(self) -> Serde:
+        """How results and inputs are written to a journal."""
+        raise NotImplementedError
+
+    def _accel_batch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        many = Many(self._accel.plan, self._accel_serde(), asked)
+        return many.all(lambda value: self._accel_run(value, **options), inputs)
+
+    async def _accel_abatch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        many = Many(self._accel.plan, self._accel_serde(), asked)
+        return await many.aall(lambda value: self._accel_arun(value, **options), inputs)
+
     def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
         """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
         the run that it is inside of. `asked`: how much Accel is to do, by the call's metadata."""
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
-        if settings is None or not self._accel.plan.follows(loop_here() if asynchronous else None):
+        if settings is None:
             return None
-        return settings
+        follows, within = self._accel.plan.follows(loop_here() if asynchronous else None), batches.here()
+        return settings if follows or (within is not None and within.hopeful) else None
 
     def _accel_plain(self) -> Any:
         """This object, as its own class without Accel has it."""

@@ -56,6 +56,8 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
     ``readonly``: nobody changes what it reads during a run, so an early read may stand for the program's own.
     ``elementwise``: a batch gives what its elements give alone.
     ``streams_equal``: the chunks of a stream, merged, equal the message that isn't streamed.
+    ``deterministic``: equal calls give equal answers, whenever and by whichever run they are made, and change nothing
+    (ids aside): runs of a batch make them once. Of a sampling model it does not hold.
     ``twins``: methods and their coroutines give the same, so that one may answer for the other.
     ``prefix_caching``: its server (vLLM, SGLang) keeps the beginnings of prompts, and is yours. Known beginnings are
     read before the program calls, by requests for one token. For private addresses, or with ``local=True``.
@@ -261,11 +263,14 @@ def said_of_class(cls: type) -> Facts:
         own = base.__dict__.get("__accel__")
         if isinstance(own, dict):
             said = said.over(Facts(**{"pure": True, "twins": True, **own}, reason="an Accel class"))
-        facts = facts.over(replace(said, local=None, readonly=None, prefix_caching=None) if moved else said)
+        facts = facts.over(replace(said, **_OF_AN_ADDRESS) if moved else said)
         if _overrides_leaf(base):
             break
         moved = moved or _brings_address(base)
     return facts.over(listed(cls) or _UNKNOWN)
+
+
+_OF_AN_ADDRESS: dict[str, Any] = dict.fromkeys(("local", "readonly", "deterministic", "prefix_caching"))
 
 
 @lru_cache(1)
@@ -357,7 +362,7 @@ _NOBODY = "nobody vouches for it"
 def _is_vouched_for(component: Any, said: Facts) -> bool:
     """Something was declared. That of a tool must say that it changes nothing."""
     is_tool = any(method.family == TOOL and has_leaf(component, method.name) for method in list(METHODS.values()))
-    return bool(said.readonly) or (said != _UNKNOWN and not is_tool)
+    return bool(said.readonly or said.deterministic) or (said != _UNKNOWN and not is_tool)
 
 
 # --- endpoints ------------------------------------------------------------------------------------------------------

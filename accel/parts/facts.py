@@ -17,6 +17,7 @@ class Said(TypedDict, total=False):
     streams_equal: bool
     twins: bool
     prefix_caching: bool
+    deterministic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Facts:
     """Sync and async methods of one family give the same: one may answer for the other."""
     prefix_caching: bool | None = None
     """Its server keeps the beginnings of prompts that it has read, at no price, and is the user's own."""
+    deterministic: bool | None = None
+    """Equal calls give equal answers, whenever they are made, and change nothing."""
     reason: str = ""
 
     def over(self, other: Facts) -> Facts:

@@ -53,6 +53,8 @@ class Method:
     """The output's first calls of tools (`accel.text.turns`) that no further chunk can change."""
     copy: Callable[[Any], Any] | None = None
     """How a result is handed out again; None where a result may retire only once."""
+    lend: Callable[[Any], Any] | None = None
+    """How a result is handed out to another run of a batch, with ids of its own; None where that is `copy`."""
     streamed: str = ""
     """The streaming method of the same family and colour."""
     own: Mapping[str, Any] = field(default_factory=dict)
@@ -75,6 +77,11 @@ class Method:
     """A leaf where the program itself calls it. What other components call of it is a part of theirs."""
     takes: Callable[[Any], bool] | None = None
     """Of which components of a patched class calls are seen; None: of all."""
+
+    @property
+    def hands_on(self) -> Callable[[Any], Any] | None:
+        """How other runs of a batch get a result; None where each makes its own call."""
+        return self.lend or self.copy
 
     @property
     def is_async(self) -> bool:

@@ -59,6 +59,8 @@ class Measured:
         self.prices = prices
         self.requests: tuple[Request, ...] = tuple(plan.tally.requests)
         """The last ones."""
+        self.batch = plan.batch
+        """The last batch; None if there was none."""
         self._plan, self._trace = plan, plan.last
         self._earlier = tuple(plan.tally.parts[:-1])
         self._settings, self._nodes = settings or Settings(), nodes

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..run.batch import Batch
     from ..run.caps import CapNow
     from ..run.tally import Request
     from .declarations import Declaration
@@ -50,9 +51,23 @@ def to_dict(report: Measured) -> dict[str, Any]:
             "share_of_tokens": report.wasted_share,
         },
         "caps": [_cap(each) for each in report.caps],
+        "batch": _batch(report.batch) if report.batch is not None else None,
         "money_per_request": report.money,
         "gains": [_gain(each) for each in report.declarations],
         "lines": [_line(row) for row in report.rows],
+    }
+
+
+def _batch(batch: Batch) -> dict[str, Any]:
+    return {
+        "inputs": batch.inputs,
+        "from_journal": batch.resumed,
+        "seconds": batch.took_s,
+        "calls_not_made": batch.calls,
+        "seconds_of_such_calls": batch.seconds,
+        "input_tokens": batch.tokens[0],
+        "output_tokens": batch.tokens[1],
+        "made_again_in_other_contexts": batch.apart,
     }
 
 

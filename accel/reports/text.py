@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..graph.rules import COMPOSITE, LIMITED, PART
 
 if TYPE_CHECKING:
+    from ..run.batch import Batch
     from ..run.caps import CapNow
     from .measured import Measured
     from .rows import Row
@@ -66,6 +67,24 @@ def headline(report: Measured) -> Iterator[str]:
     elif report.runs:
         yield "  last request: it raised, was stopped, or made too many calls to be worked out"
     yield from _spent(report)
+    if report.batch is not None:
+        yield from batched(report.batch)
+
+
+def batched(batch: Batch) -> Iterator[str]:
+    """What the runs of a batch shared."""
+    resumed = f", {batch.resumed} of them from the journal" if batch.resumed else ""
+    yield f"  last batch: {plural(batch.inputs, 'input')} in {seconds(batch.took_s)}{resumed}"
+    read, wrote = batch.tokens
+    tokens = f"; models would have read {plural(read, 'token')} and written {wrote}" if read or wrote else ""
+    if batch.calls:
+        calls = f"{plural(batch.calls, 'call')} not made, as another run made an equal one"
+        yield f"  {calls}: {seconds(batch.seconds)} of such calls{tokens}"
+    else:
+        yield "  no call of its runs was shared: none was made twice that repeats what it gives"
+    if batch.apart:
+        what = "although only the configuration or a ContextVar was another one, such as a thread_id"
+        yield f"  {plural(batch.apart, 'call')} made again {what}"
 
 
 def _mean(requests: int) -> str:

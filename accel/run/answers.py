@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 
@@ -28,13 +29,16 @@ def answering(calls: Sequence[Call], site: str, method: Method, ambient: Ambient
     return None
 
 
-def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
-    """Whether the result of `call` may stand for this demand (invariants 3 and 5)."""
+def may_retire(
+    call: Call, method: Method, ambient: Ambient, facts: Facts, loop: asyncio.AbstractEventLoop | None = None
+) -> bool:
+    """Whether the result of `call` may stand for this demand (invariants 3 and 5). `loop`: where it is waited for, if
+    that is not here."""
     if not unchanged(call.ambient, ambient) or not is_comparable(call.input):
         return False
     if method.op == "searching":
         same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch
-        if not (same_epoch or facts.readonly):
+        if not (same_epoch or facts.readonly or facts.deterministic):
             call.fed = True
             return False
     if method.is_async != call.method.is_async and not facts.twins:
@@ -46,8 +50,23 @@ def may_retire(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bo
         if streams or not facts.streams_equal or talks(call.component, method.name):
             return False
     if call.loop is not None and call.state != "done":
-        return loop_here() is call.loop and method.kind in ("async", "astream")
+        return (loop or loop_here()) is call.loop and method.kind in ("async", "astream")
     return True
+
+
+def may_borrow(known: Call, call: Call, facts: Facts) -> bool:
+    """Whether `known`, of another run of the batch, may stand for `call`, which is about to be made."""
+    method = call.method
+    if known.useless or known.outcome.dropped or known.tells or tells_within(known.component, known.method.name):
+        return False
+    if method.op == "searching" and known.epoch != epoch(known.resource):
+        return False
+    if known.state == "running" and not known.early:
+        if known.method.kind in ("stream", "astream"):
+            return False  # goes on as its reader does
+        if known.method.is_async and known.loop is None:
+            return False  # on a loop that is not known yet
+    return may_retire(known, method, call.ambient, facts, call.loop)
 
 
 def may_share(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:

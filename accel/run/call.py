@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ..engine import DEMAND, CancelToken, Priority
 from ..parts.components import kind_of
 from ..parts.methods import Method
+from ..process import forks
 from ..process.clock import now_s
 from ..text.values import Tree
 from ..trace.ambient import Ambient
@@ -42,14 +43,17 @@ STANDINGS: Mapping[tuple[Standing, Event], Standing] = {
 demand. Further demands that a shared result answers have calls of their own, `again`."""
 
 
+_lending = forks.lock()
+
+
 class Call(Party):
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     __slots__ = (
-        "ambient", "asked", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed", "given_up",
-        "hindered", "identity", "input", "issued_for", "issued_s", "key", "keys", "makes_room", "method", "nested",
-        "outcome", "output", "priority", "record", "resource", "standing", "state", "substituted", "task", "tells",
-        "token", "tokens", "waiters",
+        "ambient", "asked", "borrowers", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed",
+        "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender",
+        "lent_as", "makes_room", "method", "nested", "outcome", "output", "priority", "record", "resource",
+        "standing", "state", "substituted", "task", "tells", "token", "tokens", "took_s", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +115,16 @@ class Call(Party):
         """The program's, and made again if it is turned away beside early ones."""
         self.substituted = False
         """A demand that is being served with the streaming method, in place of the one that was called."""
+        self.lent_as: Hashable = None
+        """By what other runs of its batch find it; None if they don't (`batch`)."""
+        self.kept: Call | None = None
+        """What they get, once it is done: a call that holds a copy of its result."""
+        self.lender: Call | None = None
+        """The call of another run that it gets its result from."""
+        self.borrowers = 0
+        """Calls of other runs that wait for it at the moment."""
+        self.took_s = 0.0
+        """How long it was inside its component."""
         self.issued_s: float | None = None
         self.entered_s: float | None = None
         """When it was inside its component."""
@@ -177,13 +191,41 @@ class Call(Party):
 
     def patience_s(self) -> float:
         """How long a demand waits for it yet."""
-        since = self.issued_s if self.issued_s is not None else now_s()
+        maker = self.maker
+        since = next((at_s for at_s in (maker.issued_s, maker.entered_s) if at_s is not None), now_s())
         return max(0.0, since + patience_s(kind_of(self.component)) - now_s())
 
-    def again(self, record: CallRecord) -> Call:
+    def lent(self, more: int) -> None:
+        """So many more calls of other runs wait for it, or fewer."""
+        with _lending:
+            self.borrowers += more
+
+    @property
+    def maker(self) -> Call:
+        """The call whose end a demand waits for."""
+        return self.lender if self.standing == "again" and self.lender is not None else self
+
+    @property
+    def given(self) -> Call | None:
+        """What other runs get of it: itself, if it is a copy that was kept for them."""
+        return self if self.standing == "again" else self.kept
+
+    def has_borrowed(self) -> bool:
+        """Whether the call of another run gave something: then it is this one's result, too."""
+        kept = self.lender.given if self.lender is not None else None
+        if kept is None:
+            return False
+        self.state, self.outcome, self.output = kept.state, kept.outcome, kept.output
+        self.tokens, self.took_s = kept.tokens, kept.took_s
+        if self.record is not None and kept.ended_s is not None:  # for reports: as long as it took there
+            self.ended_s = max(self.record.started_s, kept.ended_s)
+            self.issued_s = self.ended_s - self.took_s
+        return True
+
+    def again(self, record: CallRecord | None) -> Call:
         """A further demand answered by this shared result."""
         other = Call(self.method, self.component, self.identity, self.input, self.key, self.ambient, standing="again")
         other.state, other.outcome, other.output = self.state, self.outcome, self.output
         other.record, other.issued_s, other.tokens = record, self.issued_s, self.tokens
-        other.priority = self.priority
+        other.priority, other.resource, other.epoch = self.priority, self.resource, self.epoch
         return other

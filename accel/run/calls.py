@@ -14,6 +14,7 @@ from ..process.clock import now_s
 from ..text.values import Tree, freeze
 from ..trace.ambient import Ambient
 from .answers import answering, may_share
+from .batch import Member
 from .call import Call
 from .reliance import Tried
 from .settings import Counts
@@ -30,15 +31,19 @@ FAILING_FROM = 2
 class Calls:
     """Every change of a call's state that several threads may race for happens here, under one lock."""
 
-    def __init__(self, lock: RLock, counts: Counts) -> None:
+    def __init__(self, lock: RLock, counts: Counts, batch: Member | None = None) -> None:
         self.lock = lock
         self.counts = counts
         self.tried = Tried()
+        self.batch = batch
+        """The run's part in the batch that it belongs to."""
         self.accepting = True
         """False when the run is over or silenced: nothing is issued any more."""
         self._by_key: dict[Hashable, list[Call]] = {}
         self._early: set[Call] = set()
         """Those that may still be waiting or running."""
+        self._raised = False
+        """A call of the program's."""
         self._failed: dict[Hashable, set[Hashable]] = {}
         """By component, the keys of calls that failed."""
 
@@ -64,7 +69,7 @@ class Calls:
             call = answering(alike, site, method, ambient, facts)
             if call is None:
                 return None
-            if call.state == "queued" and call.happens("take over"):
+            if call.state == "queued" and not call.borrowers and call.happens("take over"):
                 call.method = method
                 self.counts.issued -= 1
                 call.leave()
@@ -72,6 +77,32 @@ class Calls:
             call.happens("join")
         call.look_again()
         return call
+
+    def borrow(self, call: Call, facts: Facts) -> Call | None:
+        """The call of another run of the batch that may stand for this one, which is about to be made; else this one
+        may stand for theirs. Nothing is shared in a run that raised: a retry makes its own calls."""
+        shares = self.batch is not None and self.accepting and not self._raised
+        return self.batch.find(call, facts) if self.batch is not None and shares else None
+
+    def withdraw(self, call: Call) -> None:
+        """An early call is not made after all."""
+        self.keep(call)
+        call.happens("drop")
+        call.outcome.drop()
+
+    def keep(self, call: Call, result: Any = None) -> None:
+        """A call is over, for other runs of the batch that want the same; without a result, they make it themselves."""
+        if self.batch is not None and call.lent_as is not None:
+            if call.entered_s is not None and call.ended_s is not None:
+                call.took_s = call.ended_s - call.entered_s
+            self.batch.keep(call, result)
+
+    def handed(self, call: Call, method: Method, result: Any) -> Any:
+        """What a demand gets of a result that retires into it."""
+        if self.batch is not None and call.lender is not None:
+            self.batch.batch.count(call)
+        copy = method.copy if call.maker is call else method.hands_on
+        return copy(result) if copy is not None else result
 
     def outstanding(self) -> int:
         """Early calls that are waiting or running."""
@@ -123,6 +154,11 @@ class Calls:
             call = Call(method, component, identity, tree, key, ambient, standing="early")
             call.happens("begin")
             call.nested = True
+            found = self.borrow(call, facts)
+            if found is not None:
+                borrowed = found.again(None)
+                borrowed.lender = found
+                return borrowed, False
             call.loop = loop_here() if method.kind == "async" else None
             call.dropped_by = self.drop
             self._by_key.setdefault(key, []).append(call)
@@ -143,7 +179,8 @@ class Calls:
             if not call.early or not call.happens("drop"):
                 return
             made = call.fed or call.given_up
-            wasted = before != "queued" and not (made or call.nested or call.turned_away)
+            in_vain = not (made or call.nested or call.turned_away) and call.lender is None
+            wasted = before != "queued" and in_vain
             was_over, never_began = before == "done", before == "queued" and call.loop is not None
             call.outcome.drop()
             held = self._by_key.get(call.key)
@@ -156,6 +193,7 @@ class Calls:
             elif made:
                 self.counts.fed += call.fed
                 self.tried.note(call.asked, made=True)
+        self.keep(call)
         if was_over:
             return
         if never_began:
@@ -182,11 +220,12 @@ class Calls:
         """A call failed, or was given up by whoever made it. If the program tries again, nothing that it has had before
         is shared with it; what nobody has seen may still answer. A component that keeps failing is left alone."""
         with self.lock:
-            if not call.demanded and not call.nested:
+            if not call.demanded and not call.nested and call.lender is None:
                 self._note_wasted(call)
             elif isinstance(error, GeneratorExit):
                 return  # the program has read as much of a stream as it wanted
             if call.demanded:
+                self._raised = True
                 for key, calls in list(self._by_key.items()):
                     self._by_key[key] = [other for other in calls if not other.demanded and not other.nested]
             if isinstance(error, asyncio.CancelledError):
@@ -204,10 +243,12 @@ class Calls:
     def drop_undemanded(self, forget: bool) -> None:
         """Give up everything early that nobody demanded, and accept no more; `forget`: share nothing either."""
         with self.lock:
+            if self.batch is not None and self.accepting:
+                self.batch.batch.ended()
             self.accepting = False
             for call in self.all():
                 left = call.joined and not call.waiters and not call.over  # a stream that nobody has begun to read
-                if call.early and (left or not call.demanded):
+                if call.early and not call.borrowers and (left or not call.demanded):
                     self.drop(call)
             if forget:
                 self.forget()

@@ -208,22 +208,27 @@ class Demand:
         nobody may wait for it. Whoever stops waiting gives it up, unless others wait for it, too."""
         woken, outer = Woken(), self.here.call
         blocks = None if self.method.is_async else loop_here()
-        if not call.outcome.over and not begin(outer, lambda: (call,), woken, blocks):
+        maker = call.maker
+        if not call.outcome.over and not begin(outer, lambda: (maker,), woken, blocks):
             call.abandon()
             yield None
             return
         call.waiters += 1
+        if maker is not call:
+            maker.lent(+1)
         call.outcome.wake(woken)
         try:
             yield woken
         except BaseException as error:
-            if call.waiters == 1:
+            if call.waiters == 1 and not call.borrowers:
                 call.given_up = True
                 call.abandon()
             self.run.failed_join(call, error)
             raise
         finally:
             call.waiters -= 1
+            if maker is not call:
+                maker.lent(-1)
             end(outer, woken)
 
     def _replayed(self, call: Call, handed: list[Any]) -> Steps[None]:
@@ -309,8 +314,13 @@ def _done(call: Call) -> Woken:
 
 
 def _has_answered(run: Run, call: Call) -> bool:
-    """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind."""
-    if not call.outcome.over:
+    """Whether the joined call is over, well or not. One that stands still is given up, and so is its kind. Another
+    run's answers only if it went well."""
+    if call.maker is not call:
+        return call.has_borrowed()
+    if not call.outcome.over and call.lender is not None:
+        call.abandon()
+    elif not call.outcome.over:
         call.abandon()
         run.disqualify(
             call,

@@ -20,7 +20,7 @@ from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
 from ..process import threads
 from ..text.values import Tree, freeze, is_comparable
-from . import priorities
+from . import lent, priorities
 from .call import Call
 from .gates import gate_of
 from .nested import give_up
@@ -102,11 +102,17 @@ def issue(
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)
         call.only_feeds = not (bound.facts.readonly or bound.facts.owned)
-    if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
-        return no_room(bound) or BUSY()
     call.priority = priorities.of_early(run, node)
+    call.loop = run.host.loop if method.is_async else None
+    lender = run.calls.borrow(call, bound.facts)
+    if lender is not None:
+        return lent.issue(run, node, call, lender)
+    if not gate_of(bound.component).try_enter_early(call, bound.facts.concurrency or 1):
+        run.calls.withdraw(call)
+        return no_room(bound) or BUSY()
     if not run.calls.hold(call):
         call.leave()
+        run.calls.withdraw(call)
         return LATE()
     run.plan.says.issued(run.name, node, bound.component)
     if method.kind in ("sync", "stream"):
@@ -114,7 +120,6 @@ def issue(
     else:
         loop = run.host.loop
         assert loop is not None
-        call.loop = loop
         try:
             if loop_here() is loop:
                 _on_loop(run, call, args, kwargs)

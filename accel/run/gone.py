@@ -77,7 +77,7 @@ class Gone(Run):
         return
 
     def retire(self, call: Call, method: Method, result: Any) -> Any:
-        return method.copy(result) if method.copy is not None else result
+        return self.calls.handed(call, method, result)
 
     def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
         call.chunks.feed(chunk)

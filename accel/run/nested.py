@@ -81,9 +81,9 @@ def _steps(
     if not mine:
         with _as_urgent(shared):
             while not shared.outcome.over:
-                with _sharing(outer, shared, blocks) as woken:
+                with _sharing(outer, shared.maker, blocks) as woken:
                     yield Wait(woken)
-        if shared.outcome.dropped:
+        if shared.outcome.dropped or (shared.maker is not shared and not shared.has_borrowed()):
             raise hindered(outer, _DROPPED)
         return method.copy(result_of(shared.outcome))
     shared.outer, shared.priority = outer, engine.priority.get()

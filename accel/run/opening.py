@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from time import thread_time
 from typing import Any
 
+from ..parts.components import Facts
 from ..parts.epochs import bump, epoch, resource_of
 from ..parts.methods import Method
 from ..process.clock import now_s
@@ -51,7 +52,11 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
             call = Call(method, component, identity, tree, key, ambient, standing="own")
             call.outer = here.call
             call.priority = priorities.of_demand(run, site, here.call)
-            if not writes:
+            if method.op == "searching":
+                call.resource = resource_of(component)
+                call.epoch = epoch(call.resource)
+            call = call if alone else _borrowed(run, call, facts, args, kwargs) or call
+            if not writes and call.lender is None:
                 run.calls.add(call)
             call.record = record
         elif call.record is None:
@@ -67,9 +72,6 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
     if writes:
         call.resource = resource_of(component)
         bump(call.resource)
-    elif method.op == "searching":
-        call.resource = resource_of(component)
-        call.epoch = epoch(call.resource) if call.epoch < 0 else call.epoch
     opened = call
     run.tell(lambda forecast: forecast.demanded(opened), here.visit)
     if not method.is_async and run.host.loop is not None and loop_here() is run.host.loop:
@@ -91,9 +93,25 @@ def _is_unproven(run: Run, site: str) -> bool:
 
 def _ambient(run: Run, key: Hashable, method: Method) -> Ambient:
     """What the demand sees, where that matters: to what may answer it, or be answered by it."""
-    if run.ambient is INCOMPARABLE or not (method.copy is not None or run.calls.has(key)):
+    matters = method.copy is not None or run.calls.batch is not None or run.calls.has(key)
+    if run.ambient is INCOMPARABLE or not matters:
         return run.ambient
     return user_vars(contextvars.copy_context()), run.host.config()
+
+
+def _borrowed(run: Run, call: Call, facts: Facts, args: Any, kwargs: Any) -> Call | None:
+    """What another run of the batch makes, or made, in place of a call of this one. A component of others may tell its
+    callback manager of what it does, if there is somebody who hears it."""
+    manager = kwargs.get("run_manager") or next((arg for arg in args if hasattr(arg, "handlers")), None)
+    if getattr(manager, "handlers", ()) and not hasattr(type(call.component), "__accel__"):
+        return None
+    found = run.calls.borrow(call, facts)
+    if found is None:
+        return None
+    found.priority.raise_to_demand()
+    borrowed = found.again(None)
+    borrowed.lender, borrowed.priority = found, call.priority
+    return borrowed
 
 
 def instead(run: Run, gone: Call, method: Method, component: Any, outer: Call | None) -> Call:

@@ -33,6 +33,7 @@ from ..process.threads import learner
 from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
+from .batch import Batch
 from .calls import Calls
 from .caps import Caps
 from .chances import Chances, Standing
@@ -144,6 +145,8 @@ class Plan:
         self.history: deque[Counts] = deque(maxlen=MAX_HISTORY)
         """Counts of the last runs."""
         self.last: Trace | None = None
+        self.batch: Batch | None = None
+        """The last one."""
         self.reasons: dict[str, Reason | None] = {}
         self._compiled: Compiled | None = None
         self._memory = Memory()

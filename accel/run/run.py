@@ -33,7 +33,7 @@ from ..process.threads import collecting, issuer
 from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.record import CallRecord, Trace, Visit
-from . import gates
+from . import batch, gates
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -103,7 +103,7 @@ class Run:
         """Loops of which the next calls may go when something has ended (`announced`)."""
         self.lock = forks.lock()
         self.inbox = Inbox(host.loop, self._issue_ready)
-        self.calls = Calls(self.lock, self.counts)
+        self.calls = Calls(self.lock, self.counts, batch.member(self.trace.ambient, plan.keys))
         self.calls.accepting = not self.quiet
         self.identities = Identities()
         self.bindings = Bindings(plan, host, self.identities, self.trace)
@@ -307,6 +307,7 @@ class Run:
         if not call.early and not call.substituted:
             note_told(call.component, call.method.name, call.tells)
         call.chunks.close()
+        self.calls.keep(call, result)
         # What is shared is a copy of its own: the program may change what it got.
         call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
         self.tell(lambda forecast: forecast.finished(call))
@@ -332,6 +333,7 @@ class Run:
                 return True
             call.ended_s = now_s()
             self.trace.failed(call.record)
+        self.calls.keep(call)
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
         call.chunks.close()
@@ -358,9 +360,9 @@ class Run:
                     self.plan.chances.hit(call.bound[0])
             else:
                 self.counts.shared += 1
-        if method.copy is not None:
-            return method.copy(result)
-        return result
+        if call.maker is not call:
+            self.tell(lambda forecast: forecast.finished(call))
+        return self.calls.handed(call, method, result)
 
     def feed(self, call: Call, chunk: Any, method: Method | None = None) -> None:
         call.chunks.feed(chunk)

@@ -143,7 +143,7 @@ class Counts:
     issued: int = 0
     retired: int = 0
     shared: int = 0
-    """Demands answered by the result of an equal earlier demand (embeddings)."""
+    """Demands answered by the result of an equal demand: an earlier one (embeddings), or another run's of the batch."""
     wasted: int = 0
     fed: int = 0
     turned_away: int = 0

@@ -67,10 +67,10 @@ def _method(name: str, op: str, **more: Any) -> Method:
     return Method(name, name, op, "sync", read_call, build_call, snapshot, **more)
 
 
-ASK = replace(_method("fake_ask", "decode"), view=lambda text: {"content": text})
+ASK = replace(_method("fake_ask", "decode", lend=str), view=lambda text: {"content": text})
 EMBED = _method("fake_embed", "embedding", copy=list)
 QUERY = Inner("embedding", "fake_embed", (("args", 0),), lambda store: store.embedder)
-FIND = _method("fake_find", "searching", inner=QUERY, by_object=True)
+FIND = _method("fake_find", "searching", inner=QUERY, by_object=True, lend=list)
 CLASSES = ((Model, ASK), (OtherModel, ASK), (Embedder, EMBED), (Store, FIND))
 
 

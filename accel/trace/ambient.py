@@ -37,6 +37,7 @@ from . import webs
 FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
     "accel_around",
+    "accel_batch",
     "accel_priority",
     "accel_cancel_token",
     "decimal_context",

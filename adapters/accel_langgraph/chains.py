@@ -19,12 +19,14 @@ from accel.parts.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
 from accel.run.drive import begin
+from accel.run.journal import Serde
 from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
 
+from .batches import serde
 from .components import install_all, is_component
 from .hosts import asked_by, host_of, references_of
 
@@ -111,6 +113,9 @@ class AcceleratedChain(Insight):
 
     def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return accelerate_chain, (plain, self._accel.settings, None, ())
+
+    def _accel_serde(self) -> Serde:
+        return serde()
 
     def _accel_run(self, value: Any, **options: Any) -> Any:
         return self.invoke(value, **options)

@@ -20,6 +20,7 @@ from accel import engine as engines
 from accel.engine import Constraint, Delta, EngineConfig, LLMEngine, Sampling, priority
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed
+from accel.text.values import Tree
 from accel_local.models import DEFAULT_LLM
 from accel_vllm import VLLMConfig
 
@@ -194,6 +195,11 @@ class AccelChatModel(BaseChatModel):
         if len(prefix) < max(1, engine.cache_block_tokens):
             return 0
         return await accel_local.arun(engine.prefill(prefix, priority=priority.get()))
+
+    def accel_repeats(self, input: Tree) -> bool:
+        """Whether equal calls give the same (`accel.parts.repeats`): they take the likeliest token."""
+        temperature: object = input["kwargs"].get("temperature", self.temperature)
+        return temperature == 0
 
     def accel_profiles(self) -> list[Profile]:
         """What is known about the speed of its engine."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any
@@ -187,6 +188,14 @@ def _text_tokens(result: LLMResult) -> tuple[int, int]:
     return (asked, wrote) if isinstance(asked, int) and isinstance(wrote, int) else (0, 0)
 
 
+def _lend_chat(result: ChatResult) -> ChatResult:
+    """For another run of a batch: LangChain gives its message an id of that run."""
+    lent = copy.deepcopy(result)
+    for generation in lent.generations:
+        generation.message.id = None
+    return lent
+
+
 def _copy_vectors(result: Any) -> Any:
     return [list(item) if isinstance(item, list) else item for item in result]
 
@@ -208,6 +217,7 @@ def _chat() -> Iterator[Method]:
         "delta": _chat_delta,
         "calls": closed_calls,
         "tokens": _chat_tokens,
+        "lend": _lend_chat,
         "own": {"run_manager": None},
         "prefill": "accel_prefill",
         "aprefill": "accel_aprefill",
@@ -234,12 +244,15 @@ def _stream_builder(asynchronous: bool) -> Callable[[Any, Tree], tuple[tuple[Any
 
 CHAT = tuple(_chat())
 COMPLETION = tuple(
-    _twins("_call", "_acall", family="completion", op="decode", read=_read_call, build=_build_managed, view=snapshot)
-)
+    _twins(
+        "_call", "_acall", family="completion", op="decode", read=_read_call, build=_build_managed, view=snapshot,
+        lend=copy.deepcopy,
+    )
+)  # fmt: skip
 COMPLETIONS = tuple(
     _twins(
         "_generate", "_agenerate", family="completions", op="decode", read=_read_prompts, build=_build_prompts,
-        view=_view_texts, tokens=_text_tokens,
+        view=_view_texts, tokens=_text_tokens, lend=copy.deepcopy,
     )
 )  # fmt: skip
 """Of models that take several prompts at once."""
@@ -286,7 +299,7 @@ SEARCHES = tuple(
     for name in ("similarity_search", "similarity_search_with_score", "max_marginal_relevance_search")
     for method in _twins(
         name, f"a{name}", family=name, op="searching", read=_read_call, build=build_call, view=snapshot, by_object=True,
-        inner=_embeds_query(name),
+        inner=_embeds_query(name), lend=copy.deepcopy,
     )
 )  # fmt: skip
 _EMBEDS_TEXTS = Inner(
@@ -315,8 +328,11 @@ WRITES = tuple(
 def _retriever(family: str, **same: Any) -> tuple[Method, ...]:
     leaves = "_get_relevant_documents", "_aget_relevant_documents"
     return tuple(
-        _twins(*leaves, family=family, op="searching", read=_read_call, build=_build_managed, view=snapshot, **same)
-    )
+        _twins(
+            *leaves, family=family, op="searching", read=_read_call, build=_build_managed, view=snapshot,
+            lend=copy.deepcopy, **same,
+        )
+    )  # fmt: skip
 
 
 RETRIEVER = _retriever("retriever", by_object=True)
@@ -324,7 +340,8 @@ PUBLIC_RETRIEVER = _retriever("public_retriever")
 """A client of a public service is what its fields say: a program may change one between two searches."""
 TOOLS = tuple(
     _twins(
-        "_run", "_arun", family=TOOL, op="searching", read=_read_tool, build=_build_tool, view=snapshot, takes=takes
+        "_run", "_arun", family=TOOL, op="searching", read=_read_tool, build=_build_tool, view=snapshot, takes=takes,
+        lend=copy.deepcopy,
     )
 )  # fmt: skip
 """Of tools that only read, by listing or declaration; all others are no components. Also by their fields."""
@@ -395,7 +412,7 @@ def _is_public(cls: type) -> bool:
 def _only_reads(cls: type) -> bool:
     """Whether this very class of tools is listed or declared as one that changes nothing."""
     said = said_of_class(cls)
-    return bool(said.readonly or said.pure) or cls in FUNCTION_TOOLS
+    return bool(said.readonly or said.deterministic or said.pure) or cls in FUNCTION_TOOLS
 
 
 def _is_component(cls: type) -> bool:

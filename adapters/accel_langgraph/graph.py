@@ -20,7 +20,7 @@ from langgraph.types import Command
 
 from accel.errors import AccelError, ConfigurationError, choose
 from accel.graph.topology import START, Control, Topology
-from accel.insight import Insight, of_program, shallow
+from accel.insight import of_program, shallow
 from accel.parts.functions import pure
 from accel.parts.patches import enable
 from accel.parts.references import Ways
@@ -31,6 +31,7 @@ from accel.run.run import Run
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
 
+from .batches import Batches
 from .chains import accelerate_chain
 from .components import install_all
 from .hosts import asked_by, configurable_of, host_of, references_of
@@ -106,7 +107,7 @@ def _names(given: Any, topology: Topology) -> Iterable[str]:
     return topology.successors if given == "*" else given
 
 
-class Accelerated(Insight):
+class Accelerated(Batches):
     """Mixed in front of the graph's own class."""
 
     __slots__ = ()

@@ -32,6 +32,8 @@ from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import References, Ways
 from accel.run.drive import begin
+from accel.run.journal import Serde
+from accel.run.many import Asked
 from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
@@ -40,6 +42,7 @@ from accel.run.streams import astreamed, streamed
 from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
+from .batches import bounded, serde
 from .components import holds, install_all, is_component
 from .kept import is_followed, kept, watch_chats
 from .kinds import BUILT, TAKES, input_of, methods_of
@@ -118,6 +121,15 @@ class Accelerated(Insight):
 
     def _accel_remade(self, plain: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return accelerate_object, (plain, self._accel.settings, None)
+
+    def _accel_serde(self) -> Serde:
+        return serde()
+
+    def _accel_batch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        return super()._accel_batch(inputs, bounded(self, asked, asynchronous=False), options)
+
+    async def _accel_abatch(self, inputs: Any, asked: Asked, options: dict[str, Any]) -> list[Any]:
+        return await super()._accel_abatch(inputs, bounded(self, asked, asynchronous=True), options)
 
     def _accel_run(self, value: Any, **options: Any) -> Any:
         if isinstance(self, Workflow):

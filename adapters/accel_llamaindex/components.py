@@ -6,6 +6,7 @@ early (`leaf_place`).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from types import CellType, FunctionType
 from typing import Any
@@ -139,7 +140,7 @@ def _tokens(response: ChatResponse | CompletionResponse) -> tuple[int, int]:
 
 def _llm(family: str, whole: str, streamed: str, **same: Any) -> Iterator[Method]:
     same |= {"family": family, "op": "decode", "merge": _last, "delta": _delta, "tokens": _tokens}
-    same |= {"prefill": "accel_prefill", "aprefill": "accel_aprefill"}
+    same |= {"prefill": "accel_prefill", "aprefill": "accel_aprefill", "lend": copy.deepcopy}
     yield Method(name=whole, kind="sync", streamed=streamed, **same)
     yield Method(name=f"a{whole}", kind="async", streamed=f"a{streamed}", sync_name=whole, **same)
     yield Method(name=streamed, kind="stream", streamed=streamed, **same)
@@ -177,7 +178,7 @@ EMBEDDING = tuple(
     for method in _twins(f"_get_{name}", f"_aget_{name}", family=name, op="embedding", copy=_copy_vectors)
 )
 STORE = (
-    *_twins("query", "aquery", family="store_query", op="searching", by_object=True),
+    *_twins("query", "aquery", family="store_query", op="searching", by_object=True, lend=copy.deepcopy),
     *(
         method
         for name, asynchronous in (
@@ -190,7 +191,7 @@ STORE = (
     ),
 )
 DOCUMENTS = (
-    *_twins("get_nodes", "aget_nodes", family="documents", op="searching", by_object=True),
+    *_twins("get_nodes", "aget_nodes", family="documents", op="searching", by_object=True, lend=copy.deepcopy),
     *(
         method
         for name, asynchronous in (
@@ -204,7 +205,9 @@ DOCUMENTS = (
     ),
 )
 """Look-ups, by which what a search found is known where the store of vectors keeps no texts."""
-RETRIEVER = tuple(_twins("_retrieve", "_aretrieve", family="retrieve", op="searching", by_object=True))
+RETRIEVER = tuple(
+    _twins("_retrieve", "_aretrieve", family="retrieve", op="searching", by_object=True, lend=copy.deepcopy)
+)
 RERANKER = tuple(_twins("_postprocess_nodes", "_apostprocess_nodes", family="postprocess", op="reranking"))
 
 FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (

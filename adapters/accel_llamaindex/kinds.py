@@ -40,7 +40,7 @@ TAKES = (
     "query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, indexes "
     "(objects, or the class), workflows and agents"
 )
-_QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
+QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
 
 
 def methods_of(cls: type) -> Methods | None:
@@ -55,7 +55,7 @@ def input_of(cls: type) -> Input:
     """What a run is given, by the parameters of one method of one class; a query as text is the query that it stands
     for."""
     parameters: Signature | None = None
-    queried = issubclass(cls, _QUERIED)
+    queried = issubclass(cls, QUERIED)
 
     def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         nonlocal parameters

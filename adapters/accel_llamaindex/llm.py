@@ -30,6 +30,7 @@ import accel_local
 from accel.engine import Constraint, Delta, EngineConfig, LLMEngine, Prompt, Sampling, priority
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest
+from accel.text.values import Tree
 from accel_local.models import DEFAULT_LLM
 from accel_vllm import VLLMConfig
 
@@ -192,6 +193,11 @@ class AccelLLM(LLM):
         if len(prefix) < max(1, engine.cache_block_tokens):
             return 0
         return await accel_local.arun(engine.prefill(prefix, priority=priority.get()))
+
+    def accel_repeats(self, input: Tree) -> bool:
+        """Whether equal calls give the same (`accel.parts.repeats`): they take the likeliest token."""
+        temperature: object = input["kwargs"].get("temperature", self.temperature)
+        return temperature == 0
 
     def accel_profiles(self) -> list[Profile]:
         """What is known about the speed of its engine."""

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 USUAL = ("fast", "graph", "inputs")
 GIVEN: Mapping[str, tuple[str, ...]] = {
     "README.md": ("graph", "index"),
+    "docs/batch.md": ("MyChatModel", "fast", "index", "inputs"),
     "docs/deployment.md": ("graph", "inputs", "tenant"),
     "docs/engines.md": ("key", "search"),
     "docs/how.md": ("llm", "store"),

@@ -109,6 +109,17 @@ CASES = {
         "accel.report(graph)",
         "accel.explain(type(graph))",
     ),
+    "Batches": (
+        "accel.batch(graph, [{'q': 'beaches'}])",
+        "accel.batch(fast, 'beaches')",
+        "accel.batch(fast, [{'q': 'beaches'}], max_concurrency=0)",
+        "accel.batch(workflow, ['beaches', 'rivers'])",
+        "fast.batch([{'q': 'beaches'}], resume=7)",
+        "fast.batch([{'q': 'beaches'}], resume='nowhere/answers.jsonl')",
+        "fast.batch([{'q': 'beaches'}], resume='notes.txt')",
+        "fast.batch([{'q': 'rivers'}], resume='answers.jsonl')  # which fast has written, of beaches",
+        "silent.batch([{'q': 'beaches'}], resume='answers.jsonl')",
+    ),
     "Modes": (
         "accel.set_mode('of')",
         "accel.mode('quiet')",
@@ -184,6 +195,7 @@ def _names(folder: Path) -> dict[str, Any]:
     train(fast)
     silent.invoke({})
     accel.save_plan(fast, folder / "plan.json")
+    fast.batch([{"q": "beaches"}], resume=folder / "answers.jsonl")
     (folder / "folder").mkdir()
     (folder / "notes.txt").write_text("Dear diary")
     (folder / "old.json").write_text('{"accel_plan": 1}')
