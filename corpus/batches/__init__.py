@@ -45,15 +45,15 @@ class Program(Protocol):
 
 
 PROGRAMS: dict[str, Program] = {
-    "W1 retrieval": w1_retrieval,
-    "W2 critique": w2_critique,
-    "W3 critique, two models": w3_two_critics,
-    "W4 voting": w4_voting,
-    "W5 voting, two models": w5_two_voters,
-    "W6 turns": w6_turns,
+    "W1-retrieval": w1_retrieval,
+    "W2-critique": w2_critique,
+    "W3-two-critics": w3_two_critics,
+    "W4-voting": w4_voting,
+    "W5-two-voters": w5_two_voters,
+    "W6-turns": w6_turns,
     "debate": debate,
     "map-reduce": map_reduce,
-    "parallel chains": parallel_chains,
+    "parallel-chains": parallel_chains,
     "reflection": reflection,
     "iterative": iterative,
     "trading": trading,
