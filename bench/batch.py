@@ -35,6 +35,7 @@ from bench.batch_report import (
     TIGHT,
     document,
 )
+from bench.batch_work import Work
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import plain
@@ -42,6 +43,8 @@ from corpus.batches import PROGRAMS
 from corpus.papers import data
 
 DOCUMENT = Path(__file__).parent / "BATCH.md"
+READ = "## What they say"
+"""Of the document, written by hand and kept."""
 AT_ONCE = (8, 32, 128)
 REPLICAS = (1, 2, 4)
 KV_TOKENS = {TIGHT: 16_384, AMPLE: 262_144}
@@ -71,11 +74,11 @@ class Cell:
 Way = Callable[[list[Any]], Awaitable[list[Any]]]
 
 
-def in_turn(graph: Any) -> Way:
+def in_turn(graph: Any, *watching: Work) -> Way:
     async def ask(values: list[Any]) -> list[Any]:
         answers = []
         for value in values:
-            answers.append(await graph.ainvoke(value))
+            answers.append(await graph.ainvoke(value, {"callbacks": list(watching)}))
             accel.settle()  # learning is off the hot path: it has the time between requests
         return answers
 
@@ -103,7 +106,8 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> list[d
     unmodified = await built("unmodified")
     learnt = await accelerated(LEARNT_BATCH)
     await in_turn(learnt)(others)
-    ways: list[tuple[str, int, Way]] = [(IN_TURN, 1, in_turn(unmodified))]
+    work = Work()
+    ways: list[tuple[str, int, Way]] = [(IN_TURN, 1, in_turn(unmodified, work))]
     ways += [(LANGGRAPH_BATCH, most, at_once(unmodified, most)) for most in cell.at_once]
     ways += [
         (ACCEL_IN_TURN, 1, in_turn(await accelerated(ACCEL_IN_TURN))),
@@ -126,7 +130,8 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> list[d
             "different": sum(one != other for one, other in zip(answers, expected, strict=True)),
         })  # fmt: skip
         accel.settle()
-    return found
+    least_s = work.least_s(engines.profiles["llm"], cell.replicas)
+    return [{**one, "least_s": least_s, "calls": work.calls, "equal_calls": work.equal_calls} for one in found]
 
 
 def measured(cell: Cell, data_sets: data.DataSets | None = None) -> list[dict[str, Any]]:
@@ -145,7 +150,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--inputs", type=int, default=Cell.inputs, help=f"at once; fewer above {MOST_CALLS} calls")
     parser.add_argument("--replicas", type=_numbers, default=REPLICAS, help="of each model (default 1,2,4)")
     parser.add_argument("--kv", default=",".join(KV_TOKENS), help="of these, with commas between: KV caches")
-    parser.add_argument("--at-once", type=_numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts")
+    parser.add_argument(
+        "--at-once", type=_numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts"
+    )
     parser.add_argument("--repetitions", type=int, default=3, help="with other inputs each")
     parser.add_argument("--profile", default=Cell.profile, help="7b, 13b, 30b, or a file of profiles")
     parser.add_argument("--jobs", type=int, default=1, help="processes; virtual time is the same in any number")
@@ -182,6 +189,7 @@ def main(arguments: Sequence[str]) -> int:
     shown = document(found, machine_name(), command, KV_TOKENS)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:
-        DOCUMENT.write_text(shown + "\n", encoding="utf-8")
+        before = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
+        _, heading, kept = before.partition(READ)
+        DOCUMENT.write_text(f"{shown}\n\n{heading}{kept}".rstrip() + "\n", encoding="utf-8")
     return 1 if any(one["different"] for one in found) else 0
-

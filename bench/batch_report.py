@@ -15,8 +15,8 @@ TIGHT, AMPLE = "tight", "ample"
 
 Record = Mapping[str, Any]
 HEAD = [
-    "program", "inputs x calls", "replicas", "one after the other", "Accel in turn", "LangGraph's batch", "against in turn",
-    "Accel's batch", "learnt", "tokens prefilled", "tokens decoded", "processor", "equal",
+    "program", "inputs x calls", "replicas", "one after the other", "Accel in turn", "LangGraph's batch",
+    "against in turn", "room", "Accel's batch", "learnt", "prefilled", "decoded", "processor", "equal calls", "outputs",
 ]  # fmt: skip
 
 
@@ -37,6 +37,11 @@ class Drawn:
     def against_best(self, arm: str) -> float:
         """Than LangGraph's batch at its best."""
         return self.faster(arm, self.best)
+
+    @property
+    def room(self) -> float:
+        """How many times faster than LangGraph's batch at its best the engines could be at the very best."""
+        return float(self.best["seconds"] / self.about["least_s"])
 
     def served(self, what: str) -> float:
         """By the engines for Accel's batch, over what they served for LangGraph's."""
@@ -68,12 +73,14 @@ class Row:
             _ratio(one.faster(ACCEL_IN_TURN, one.by_arm[IN_TURN]) for one in drawn),
             f"{best_s:.1f} s at {most}",
             _ratio(one.by_arm[IN_TURN]["seconds"] / one.best["seconds"] for one in drawn),
+            f"{median(one.room for one in drawn):.2f}x",
             _ratio(one.against_best(ACCEL_BATCH) for one in drawn),
             _ratio(one.against_best(LEARNT_BATCH) for one in drawn),
             f"{median(one.served('prompt_tokens') for one in drawn):.2f}",
             f"{median(one.served('output_tokens') for one in drawn):.2f}",
             f"{median(one.processor for one in drawn):.1f}x",
-            f"{different} DIFFER" if different else "yes",
+            f"{median(one.about['equal_calls'] / one.about['calls'] for one in drawn):.0%}",
+            f"{different} DIFFER" if different else "equal",
         ]  # fmt: skip
 
 
@@ -105,13 +112,18 @@ def document(found: Sequence[Record], machine: str, command: str, kv_tokens: Map
         f"- *LangGraph's batch*: `abatch` of the unmodified program with the best `max_concurrency` of "
         f"{', '.join(map(str, sorted({one['most'] for one in found if one['arm'] == LANGGRAPH_BATCH})))}; *against in "
         "turn*: how many times faster that is than one after the other.\n"
-        "- *Accel's batch*: `fast.abatch(inputs)` of an accelerated program that has seen nothing yet; *learnt*: of one "
-        "that has answered three other inputs. Both against LangGraph's batch at its best, so that above 1 is a gain.\n"
-        "- *Tokens prefilled*, *tokens decoded*: the engines' work for Accel's batch over that for LangGraph's. Calls "
-        "that are not made, and beginnings that are found in the KV cache, make it less.\n"
+        "- *Room*: how many times faster than LangGraph's batch anything could be: its seconds over those that the "
+        "engines need if every block of a prompt is computed once, every equal call made once, every token decoded in "
+        "the best batch, and nothing ever waits. It can't be reached.\n"
+        "- *Accel's batch*: `fast.abatch(inputs)` of an accelerated program that has seen nothing yet; *learnt*: of "
+        "one that has answered three other inputs. Both against LangGraph's batch at its best: above 1 is a gain.\n"
+        "- *Prefilled*, *decoded*: tokens of Accel's batch over those of LangGraph's. Calls that are not made, and "
+        "beginnings that are found in the KV cache, make them less. *Equal calls*: the share that asks for what "
+        "another call of the batch asks for, too.\n"
         "- Medians of repetitions with other inputs each, with their range.",
         f"```\n{command}\n```",
-        "## In short\n\nGeometric means over the programs of *Accel's batch* (and *learnt*) against LangGraph's batch.",
+        "## In short\n\nGeometric means over the programs: *Accel's batch* (and *learnt*) against LangGraph's batch at "
+        "its best, of what room.",
         table(
             ["KV cache", *(f"{n} replicas" if n > 1 else "1 replica" for n in _replicas(found))],
             [[kv, *(_mean(by_room[kv], n) for n in _replicas(found))] for kv in rooms],
@@ -137,4 +149,5 @@ def _mean(of: Sequence[Row], replicas: int) -> str:
         geometric_mean(median(one.against_best(arm) for one in row) for row in drawn)
         for arm in (ACCEL_BATCH, LEARNT_BATCH)
     ]
-    return f"{means[0]:.2f}x ({means[1]:.2f}x)"
+    room = geometric_mean(median(one.room for one in row) for row in drawn)
+    return f"{means[0]:.2f}x ({means[1]:.2f}x) of {room:.2f}x"

@@ -1,9 +1,9 @@
 """A language model's engine, simulated step by step: continuous batching over a profile's times, on any event loop.
 
 Each step decodes one token of every running request and prefills prompts beside them, chunk by chunk, up to the
-profile's tokens per step; requests wait for one of its slots and for room in the KV cache, where whole blocks of prompts
-are found again (`accel_sim.kv_cache`). A step takes the profile's time for the requests that decode in it plus the
-prompt tokens' own: the model of `accel.reports.limit`, served online. Answers are a function of the prompt
+profile's tokens per step; requests wait for one of its slots and for room in the KV cache, where whole blocks of
+prompts are found again (`accel_sim.kv_cache`). A step takes the profile's time for the requests that decode in it plus
+the prompt tokens' own: the model of `accel.reports.limit`, served online. Answers are a function of the prompt
 (`accel_sim.answers`), or recorded ones.
 """
 

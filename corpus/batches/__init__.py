@@ -1,9 +1,9 @@
 """Twelve programs that papers on many requests at once have measured, as ordinary LangGraph code.
 
-Halo's workflows W1 to W6 (section 4.1 and table 2) and Helium's six (arXiv 2603.16104, evaluation). A module has
+Halo's workflows W1 to W6 (section 4.1, table 2, figure 7) and Helium's six (arXiv 2603.16104, evaluation). A module has
 `build(parts)`, `prepare(parts, data_sets)` for what is in the store before the first input, `inputs(data_sets, count,
 seed)`, `CALLS` of models per input, and `PAPER`: where it is from and what the paper measured. The models are greedy.
-Neither paper prints its prompts, so that those are ours; where numbers of agents or rounds are, too, the module says so.
+The prompts are ours; where numbers of agents or rounds are, too, the module says so.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import islice
 
-from corpus.papers.data import Article, DataSets
+from corpus.papers.data import Article, DataSets, Paragraph
 from corpus.papers.text import chunk, draw
 
 PARAGRAPHS = 5
@@ -48,6 +48,6 @@ def pieces(document: str, count: int) -> list[str]:
     return chunk(document, words, 0)[:count]
 
 
-def _stretch(article: Article, start: int) -> tuple[object, ...]:
+def _stretch(article: Article, start: int) -> tuple[Paragraph, ...]:
     """From there on, and from the article's beginning where it ends."""
     return (article.paragraphs[start:] + article.paragraphs[:start])[:PARAGRAPHS]
