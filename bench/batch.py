@@ -48,7 +48,7 @@ READ = "## What they say"
 AT_ONCE = (8, 32, 128)
 REPLICAS = (1, 2, 4)
 KV_TOKENS = {TIGHT: 16_384, AMPLE: 262_144}
-MOST_CALLS = 1500
+MOST_CALLS = 720
 LEARNT_FROM = 3
 """Other inputs that the last arm's program has answered before."""
 
