@@ -20,6 +20,7 @@ COMMANDS = {
     "ablation": "bench.ablation:main",
     "scale": "bench.scale:main",
     "serve": "bench.serve:main",
+    "batch": "bench.batch:main",
     "strangers": "bench.strangers.command:main",
     "report": "bench.report:main",
     "headline": "bench.headline:main",

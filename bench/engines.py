@@ -8,13 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import accel_local
 from accel.engine.profile import Profile
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
-from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
+from accel_sim import (
+    SimEmbeddingConfig,
+    SimLLMConfig,
+    SimReplicasConfig,
+    SimRerankConfig,
+    SimStoreConfig,
+    profile_of,
+    virtual,
+)
+from accel_sim.llm import Served
 from accel_sim.skipping import skipping
 from corpus.papers import SMALL, Parts, Sizes
 
@@ -52,22 +61,45 @@ class Engines:
 
     async def forget_prefixes(self) -> None:
         """So that no arm finds what another has computed."""
-        for model in self._models:
-            engine: Any = await accel_local.aengine(model.engine_config)
+        for engine in await self._engines():
             await accel_local.arun(engine.reset_prefix_cache())
 
+    async def served(self) -> Served:
+        """By the simulated language models, since they started."""
+        each = [asdict(engine.served) for engine in await self._engines()]
+        return Served(**{name: sum(one[name] for one in each) for name in asdict(Served())})
 
-def simulated(profile: str = "7b", clock: str = "virtual", seed: int = 0, sizes: Sizes | None = None) -> Engines:
-    """`profile`: a published one by model size, or a file (`python -m bench profile`)."""
+    async def _engines(self) -> list[Any]:
+        return [await accel_local.aengine(model.engine_config) for model in self._models]
+
+
+def simulated(
+    profile: str = "7b",
+    clock: str = "virtual",
+    seed: int = 0,
+    sizes: Sizes | None = None,
+    *,
+    kv_tokens: int = 0,
+    replicas: int = 1,
+    models: int = 1,
+) -> Engines:
+    """`profile`: a published one by model size, or a file (`python -m bench profile`). kv_tokens, replicas: of each
+    language model. models: with 2 the light one is another, as large."""
     profiles = {kind: profile_of(profile, kind) for kind in KINDS}
 
+    def model(name: str) -> AccelChatModel:
+        config: Any = SimLLMConfig(profile=profile, seed=seed, kv_tokens=kv_tokens, name=name)
+        config = SimReplicasConfig(config, replicas) if replicas > 1 else config
+        return AccelChatModel(model=f"simulated {profile}{name and ' '}{name}", engine=config)
+
     def make(arm: str) -> Parts:
-        llm = AccelChatModel(model=f"simulated {profile}", engine=SimLLMConfig(profile=profile, seed=seed))
+        llm = model("")
+        light_llm = model("light") if models > 1 else llm
         embeddings = AccelEmbeddings(engine=SimEmbeddingConfig(profiles["embedding"], SIM_DIMENSION))
         store_config = SimStoreConfig(arm, SIM_DIMENSION, profiles["searching"])
         store = AccelVectorStore(embeddings, arm, dimension=SIM_DIMENSION, engine=store_config)
         reranker = AccelReranker(engine=SimRerankConfig(profiles["reranking"]))
-        return Parts(llm, llm, embeddings, store, reranker, sizes or Sizes())
+        return Parts(llm, light_llm, embeddings, store, reranker, sizes or Sizes())
 
     return Engines(f"simulated {profile}", clock, sizes or Sizes(), profiles, make)
 

@@ -3,6 +3,7 @@
 - `small`: forty-two programs in the styles of public LangGraph code.
 - `applications`: ten public applications, rebuilt from their descriptions.
 - `papers`: six programs that papers have measured, as one writes them first and with the concurrency written by hand.
+- `batches`: twelve programs that papers on many inputs at once have measured, on the same data sets as `papers`.
 - `served`: five programs as servers run them, on components that wait (`components`, `answers`).
 
 A program of `small` or `applications` is a module of its own. The first line of its docstring says what it is, and

@@ -8,5 +8,13 @@ for programs of threads.
 from accel_sim.engines import SimEmbeddingConfig, SimRerankConfig, SimStoreConfig
 from accel_sim.llm import SimLLMConfig
 from accel_sim.published import profile_of
+from accel_sim.replicas import SimReplicasConfig
 
-__all__ = ["SimEmbeddingConfig", "SimLLMConfig", "SimRerankConfig", "SimStoreConfig", "profile_of"]
+__all__ = [
+    "SimEmbeddingConfig",
+    "SimLLMConfig",
+    "SimReplicasConfig",
+    "SimRerankConfig",
+    "SimStoreConfig",
+    "profile_of",
+]

@@ -1,17 +1,16 @@
 """A language model's engine, simulated step by step: continuous batching over a profile's times, on any event loop.
 
 Each step decodes one token of every running request and prefills prompts beside them, chunk by chunk, up to the
-profile's tokens per step; requests wait for one of its slots; whole blocks of prompts and
-answers are found again in a prefix cache (least recently used goes first). A step takes the profile's time for the
-requests that decode in it plus the prompt tokens' own: the model of `accel.reports.limit`, served online. Answers are
-a function of the prompt (`accel_sim.answers`), or recorded ones.
+profile's tokens per step; requests wait for one of its slots and for room in the KV cache, where whole blocks of
+prompts are found again (`accel_sim.kv_cache`). A step takes the profile's time for the requests that decode in it plus
+the prompt tokens' own: the model of `accel.reports.limit`, served online. Answers are a function of the prompt
+(`accel_sim.answers`), or recorded ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, Reque
 from accel.reports.costs import Costs
 
 from .answers import answer
+from .kv_cache import LEAST_RECENT, KVCache, Place
 from .published import profile_of
 from .tokens import Tokenizer, tokenizer_of
 
@@ -37,7 +37,9 @@ class SimLLMConfig:
     max_model_len: int = 16_384
     """Longest prompt and answer together, in tokens."""
     kv_tokens: int = 0
-    """What fits into the KV cache; 0 for any number."""
+    """What fits into the KV cache; 0 for any number. No request is longer than that."""
+    eviction: str = LEAST_RECENT
+    """What the KV cache gives up first: least recently used, or at once."""
     tokenizer: str = ""
     """A model's folder whose tokens are counted; "" counts pieces of words."""
     answers: str = ""
@@ -65,13 +67,19 @@ class _Request:
     pieces: list[str]
     finish: str
     priority: Priority
+    blocks: list[int]
+    """Of the prompt, as the KV cache names them."""
     deltas: asyncio.Queue[Delta] = field(default_factory=asyncio.Queue)
+    place: Place | None = None
+    """In the KV cache, while it runs."""
     done: int = 0
     """Tokens in the KV cache."""
     produced: int = 0
-    cached: int = 0
-    running: bool = False
     gone: bool = False
+
+    @property
+    def cached(self) -> int:
+        return self.place.found_tokens if self.place is not None else 0
 
 
 @dataclass(slots=True)
@@ -87,16 +95,20 @@ class Served:
 
 
 class SimLLM:
-    def __init__(self, config: SimLLMConfig) -> None:
+    """`served`: what it has done so far."""
+
+    def __init__(self, config: SimLLMConfig, tokenizer: Tokenizer | None = None) -> None:
+        """tokenizer: one that other engines use, too, so that token ids mean the same to all of them."""
         self._config = config
         self._profile: Profile = profile_of(config.profile, "llm")
         self._costs = Costs(self._profile)
-        self._tokenizer: Tokenizer = tokenizer_of(config.tokenizer)
+        self._tokenizer: Tokenizer = tokenizer or tokenizer_of(config.tokenizer)
+        self.portable_ids = tokenizer is not None
         self._recorded = load_answers(config.answers) if config.answers else {}
         self._dice = Random(config.seed)
         self._waiting: Waiting[_Request] = Waiting(policy_named(config.batching))
         self._running: list[_Request] = []
-        self._cache: OrderedDict[int, None] = OrderedDict()
+        self.kv_cache = KVCache(config.kv_tokens, self._costs.block_tokens, config.eviction)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.served = Served()
@@ -130,13 +142,18 @@ class SimLLM:
         return self._profile
 
     async def reset_prefix_cache(self) -> None:
-        self._cache.clear()
+        self.kv_cache.forget()
 
     # Prompts
 
     @property
     def max_prompt_tokens(self) -> int:
-        return self._config.max_model_len - 1
+        return self._most_tokens - 1
+
+    @property
+    def _most_tokens(self) -> int:
+        """Of a prompt and its answer."""
+        return min(self._config.max_model_len, self.kv_cache.most_tokens or self._config.max_model_len)
 
     @property
     def cache_block_tokens(self) -> int:
@@ -174,7 +191,7 @@ class SimLLM:
             return 0
         ids = list(token_ids[: blocks * self.cache_block_tokens])
         self._check(ids)
-        request = _Request(ids, [""], "length", priority)
+        request = _Request(ids, [""], "length", priority, self.kv_cache.blocks(ids))
         self._submit(request)
         try:
             await request.deltas.get()
@@ -186,7 +203,7 @@ class SimLLM:
         self._check(ids)
         if sampling.temperature < 0 or sampling.max_tokens < 1:
             raise InvalidRequest("Temperature is at least 0 and max_tokens at least 1.")
-        most = min(sampling.max_tokens, self._config.max_model_len - len(ids))
+        most = min(sampling.max_tokens, self._most_tokens - len(ids))
         text = self._recorded.get(tuple(ids))
         if text is None:
             text = answer(self._tokenizer.decode(ids), sampling)
@@ -198,7 +215,7 @@ class SimLLM:
         stopped = _until_stop(pieces, sampling.stop)
         if stopped is not None:
             pieces, finish = stopped, "stop"
-        return _Request(ids, pieces or [""], finish, priority)
+        return _Request(ids, pieces or [""], finish, priority, self.kv_cache.blocks(ids))
 
     def _check(self, ids: list[int]) -> None:
         if self._task is None:
@@ -208,10 +225,12 @@ class SimLLM:
         if len(ids) > self.max_prompt_tokens:
             raise InvalidRequest(
                 f"The prompt has {len(ids)} tokens; the engine takes at most {self.max_prompt_tokens}.",
-                "shorten the prompt, or raise max_model_len",
+                f"shorten the prompt, or raise {self._bound}",
             )
-        if self._config.kv_tokens and len(ids) >= self._config.kv_tokens:
-            raise InvalidRequest("The prompt doesn't fit into the KV cache.", "raise kv_tokens")
+
+    @property
+    def _bound(self) -> str:
+        return "max_model_len" if self._most_tokens == self._config.max_model_len else "kv_tokens"
 
     def _submit(self, request: _Request) -> None:
         self._waiting.add([request], request.priority)
@@ -220,9 +239,13 @@ class SimLLM:
     def _abandon(self, request: _Request) -> None:
         """Idempotent; a request that has ended is in neither place."""
         request.gone = True
-        if request.running:
-            request.running = False
-            self._running.remove(request)
+        if request.place is not None:
+            self._leave(request, request.place)
+
+    def _leave(self, request: _Request, place: Place) -> None:
+        request.place = None
+        self._running.remove(request)
+        self.kv_cache.end(place)
 
     # Steps
 
@@ -265,13 +288,15 @@ class SimLLM:
 
         def begin(request: _Request) -> bool:
             places = policy.places(self._costs.slots, request.priority)
-            if left <= 0 or len(self._running) >= places or not self._fits(request):
+            if left <= 0 or len(self._running) >= places:
                 return False
             if not policy.may_begin(request.priority, len(chunks) + len(begun)):
                 return False
-            request.running = True
+            request.place = self.kv_cache.begin(request.blocks, len(request.ids), len(request.pieces))
+            if request.place is None:
+                return False
             self._running.append(request)
-            request.cached = request.done = self._found(request.ids)
+            request.done = request.cached
             self.served.cached_tokens += request.cached
             prefill(request)
             return True
@@ -288,10 +313,12 @@ class SimLLM:
         return decoding, chunks
 
     def _advance(self, request: _Request, tokens: int) -> None:
-        if request.gone:
+        place = request.place
+        if place is None:  # it was given up
             return
         request.done += tokens
-        self._keep(request)
+        # Answers are no prompts of others, but for conversations; those are found up to the last prompt.
+        self.kv_cache.computed(place, request.done)
         if request.done < len(request.ids):
             return
         piece = request.pieces[request.produced]
@@ -301,42 +328,8 @@ class SimLLM:
             request.deltas.put_nowait(Delta(piece, 1))
             return
         usage = Usage(len(request.ids), request.cached, request.produced)
-        request.running = False
-        self._running.remove(request)
+        self._leave(request, place)
         request.deltas.put_nowait(Delta(piece, 1, "length" if request.finish == "length" else "stop", usage))
-
-    # The KV cache
-
-    def _fits(self, request: _Request) -> bool:
-        if not self._config.kv_tokens:
-            return True
-        used = sum(len(r.ids) + len(r.pieces) for r in self._running)
-        return not self._running or used + len(request.ids) + len(request.pieces) <= self._config.kv_tokens
-
-    def _found(self, ids: Sequence[int]) -> int:
-        """Tokens of a prompt whose blocks are in the cache; never the last one, which gives the first output."""
-        found, block, chain = 0, self._costs.block_tokens, 0
-        while found + block < len(ids):
-            chain = hash((chain, *ids[found : found + block]))
-            if chain not in self._cache:
-                break
-            self._cache.move_to_end(chain)
-            found += block
-        return found
-
-    def _keep(self, request: _Request) -> None:
-        """Put the blocks that are complete now into the cache."""
-        block, chain = self._costs.block_tokens, 0
-        if request.done > len(request.ids):
-            return  # answers are not prompts of others, but for conversations; those are found up to the last prompt
-        for end in range(block, request.done + 1, block):
-            chain = hash((chain, *request.ids[end - block : end]))
-            self._cache[chain] = None
-            self._cache.move_to_end(chain)
-        if self._config.kv_tokens:
-            used = sum(len(r.ids) + len(r.pieces) for r in self._running)
-            while self._cache and len(self._cache) * block > max(0, self._config.kv_tokens - used):
-                self._cache.popitem(last=False)
 
 
 def _until_stop(pieces: Sequence[str], stops: Sequence[str]) -> list[str] | None:

@@ -1,0 +1,133 @@
+"""The KV cache of a simulated language model: blocks of tokens, shared by equal beginnings, up to a capacity.
+
+A request takes its place for prompt and answer when it begins, as if its length were known, and keeps it until it ends;
+so nothing that runs is ever sent back to wait. Whole blocks of prompts stay after their request as long as nobody needs
+the room; which of those goes first is the eviction's choice. Synchronous, without a clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.errors import ConfigurationError
+
+LEAST_RECENT, AT_ONCE = "least recently used", "at once"
+EVICTIONS = (LEAST_RECENT, AT_ONCE)
+"""Which block goes first, of those that no request holds; "at once": all of them, so that only requests that run at the
+same time share."""
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """What one request holds. `found_tokens` of its prompt were in the cache when it began."""
+
+    blocks: list[int]
+    """The whole blocks of its prompt, each named by all tokens up to its end."""
+    found_tokens: int
+    shared: int
+    """The first of `blocks`, which are in the cache."""
+    own: int
+    """Blocks that nobody else can find: of the prompt's rest and of the answer."""
+
+
+class KVCache:
+    def __init__(self, capacity_tokens: int, block_tokens: int, eviction: str = LEAST_RECENT) -> None:
+        """capacity_tokens: 0 for any number. Raises ConfigurationError for an unknown eviction, or no room for two
+        tokens."""
+        if eviction not in EVICTIONS:
+            raise ConfigurationError(f"There is no eviction {eviction!r}.", f"one of {', '.join(EVICTIONS)}")
+        if capacity_tokens and capacity_tokens // block_tokens * block_tokens < 2:
+            raise ConfigurationError(
+                f"A KV cache of {capacity_tokens} tokens has no room for a prompt and its answer.",
+                f"a multiple of {block_tokens}, the tokens of a block, or 0 for any number",
+            )
+        self._block = block_tokens
+        self._capacity = capacity_tokens // block_tokens if capacity_tokens else None
+        self._eviction = eviction
+        self._held: Counter[int] = Counter()
+        """Blocks that can be found, by how many requests hold them."""
+        self._idle: OrderedDict[int, None] = OrderedDict()
+        """Blocks that can be found and nobody holds; the first goes first."""
+        self._own = 0
+        self.evicted_blocks = 0
+
+    @property
+    def most_tokens(self) -> int | None:
+        """Of a request that is alone; None for any number."""
+        return None if self._capacity is None else self._capacity * self._block
+
+    @property
+    def used_tokens(self) -> int:
+        """By requests and by what is kept for others."""
+        return (len(self._held) + len(self._idle) + self._own) * self._block
+
+    @property
+    def held_tokens(self) -> int:
+        """By requests alone."""
+        return (len(self._held) + self._own) * self._block
+
+    def blocks(self, ids: Sequence[int]) -> list[int]:
+        """The names of a prompt's whole blocks, for `begin`."""
+        names, chain = [], 0
+        for end in range(self._block, len(ids) + 1, self._block):
+            chain = hash((chain, *ids[end - self._block : end]))
+            names.append(chain)
+        return names
+
+    def begin(self, blocks: list[int], prompt_tokens: int, answer_tokens: int) -> Place | None:
+        """A place for a prompt and its answer; None while others hold too much."""
+        # Never the prompt's last token, which gives the first output.
+        most = (prompt_tokens - 1) // self._block
+        shared = next((n for n, block in enumerate(blocks[:most]) if not self._known(block)), most)
+        own = -(-(prompt_tokens + answer_tokens) // self._block) - shared
+        if self._capacity is not None:
+            woken = sum(block in self._idle for block in blocks[:shared])
+            if len(self._held) + self._own + woken + own > self._capacity:
+                return None
+        for block in blocks[:shared]:
+            self._hold(block)
+        self._own += own
+        self._make_room()
+        return Place(blocks, shared * self._block, shared, own)
+
+    def computed(self, place: Place, tokens: int) -> None:
+        """So many tokens of the prompt are computed: its whole blocks can be found. What two requests computed at the
+        same time is kept once."""
+        for block in place.blocks[place.shared : tokens // self._block]:
+            self._hold(block)
+            place.shared += 1
+            place.own -= 1
+            self._own -= 1
+
+    def end(self, place: Place) -> None:
+        """The request is over, or given up. Ends go before beginnings, which more prompts may share."""
+        self._own -= place.own
+        for block in reversed(place.blocks[: place.shared]):
+            self._held[block] -= 1
+            if not self._held[block]:
+                del self._held[block]
+                self._lay_down(block)
+        place.shared = place.own = 0
+        self._make_room()
+
+    def forget(self) -> None:
+        """What no request holds."""
+        self._idle.clear()
+
+    def _known(self, block: int) -> bool:
+        return block in self._held or block in self._idle
+
+    def _hold(self, block: int) -> None:
+        self._idle.pop(block, None)
+        self._held[block] += 1
+
+    def _lay_down(self, block: int) -> None:
+        if self._eviction != AT_ONCE:
+            self._idle[block] = None
+
+    def _make_room(self) -> None:
+        while self._capacity is not None and len(self._held) + len(self._idle) + self._own > self._capacity:
+            self._idle.popitem(last=False)
+            self.evicted_blocks += 1

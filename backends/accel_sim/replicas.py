@@ -1,0 +1,49 @@
+"""Several equal simulated language models behind one config: each request goes to one of them, as real replicas share
+out theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from accel.errors import ConfigurationError
+from accel_local.replicas import ReplicatedLLM
+
+from .llm import Served, SimLLM, SimLLMConfig
+from .tokens import tokenizer_of
+
+
+@dataclass(frozen=True, slots=True)
+class SimReplicasConfig:
+    """Equal configs share one group of engines."""
+
+    llm: SimLLMConfig
+    """Of each."""
+    replicas: int = 2
+
+    def __post_init__(self) -> None:
+        if self.replicas < 1:
+            raise ConfigurationError(f"{self.replicas} replicas serve nothing.", "give one or more")
+
+    @property
+    def label(self) -> str:
+        return f"{self.replicas} replicas of a {self.llm.label}"
+
+    def create(self) -> SimReplicas:
+        return SimReplicas(self)
+
+
+class SimReplicas(ReplicatedLLM):
+    def __init__(self, config: SimReplicasConfig) -> None:
+        tokenizer = tokenizer_of(config.llm.tokenizer)
+        self._engines = [SimLLM(config.llm, tokenizer) for _ in range(config.replicas)]
+        super().__init__(self._engines, config.label)
+
+    async def start(self) -> None:
+        for engine in self._engines:
+            await engine.start()
+
+    @property
+    def served(self) -> Served:
+        """By all of them."""
+        each = [engine.served for engine in self._engines]
+        return Served(**{field.name: sum(getattr(one, field.name) for one in each) for field in fields(Served)})

@@ -1,0 +1,150 @@
+"""The programs that are given many inputs at once, and `python -m bench batch`; nothing is said of times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import accel
+from bench import batch
+from bench.__main__ import main
+from bench.batch_report import ACCEL_BATCH, ACCEL_IN_TURN, IN_TURN, LANGGRAPH_BATCH, LEARNT_BATCH, TIGHT, document, rows
+from bench.batch_work import Work
+from bench.engines import simulated
+from bench.measure import CallsSeen, plain
+from corpus.batches import PROGRAMS, trading
+from corpus.papers import SMALL, data
+
+DATA_SETS = data.sample()
+INPUTS = 2
+KV_TOKENS = 4096
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_batch_answers_as_one_input_after_the_other_and_accelerated_alike(name: str) -> None:
+    program = PROGRAMS[name]
+    engines = simulated("7b", sizes=SMALL, kv_tokens=KV_TOKENS, replicas=2, models=2)
+
+    async def run() -> None:
+        parts = engines.parts("batch")
+        await program.prepare(parts, DATA_SETS)
+        graph = program.build(parts)
+        values = program.inputs(DATA_SETS, INPUTS, 3)
+        given = json.dumps(values)
+        seen = CallsSeen()
+        in_turn = [plain(await graph.ainvoke(value, {"callbacks": [seen]})) for value in values]
+        assert [call.startswith('["chat model"') for call in seen.calls].count(True) == INPUTS * program.CALLS
+        fast = accel.accelerate(graph)
+        fast_seen = CallsSeen()
+        fast_in_turn = [plain(await fast.ainvoke(value, {"callbacks": [fast_seen]})) for value in values]
+        assert fast_in_turn == in_turn
+        assert sorted(fast_seen.calls) == sorted(seen.calls)
+        assert [plain(answer) for answer in await graph.abatch(values)] == in_turn
+        assert [plain(answer) for answer in await fast.abatch(values)] == in_turn
+        assert json.dumps(values) == given
+        assert in_turn[0] != in_turn[1]
+
+    engines.run(run)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_inputs_are_different_and_depend_on_the_seed_only(name: str) -> None:
+    inputs = PROGRAMS[name].inputs
+    first = inputs(DATA_SETS, 3, 1)
+    assert first == inputs(DATA_SETS, 3, 1)
+    assert any(first != inputs(DATA_SETS, 3, seed) for seed in range(2, 8))
+    assert len({json.dumps(one) for one in first}) == 3
+    with pytest.raises(ValueError, match="1000 different inputs|1001 different inputs"):
+        inputs(DATA_SETS, 1000, 1)
+
+
+def test_every_program_says_what_it_does_and_where_it_is_from() -> None:
+    for name, program in PROGRAMS.items():
+        about = (program.__doc__ or "").partition("\n")[0]
+        assert "calls" in about or "call" in about, name
+        assert program.PAPER and "\n" not in program.PAPER, name
+    assert trading.CALLS == 88
+    assert len(trading.MARKET) + len(trading.COMPANY) + len(trading.DEBATERS) + 1 + len(trading.OFFICERS) + 1 == 19
+
+
+def test_questions_about_one_document_begin_alike_and_come_in_any_order() -> None:
+    values = PROGRAMS["map-reduce"].inputs(DATA_SETS, 6, 0)
+    texts = [value["document"] for value in values]
+    assert 1 < len(set(texts)) < len(texts)
+    assert texts != sorted(texts, key=texts.index)
+
+
+# --- the benchmark
+
+
+def records(program: str = "debate", repetition: int = 0, replicas: int = 1) -> list[dict[str, Any]]:
+    cell = batch.Cell(program, replicas, TIGHT, repetition, inputs=3, at_once=(1, 8))
+    return batch.measured(cell, DATA_SETS)
+
+
+def test_every_arm_is_asked_the_same_and_served_by_the_same_engines() -> None:
+    found = records("W5-two-voters", replicas=2)
+    assert [one["arm"] for one in found] == [
+        IN_TURN, LANGGRAPH_BATCH, LANGGRAPH_BATCH, ACCEL_IN_TURN, ACCEL_BATCH, LEARNT_BATCH
+    ]  # fmt: skip
+    assert [one["most"] for one in found if one["arm"] == LANGGRAPH_BATCH] == [1, 8]
+    assert all(one["different"] == 0 and one["seconds"] > 0 and one["inputs"] == 3 for one in found)
+    assert {one["calls"] for one in found} == {3 * 5} and {one["equal_calls"] for one in found} == {0}
+    assert all(0 < one["least_s"] < one["seconds"] for one in found)
+    assert len({one["served"]["output_tokens"] for one in found if one["arm"] in (IN_TURN, LANGGRAPH_BATCH)}) == 1
+    again = records("W5-two-voters", replicas=2)
+    assert [one["seconds"] for one in again] == [one["seconds"] for one in found], "virtual time repeats"
+
+
+def test_more_calls_than_are_worth_it_are_fewer_inputs() -> None:
+    assert batch.Cell("trading", 1, TIGHT).count == batch.MOST_CALLS // 88
+    assert batch.Cell("W2-critique", 1, TIGHT).count == 64
+
+
+def test_the_least_work_counts_equal_calls_and_beginnings_once() -> None:
+    program = PROGRAMS["trading"]
+    engines = simulated("7b", sizes=SMALL)
+
+    async def run() -> tuple[Work, Work]:
+        graph = program.build(engines.parts("work"))
+        one, two = program.inputs(DATA_SETS, 2, 0)
+        alone, both = Work(), Work()
+        await graph.ainvoke(one, {"callbacks": [alone]})
+        for value in (one, two):
+            await graph.ainvoke(value, {"callbacks": [both]})
+        return alone, both
+
+    alone, both = engines.run(run)
+    assert (alone.calls, both.calls) == (88, 176)
+    assert both.equal_calls - 2 * alone.equal_calls == len(trading.MARKET) * trading.REPORTS
+    profile = engines.profiles["llm"]
+    assert alone.least_s(profile, 1) < both.least_s(profile, 1) < 2 * alone.least_s(profile, 1)
+    assert both.least_s(profile, 4) == both.least_s(profile, 1) / 4
+
+
+def test_the_document_compares_with_langgraph_at_its_best_and_says_what_differs() -> None:
+    found = records() + records(repetition=1)
+    (row,) = rows(found, TIGHT)
+    for drawn in row.drawn:
+        assert drawn.best["seconds"] == min(one["seconds"] for one in drawn.batches)
+        assert drawn.against_best(ACCEL_BATCH) * drawn.by_arm[ACCEL_BATCH]["seconds"] == pytest.approx(
+            drawn.best["seconds"]
+        )
+    shown = document(found, "a machine", "a command", batch.KV_TOKENS)
+    assert "| debate | 3 x 10 | 1 |" in shown and "16,384 tokens" in shown and "DIFFER" not in shown
+    found[-1]["different"] = 2
+    assert "2 DIFFER" in document(found, "a machine", "a command", batch.KV_TOKENS)
+
+
+def test_what_is_unknown_or_missing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["batch", "--programs=chess", f"--out={tmp_path}"])
+    assert "'chess' is not known" in capsys.readouterr().err
+    monkeypatch.delenv(data.FOLDER_VARIABLE, raising=False)
+    assert main(["batch", "--programs=debate", f"--out={tmp_path}"]) == 2
+    assert "GSM8K" in capsys.readouterr().out
