@@ -166,9 +166,11 @@ class Calls:
         return call, True
 
     def note_retired(self, call: Call) -> None:
-        """The program has what an early call brought."""
-        self.counts.retired += 1
-        self.tried.note(call.asked, made=True)
+        """The program has what an early call brought, or another of its own."""
+        self.counts.retired += call.early
+        self.counts.shared += not call.early
+        if call.early:
+            self.tried.note(call.asked, made=True)
 
     def drop(self, call: Call) -> None:
         """Give up an early call that nobody demanded."""

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
 from ..graph.ir import Node
-from ..graph.predict import is_kin, predict
+from ..graph.predict import predict
 from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
 from ..text.extract import Open
@@ -21,7 +21,7 @@ from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
 from .gates import gate_of
-from .outlook import Element, Expected, Kin, Outlook
+from .outlook import Element, Expected, Outlook, kin_of
 from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
@@ -191,29 +191,13 @@ class Forecast:
         differently."""
         site = call.record.site if call.record is not None else ""
         inside = call.record is not None and call.record.visit is not None and call.record.visit.inside is not None
-        return self._expected.first(call.key, site, self._kin(call) if inside else None)
-
-    def _kin(self, call: Call) -> Kin:
-        """Whether an element may be this call: one that goes by what a visit was given that ran beside the call's is
-        another one's, even if it asks the same."""
-        visit = call.record.visit if call.record is not None else None
-
-        def kin(name: str, element: Element) -> bool:
-            level = self.states[name].node.level
-            if visit is None or level is None or level.domain is None or not element.binding:
-                return True
-            source = self.states[level.domain.node].node
-            return not source.ancestry or is_kin(
-                level.domain, source.ancestry, element.binding, visit.node, visit.place
-            )
-
-        return kin
+        return self._expected.first(call.key, site, kin_of(call, self.states) if inside else None)
 
     def _next_at_site(self, call: Call) -> tuple[str, int] | None:
         """The first position at this site that the program hasn't demanded; a wrong prediction there is replaced."""
         if call.record is None:
             return None
-        spare, kin = None, self._kin(call)
+        spare, kin = None, kin_of(call, self.states)
         for node in self.graph.by_site.get(call.record.site, ()):
             if node.op.name != call.method.op:
                 continue

@@ -7,12 +7,12 @@ when they come up, and each is dropped once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from ..graph.ir import Node
-from ..graph.predict import laid_out, nested, told
+from ..graph.predict import is_kin, laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
 from ..text.values import Tree, texts_of
@@ -276,6 +276,21 @@ class Outlook:
 
 Kin = Callable[[str, Element], bool]
 """Whether an element of a node may be a certain call."""
+
+
+def kin_of(call: Call, states: Mapping[str, Outlook]) -> Kin:
+    """Of a call: an element that goes by what a visit was given that ran beside the call's is another one's, even if it
+    asks the same. `states`: by name, the nodes of its run."""
+    visit = call.record.visit if call.record is not None else None
+
+    def kin(name: str, element: Element) -> bool:
+        level = states[name].node.level
+        if visit is None or level is None or level.domain is None or not element.binding:
+            return True
+        source = states[level.domain.node].node
+        return not source.ancestry or is_kin(level.domain, source.ancestry, element.binding, visit.node, visit.place)
+
+    return kin
 
 
 class Expected:

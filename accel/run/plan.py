@@ -368,7 +368,7 @@ class Plan:
         if run is None or run.closed or len(run.trace.calls) > MAX_CALLS:
             return
         self._note_facts(run)
-        learnt = extend(run.learnt, _so_far(run.trace), site)
+        learnt = extend(run.learnt, run.trace.so_far(), site)
         if learnt is run.learnt:
             self._hopeless[site] += 1
             return
@@ -394,10 +394,3 @@ class Plan:
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
             graph = self._rewritten(learnt)
             self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
-
-
-def _so_far(trace: Trace) -> Trace:
-    """A copy of a running trace that won't grow under the learner's hands; without what has no place yet."""
-    visits = [visit for visit in list(trace.visits) if trace.has_place(visit)]
-    calls = [call for call in list(trace.calls) if call.visit is None or trace.has_place(call.visit)]
-    return Trace(trace.input, calls, visits, trace.started_s)

@@ -354,12 +354,9 @@ class Run:
             if call.record is not None:
                 call.record.retired = True
                 self._close(call, call.record)
-            if call.early:
-                self.calls.note_retired(call)
-                if call.bound is not None:
-                    self.plan.chances.hit(call.bound[0])
-            else:
-                self.counts.shared += 1
+            self.calls.note_retired(call)
+            if call.early and call.bound is not None:
+                self.plan.chances.hit(call.bound[0])
         if call.maker is not call:
             self.tell(lambda forecast: forecast.finished(call))
         return self.calls.handed(call, method, result)

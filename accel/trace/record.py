@@ -276,6 +276,12 @@ class Trace:
         """Where it made calls, and how many."""
         return Counter(call.site for call in self.calls)
 
+    def so_far(self) -> Trace:
+        """A copy that won't grow under a learner's hands; without what has no place yet."""
+        visits = [visit for visit in list(self.visits) if self.has_place(visit)]
+        calls = [call for call in list(self.calls) if call.visit is None or self.has_place(call.visit)]
+        return Trace(self.input, calls, visits, self.started_s)
+
     @property
     def outermost(self) -> list[Visit]:
         """The visits that are in no other."""
