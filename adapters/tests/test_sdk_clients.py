@@ -32,7 +32,7 @@ from adapters.tests.three_calls import State, environment, url
 __all__ = ["environment", "url"]
 """Fixtures."""
 
-TOPICS = ("bees", "iron smelting", "the far side of the moon", "bread")
+TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")
 
 
 pytestmark = pytest.mark.usefixtures("environment")
