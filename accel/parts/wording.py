@@ -13,7 +13,7 @@ _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
 _WORD = re.compile(r"[^\W_]+")
 _PROTOCOL = frozenset(
     "string object integer number boolean array null function auto any none required text user assistant system human "
-    "ai tool json json_object json_schema image_url ephemeral true false default".split()
+    "ai tool tool_call success error json json_object json_schema image_url ephemeral true false default".split()
 )
 """What models are told in any case."""
 
