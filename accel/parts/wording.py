@@ -11,6 +11,8 @@ FEWEST_WORDS = 2
 _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
 """Where texts are formatted."""
 _WORD = re.compile(r"[^\W_]+")
+_COUNT = re.compile(r"\d{1,3}")
+"""Programs compute how many words to ask for; so short a number names nobody."""
 _PROTOCOL = frozenset(
     "string object integer number boolean array null function auto any none required text user assistant system human "
     "ai tool tool_call success error json json_object json_schema image_url ephemeral true false default".split()
@@ -34,7 +36,7 @@ class Texts:
 
     def cover(self, text: str) -> bool:
         """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
-        pieces. What is not a word may stand between them, and single letters and digits."""
+        pieces. What is not a word may stand between them, and single letters and counts."""
         text = _normal(text)
         words = list(_WORD.finditer(text))
         ends = {word.end(): number for number, word in enumerate(words, 1)}
@@ -42,7 +44,7 @@ class Texts:
         for number, word in enumerate(words):
             if number not in reached:
                 continue
-            if word.end() - word.start() == 1:
+            if word.end() - word.start() == 1 or _COUNT.fullmatch(word.group()):
                 reached.add(number + 1)
             for piece in self._pieces.get(word.group(), ()):
                 end = word.start() + len(piece)

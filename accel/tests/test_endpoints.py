@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
@@ -300,7 +301,7 @@ def test_who_waits_for_an_early_call_that_is_turned_away_makes_its_own() -> None
             scope.set(Scope(run))
             found.append(model.fake_ask("question"))
 
-        asking = threading.Thread(target=program)
+        asking = threading.Thread(target=copy_context().run, args=(program,))
         asking.start()
         while not call.waiters:
             assert asking.is_alive()

@@ -92,6 +92,11 @@ def test_a_piece_in_the_middle_of_a_word_covers_nothing() -> None:
     assert not found.cover("banner") and not found.cover("annabad") and found.cover("ann, bad")
 
 
+def test_a_count_that_the_program_computes_names_nobody_and_a_longer_number_does() -> None:
+    found = Texts(["Answer in about ", " words."])
+    assert found.cover("Answer in about 150 words.") and not found.cover("Answer in about 4711 words.")
+
+
 def test_what_a_library_s_tool_takes_is_the_library_s() -> None:
     """Its choices, defaults and descriptions, but nothing of its code."""
     tavily = pytest.importorskip("langchain_tavily", reason="an integration with a schema")
