@@ -9,6 +9,8 @@ Around the algorithm: what a program waits for comes before early work, and earl
 prefilled by itself; whatever has waited long comes forward (`AGING_S`); a batch holds no more tokens than the engine
 computes efficiently.
 
+The calls of a batch of runs change places among themselves, by what the engine has in its cache (`by_reuse`).
+
 All of it is synchronous and asks the clock it is given; queues that await are the engines'.
 """
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +32,8 @@ T = TypeVar("T")
 AGING_S = 60.0
 """Early work that has waited this long is raised to a demand; a demand that has goes before all others, first come,
 first served. So nothing starves, neither beside long runs nor beside many."""
+BATCH_AGING_S = 600.0
+"""A call of a batch that has waited this long goes before all others of its batch."""
 RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
 
@@ -99,13 +103,60 @@ def blind(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Reuse:
+    """What an engine has of an entry."""
+
+    found: int = 0
+    """Blocks of its beginning that are in the cache."""
+    next: Hashable = None
+    """The first block that is not; None: there is none."""
+    coming: bool = False
+    """Another entry's turn is computing that one."""
+
+
+def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
+    """The places in line of each batch, given to its calls anew: the longest beginning in the cache first, so that what
+    shares it comes while it is there. Of those that need the same block next one opens the way; the others come
+    when it is computed. So groups that share a beginning are served one after the other (Helium, section 5)."""
+    lines: defaultdict[tuple[str, bool], list[Ticket[T]]] = defaultdict(list)
+    # A priority may be raised by another thread meanwhile: each is looked at once.
+    keyed = [((ticket.priority.run, ticket.priority.value > 0), ticket) for ticket in ordered]
+    for key, ticket in keyed:
+        if ticket.priority.batch:
+            lines[key].append(ticket)
+    again = {key: iter(_batch_order(line, now_s, reuse)) for key, line in lines.items()}
+    return [next(again[key]) if ticket.priority.batch else ticket for key, ticket in keyed]
+
+
+def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
+    looked = [(reuse(ticket.entries[0]), ticket) for ticket in line]
+    looked.sort(key=lambda pair: (-pair[0].found, -pair[1].priority.depth, pair[1].number))
+    overdue: list[Ticket[T]] = []
+    first: list[Ticket[T]] = []
+    behind: list[Ticket[T]] = []
+    opened: set[Hashable] = set()
+    for held, ticket in looked:
+        if now_s - ticket.since_s >= BATCH_AGING_S:
+            overdue.append(ticket)
+        elif held.coming or held.next in opened:
+            behind.append(ticket)
+        else:
+            first.append(ticket)
+            if held.next is not None:
+                opened.add(held.next)
+    return [*overdue, *first, *behind]
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """How an engine chooses. `reserved`: the share of its places that early work leaves to demands. `apart`: early
-    prompts are prefilled one at a time, and not beside a demand's, which would wait longer for its first token."""
+    prompts are prefilled one at a time, and not beside a demand's, which would wait longer for its first token.
+    `reuses`: batches are served by what is in the cache."""
 
     order: Order
     reserved: float = RESERVED
     apart: bool = True
+    reuses: bool = True
 
     def places(self, places: int, priority: Priority) -> int:
         """How many of an engine's places may be taken when a call of this priority takes one of them."""
@@ -119,8 +170,9 @@ class Policy:
 TOPOLOGY_AWARE = Policy(topology_aware)
 POLICIES = {
     "topology-aware": TOPOLOGY_AWARE,
-    "demands first": Policy(demands_first),
-    "blind": Policy(blind, reserved=0.0, apart=False),
+    "topology-aware, without reuse": Policy(topology_aware, reuses=False),
+    "demands first": Policy(demands_first, reuses=False),
+    "blind": Policy(blind, reserved=0.0, apart=False, reuses=False),
 }
 """Engines use the first one. The others are there to be compared with it, on simulated engines."""
 
@@ -136,9 +188,16 @@ class Waiting(Generic[T]):
     """The calls that wait for one engine. A priority may be raised while its call waits, so order is found out when
     entries are taken. Not thread-safe; lives on an engine's loop."""
 
-    def __init__(self, policy: Policy = TOPOLOGY_AWARE, now_s: Callable[[], float] = clock.now_s) -> None:
+    def __init__(
+        self,
+        policy: Policy = TOPOLOGY_AWARE,
+        now_s: Callable[[], float] = clock.now_s,
+        reuse: Callable[[T], Reuse] | None = None,
+    ) -> None:
+        """`reuse`: what the engine has of an entry; None where it can't know."""
         self.policy = policy
         self._now_s = now_s
+        self._reuse = reuse if policy.reuses else None
         self._tickets: list[Ticket[T]] = []
         self._numbers = itertools.count()
         self.begun = 0
@@ -161,7 +220,10 @@ class Waiting(Generic[T]):
             if ticket.priority.value > 0 and now_s - ticket.since_s >= AGING_S:
                 ticket.priority.raise_to_demand()
                 ticket.since_s = now_s
-        for ticket in self.policy.order(self._tickets, now_s):
+        ordered = self.policy.order(self._tickets, now_s)
+        if self._reuse is not None:
+            ordered = by_reuse(ordered, now_s, self._reuse)
+        for ticket in ordered:
             while ticket.entries and accept(ticket.entries[0]):
                 taken.append(ticket.entries.popleft())
                 if not ticket.begun:

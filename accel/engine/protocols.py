@@ -86,17 +86,20 @@ class Priority:
 
     value: 0, a call the program waits for; larger, early work; lower is served first. run: whose call it is ("": of no
     run). arrived_s: when that run began, by `accel.process.clock`. depth: how many primitives of
-    the run still depend on it.
+    the run still depend on it. batch: the run is many, of which nobody waits for one more than for another.
     Pickled it arrives as it stands, and is raised there for itself.
     """
 
-    __slots__ = ("_callbacks", "_value", "arrived_s", "depth", "run")
+    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "run")
 
-    def __init__(self, value: int = 0, run: str = "", arrived_s: float = 0.0, depth: int = 0) -> None:
+    def __init__(
+        self, value: int = 0, run: str = "", arrived_s: float = 0.0, depth: int = 0, batch: bool = False
+    ) -> None:
         self._value = value
         self.run = run
         self.arrived_s = arrived_s
         self.depth = depth
+        self.batch = batch
         self._callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -124,11 +127,11 @@ class Priority:
         with _changing:
             self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
-    def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int]]:
-        return Priority, (self._value, self.run, self.arrived_s, self.depth)
+    def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int, bool]]:
+        return Priority, (self._value, self.run, self.arrived_s, self.depth, self.batch)
 
     def __repr__(self) -> str:
-        return f"Priority({self._value}, {self.run!r}, {self.arrived_s}, {self.depth})"
+        return f"Priority({self._value}, {self.run!r}, {self.arrived_s}, {self.depth}, batch={self.batch})"
 
 
 DEMAND = Priority(0)

@@ -11,13 +11,16 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, ContextVar, Token
+from uuid import uuid4
 
+from ..engine import Priority, priority
 from ..parts.components import Facts
 from ..parts.credentials import Keys
 from ..parts.identity import alike_now
 from ..parts.repeats import repeats
 from ..process import forks
+from ..process.clock import now_s
 from ..trace.ambient import INCOMPARABLE
 from .answers import may_borrow
 from .call import Call
@@ -36,6 +39,7 @@ class Batch:
     """What its runs share. Thread-safe."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
+        self.name = f"batch-{uuid4().hex}"
         self.runs = 0
         """That were followed."""
         self._ended = 0
@@ -181,21 +185,27 @@ def member(within: Mapping[str, str], keys: Keys) -> Member | None:
     return Member(batch, within, keys) if batch is not None else None
 
 
-def context_of(batch: Batch) -> Context:
-    """The context as it is here; runs that begin in copies of it are this batch's."""
-    context = copy_context()
-    context.run(_around.set, batch)
+def context_of(batch: Batch, base: Context) -> Context:
+    """A copy of a context; the run that begins in it is this batch's."""
+    context = base.copy()
+    context.run(_enter, batch)
     return context
 
 
 @contextmanager
 def scope_of(batch: Batch) -> Generator[Batch, None, None]:
     """Runs that begin inside are this batch's."""
-    token = _around.set(batch)
+    around, urgency = _enter(batch)
     try:
         yield batch
     finally:
-        _around.reset(token)
+        priority.reset(urgency)
+        _around.reset(around)
+
+
+def _enter(batch: Batch) -> tuple[Token[Batch | None], Token[Priority]]:
+    """Also calls of runs that nobody follows say to engines whose they are."""
+    return _around.set(batch), priority.set(Priority(0, batch.name, now_s(), batch=True))
 
 
 @forks.in_child

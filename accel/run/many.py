@@ -18,6 +18,7 @@ from collections.abc import (
 )
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -94,7 +95,7 @@ class Many:
                         position, value = item
                         digest = going.digest(value, position)
                         begun = partial(going.finished, work, value, position, digest)
-                        running[pool.submit(going.context.copy().run, begun)] = position
+                        running[pool.submit(going.context().run, begun)] = position
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -118,7 +119,7 @@ class Many:
                             break
                         position, value = item
                         made = going.afinished(work, value, position, going.digest(value, position))
-                        running[asyncio.create_task(made, context=going.context.copy())] = position
+                        running[asyncio.create_task(made, context=going.context())] = position
                     if not running:
                         return
                     done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -148,10 +149,13 @@ class _GoingOn:
     """A batch between its first input and its last result."""
 
     def __init__(self, many: Many, batch: Batch, journal: Journal | None, advance: Callable[[], None]) -> None:
-        self.context = context_of(batch)
-        """In copies of it runs begin. The reader's own context stays as it is."""
+        self._context = copy_context()
         self._batch, self._journal, self._advance = batch, journal, advance
         self._given, self._return_exceptions = many.given, many.asked.return_exceptions
+
+    def context(self) -> Context:
+        """Of a run that begins. The reader's own stays as it is."""
+        return context_of(self._batch, self._context)
 
     @property
     def least(self) -> int:

@@ -1,9 +1,15 @@
-"""What engines are told about the calls of a run: how urgent they are, when their run began, and how deep they are."""
+"""What engines are told about the calls of a run: how urgent they are, when their run began, and how deep they are.
+
+The runs of a batch are one to an engine: what most work still waits for comes first, whichever run it is of, then what
+was asked for first. The batch ends with the last of them: old runs before new ones would leave the last ones alone on
+engines that could serve many.
+"""
 
 from __future__ import annotations
 
 from ..engine import Priority
 from ..graph.ir import Node
+from ..process.clock import now_s
 from .call import Call
 from .run import Run
 
@@ -17,8 +23,15 @@ def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
     depth = run.graph.depths.get(site, 0)
     if outer is not None:
         depth = max(depth, outer.priority.depth)
-    return Priority(0, run.name, run.trace.started_s, depth)
+    return _priority(0, run, depth)
 
 
 def of_early(run: Run, node: Node) -> Priority:
-    return Priority(EARLY, run.name, run.trace.started_s, node.schedule.depth)
+    return _priority(EARLY, run, node.schedule.depth)
+
+
+def _priority(value: int, run: Run, depth: int) -> Priority:
+    member = run.calls.batch
+    if member is not None:
+        return Priority(value, member.batch.name, now_s(), depth, batch=True)
+    return Priority(value, run.name, run.trace.started_s, depth)

@@ -12,9 +12,11 @@ import pytest
 from accel.engine import Priority
 from accel.engine.batching import (
     AGING_S,
+    BATCH_AGING_S,
     POLICIES,
     RESERVED,
     TOPOLOGY_AWARE,
+    Reuse,
     Waiting,
     batch_tokens,
     policy_named,
@@ -246,11 +248,104 @@ def test_the_other_policies_know_less() -> None:
 
     assert {name: order(name) for name in POLICIES} == {
         "topology-aware": ["old", "young", "early"],
+        "topology-aware, without reuse": ["old", "young", "early"],
         "demands first": ["young", "old", "early"],
         "blind": ["early", "young", "old"],
     }
     with pytest.raises(ConfigurationError, match="topology-aware"):
         policy_named("clever")
+
+
+# --- batches
+
+
+class Cache:
+    """Prompts are words, and so are blocks: a prompt of `n` words has `n` of them, each named by all up to it."""
+
+    def __init__(self, *held: str) -> None:
+        self.held = {tuple(text.split()[: n + 1]) for text in held for n in range(len(text.split()))}
+        self.coming: set[tuple[str, ...]] = set()
+
+    def __call__(self, prompt: str) -> Reuse:
+        words = prompt.split()
+        blocks = [tuple(words[: n + 1]) for n in range(len(words))]
+        found = next((n for n, block in enumerate(blocks) if block not in self.held), len(blocks))
+        following = blocks[found] if found < len(blocks) else None
+        return Reuse(found, following, following in self.coming)
+
+
+def of_batch(depth: int = 0, at_s: float = 1.0, name: str = "batch") -> Priority:
+    return Priority(0, name, at_s, depth, batch=True)
+
+
+def line(cache: Cache, *prompts: str, policy: str = "topology-aware") -> list[str]:
+    waiting: Waiting[str] = Waiting(policy_named(policy), Clock(), cache)
+    for prompt in prompts:
+        waiting.add([prompt], of_batch())
+    return everything(waiting)
+
+
+def test_of_a_batch_what_finds_most_in_the_cache_comes_first() -> None:
+    prompts = ("b 1", "a b 2", "c 3", "a b c 4")
+    assert line(Cache("a b c"), *prompts) == ["a b c 4", "a b 2", "b 1", "c 3"]
+    assert line(Cache("a b c"), *prompts, policy="topology-aware, without reuse") == list(prompts)
+    assert line(Cache("a b c"), *prompts, policy="blind") == list(prompts)
+
+
+def test_one_opens_the_way_for_those_that_begin_like_it() -> None:
+    assert line(Cache(), "a 1", "a 2", "b 1", "a 3", "b 2") == ["a 1", "b 1", "a 2", "a 3", "b 2"]
+    cache = Cache()
+    cache.coming = {("a",)}
+    assert line(cache, "a 1", "a 2", "b 1") == ["b 1", "a 1", "a 2"]
+
+
+def test_of_a_batch_the_deepest_come_first_where_the_cache_says_nothing() -> None:
+    waiting: Waiting[str] = Waiting(now_s=Clock(), reuse=Cache())
+    for number, depth in enumerate([1, 3, 2, 3]):
+        waiting.add([f"{number}"], of_batch(depth))
+    assert everything(waiting) == ["1", "3", "2", "0"]
+
+
+def test_the_calls_of_a_batch_change_places_among_themselves_alone() -> None:
+    waiting: Waiting[str] = Waiting(now_s=Clock(), reuse=Cache("a b"))
+    waiting.add(["x"], of_batch(at_s=1.0))
+    waiting.add(["a b user"], demand("user", 2.0))
+    waiting.add(["a y"], of_batch(at_s=3.0))
+    waiting.add(["a early"], Priority(EARLY, "batch", 0.0, 9, batch=True))
+    waiting.add(["a b other"], of_batch(at_s=4.0, name="other"))
+    assert everything(waiting) == ["a y", "a b user", "x", "a b other", "a early"]
+
+
+def test_a_call_of_a_batch_that_has_waited_long_comes_before_its_others() -> None:
+    clock = Clock()
+    waiting: Waiting[str] = Waiting(now_s=clock, reuse=Cache("a b"))
+    waiting.add(["alone"], of_batch())
+    clock.now_s += BATCH_AGING_S
+    waiting.add(["a b 1"], of_batch())
+    assert everything(waiting) == ["alone", "a b 1"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_call_keeps_its_place_or_gets_another_one_of_its_batch(seed: int) -> None:
+    cache = Cache("a b a", "c c")
+
+    def taken(policy: str) -> list[tuple[int, Priority]]:
+        dice, clock = random.Random(seed), Clock()
+        waiting: Waiting[tuple[int, str]] = Waiting(policy_named(policy), clock, lambda entry: cache(entry[1]))
+        priorities: list[Priority] = []
+        for number in range(40):
+            run = dice.choice(["batch", "other", "r1", "r2", ""])
+            of_many = run in ("batch", "other")
+            priorities.append(Priority(dice.choice([0, EARLY]), run, dice.uniform(0, 9), dice.randrange(4), of_many))
+            waiting.add([(number, " ".join(dice.choices("abc", k=4)))], priorities[-1])
+            clock.now_s += dice.choice([0.0, 3.0])
+        return [(number, priorities[number]) for number, _ in waiting.take(lambda _: True)]
+
+    given, plain = taken("topology-aware"), taken("topology-aware, without reuse")
+    assert sorted(number for number, _ in given) == list(range(40)) and given != plain
+    for (now, one), (before, other) in zip(given, plain, strict=True):
+        same_line = one.batch and other.batch and one.run == other.run and one.value == other.value
+        assert now == before or same_line
 
 
 # --- priorities

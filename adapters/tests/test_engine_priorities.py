@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import accel
 from accel import engine
 from accel.engine import Priority
+from accel.run.batch import Batch, scope_of
 from adapters.tests.core_fakes import Chat, Embed, OwnedStore, State, World, chain, three, train
 
 
@@ -53,6 +56,36 @@ def test_without_early_work_demands_are_as_deep_as_their_nodes() -> None:
     in_order = [node.schedule.depth for node in fast.plan.graph.nodes if node.op.engine == "llm"]
     assert [urgency.depth for _, urgency, _ in seen] == in_order
     assert [value for _, _, value in seen] == [0] * len(in_order)
+
+
+@pytest.mark.parametrize("speculate", ["likely", "off"])
+@pytest.mark.parametrize("iterated", [False, True])
+def test_the_runs_of_a_batch_are_one_to_an_engine(speculate: Any, iterated: bool) -> None:
+    world = World()
+    graph = three(world, Chat(world=world))
+    fast = accel.accelerate(graph)
+    train(fast)
+    fast = accel.accelerate(graph, plan=fast.plan, speculate=speculate)
+    seen = watched(world)
+    began = engine.priority.get()
+    inputs = [{"q": topic} for topic in ("moss", "fern", "heather")]
+    fast.batch(iter(inputs) if iterated else inputs)
+    assert len({urgency.run for _, urgency, _ in seen}) == 1 and all(urgency.batch for _, urgency, _ in seen)
+    assert {urgency.depth for _, urgency, _ in seen} > {0}, "what depends on them is known as in any run"
+    assert engine.priority.get() is began
+    seen.clear()
+    fast.invoke({"q": "ivy"})
+    assert seen and not any(urgency.batch for _, urgency, _ in seen)
+
+
+def test_a_call_of_a_batch_that_nobody_follows_says_so_too() -> None:
+    world = World()
+    seen = watched(world)
+    batch = Batch()
+    with scope_of(batch):
+        Chat(world=world).invoke("Name a moss")
+    Chat(world=world).invoke("Name a fern")
+    assert [(urgency.batch, urgency.run, value) for _, urgency, value in seen] == [(True, batch.name, 0), (False, "", 0)]
 
 
 class EmbeddingStore(OwnedStore):

@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accel.engine.batching import Reuse
 from accel.errors import ConfigurationError
 
 LEAST_RECENT, AT_ONCE = "least recently used", "at once"
@@ -50,6 +51,8 @@ class KVCache:
         """Blocks that can be found, by how many requests hold them."""
         self._idle: OrderedDict[int, None] = OrderedDict()
         """Blocks that can be found and nobody holds; the first goes first."""
+        self._coming: Counter[int] = Counter()
+        """Blocks of prompts that are not computed yet, by how many requests compute them."""
         self._own = 0
         self.evicted_blocks = 0
 
@@ -89,14 +92,22 @@ class KVCache:
         for block in blocks[:shared]:
             self._hold(block)
         self._own += own
+        self._coming.update(blocks[shared:])
         self._make_room()
         return Place(blocks, shared * self._block, shared, own)
+
+    def reuse(self, blocks: list[int]) -> Reuse:
+        """What a prompt would find now."""
+        found = next((n for n, block in enumerate(blocks) if not self._known(block)), len(blocks))
+        following = blocks[found] if found < len(blocks) else None
+        return Reuse(found, following, following in self._coming)
 
     def computed(self, place: Place, tokens: int) -> None:
         """So many tokens of the prompt are computed: its whole blocks can be found. What two requests computed at the
         same time is kept once."""
         for block in place.blocks[place.shared : tokens // self._block]:
             self._hold(block)
+            self._has_come(block)
             place.shared += 1
             place.own -= 1
             self._own -= 1
@@ -104,17 +115,24 @@ class KVCache:
     def end(self, place: Place) -> None:
         """The request is over, or given up. Ends go before beginnings, which more prompts may share."""
         self._own -= place.own
+        for block in place.blocks[place.shared :]:
+            self._has_come(block)
         for block in reversed(place.blocks[: place.shared]):
             self._held[block] -= 1
             if not self._held[block]:
                 del self._held[block]
                 self._lay_down(block)
-        place.shared = place.own = 0
+        place.blocks, place.shared, place.own = [], 0, 0
         self._make_room()
 
     def forget(self) -> None:
         """What no request holds."""
         self._idle.clear()
+
+    def _has_come(self, block: int) -> None:
+        self._coming[block] -= 1
+        if not self._coming[block]:
+            del self._coming[block]
 
     def _known(self, block: int) -> bool:
         return block in self._held or block in self._idle

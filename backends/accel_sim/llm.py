@@ -106,9 +106,11 @@ class SimLLM:
         self.portable_ids = tokenizer is not None
         self._recorded = load_answers(config.answers) if config.answers else {}
         self._dice = Random(config.seed)
-        self._waiting: Waiting[_Request] = Waiting(policy_named(config.batching))
         self._running: list[_Request] = []
         self.kv_cache = KVCache(config.kv_tokens, self._costs.block_tokens, config.eviction)
+        self._waiting: Waiting[_Request] = Waiting(
+            policy_named(config.batching), reuse=lambda request: self.kv_cache.reuse(request.blocks)
+        )
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.served = Served()
@@ -306,7 +308,8 @@ class SimLLM:
             if request.priority.value <= 0:
                 prefill(request)
         self._waiting.drop(lambda request: request.gone)
-        self._waiting.take(begin)
+        if left > 0 and len(self._running) < self._costs.slots:
+            self._waiting.take(begin)
         for request in begun:
             if request.priority.value > 0 and policy.may_begin(request.priority, len(chunks)):
                 prefill(request)
