@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rich.progress import track
 import accel
 from accel.process import clock
 from bench.batch_report import (
+    ABLATIONS,
     ACCEL_BATCH,
     ACCEL_IN_TURN,
     AMPLE,
@@ -72,6 +74,8 @@ class Cell:
 
 
 Way = Callable[[list[Any]], Awaitable[list[Any]]]
+Measured = tuple[list[dict[str, Any]], list[Any]]
+"""Records, and the answers that all arms have to give."""
 
 
 def in_turn(graph: Any, *watching: Work) -> Way:
@@ -89,16 +93,14 @@ def at_once(graph: Any, most: int) -> Way:
     return lambda values: graph.abatch(values, {"max_concurrency": most})
 
 
-async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> list[dict[str, Any]]:
+async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Measured:
     """A record for each arm; every accelerated one begins knowing nothing, but for the last."""
     program = PROGRAMS[cell.program]
     values = program.inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)
     values, others = values[: cell.count], values[cell.count :]
 
     async def built(arm: str) -> Any:
-        parts = engines.parts(arm)
-        await program.prepare(parts, data_sets)
-        return program.build(parts)
+        return await _built(cell, engines, data_sets, arm)
 
     async def accelerated(arm: str) -> Any:
         return accel.accelerate(await built(arm))
@@ -114,8 +116,31 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> list[d
         (ACCEL_BATCH, 0, (await accelerated(ACCEL_BATCH)).abatch),
         (LEARNT_BATCH, 0, learnt.abatch),
     ]
+    found, expected = await _asked(cell, engines, values, ways, [])
+    least_s = work.least_s(engines.profiles["llm"], cell.replicas)
+    about = {"least_s": least_s, "calls": work.calls, "equal_calls": work.equal_calls}
+    return [{**one, **about} for one in found], expected
+
+
+async def ablated(
+    cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str, expected: list[Any]
+) -> list[dict[str, Any]]:
+    """Accel's batch on engines that serve in another order."""
+    values = PROGRAMS[cell.program].inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)[: cell.count]
+    fast = accel.accelerate(await _built(cell, engines, data_sets, arm))
+    return (await _asked(cell, engines, values, [(arm, 0, fast.abatch)], expected))[0]
+
+
+async def _built(cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str) -> Any:
+    program, parts = PROGRAMS[cell.program], engines.parts(arm)
+    await program.prepare(parts, data_sets)
+    return program.build(parts)
+
+
+async def _asked(
+    cell: Cell, engines: Engines, values: list[Any], ways: Sequence[tuple[str, int, Way]], expected: list[Any]
+) -> Measured:
     found: list[dict[str, Any]] = []
-    expected: list[Any] = []
     for arm, most, ask in ways:
         await engines.forget_prefixes()
         gc.collect()
@@ -130,14 +155,19 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> list[d
             "different": sum(one != other for one, other in zip(answers, expected, strict=True)),
         })  # fmt: skip
         accel.settle()
-    least_s = work.least_s(engines.profiles["llm"], cell.replicas)
-    return [{**one, "least_s": least_s, "calls": work.calls, "equal_calls": work.equal_calls} for one in found]
+    return found, expected
 
 
 def measured(cell: Cell, data_sets: data.DataSets | None = None) -> list[dict[str, Any]]:
     held = data_sets or data.load()
-    engines = simulated(cell.profile, kv_tokens=KV_TOKENS[cell.kv], replicas=cell.replicas, models=2)
-    return engines.run(lambda: arms(cell, engines, held))
+    make = partial(simulated, cell.profile, kv_tokens=KV_TOKENS[cell.kv], replicas=cell.replicas, models=2)
+    engines = make()
+    found, expected = engines.run(lambda: arms(cell, engines, held))
+    for arm, batching in ABLATIONS.items():
+        others = make(batching=batching)
+        about = {name: found[0][name] for name in ("least_s", "calls", "equal_calls")}
+        found += [{**one, **about} for one in others.run(lambda: ablated(cell, others, held, arm, expected))]  # noqa: B023
+    return found
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -11,12 +11,15 @@ from corpus.batches import PROGRAMS
 
 IN_TURN, LANGGRAPH_BATCH = "one after the other", "LangGraph's batch"
 ACCEL_IN_TURN, ACCEL_BATCH, LEARNT_BATCH = "accelerated, one after the other", "accelerated batch", "learnt batch"
+ABLATIONS = {"without reuse": "topology-aware, without reuse", "first come": "blind"}
+"""Arms of Accel's batch on engines with another policy of `accel.engine.batching`."""
 TIGHT, AMPLE = "tight", "ample"
 
 Record = Mapping[str, Any]
 HEAD = [
     "program", "inputs x calls", "replicas", "one after the other", "Accel in turn", "LangGraph's batch",
-    "against in turn", "room", "Accel's batch", "learnt", "prefilled", "decoded", "processor", "equal calls", "outputs",
+    "against in turn", "room", "Accel's batch", "learnt", *ABLATIONS, "prefilled", "decoded", "processor",
+    "equal calls", "outputs",
 ]  # fmt: skip
 
 
@@ -76,6 +79,7 @@ class Row:
             f"{median(one.room for one in drawn):.2f}x",
             _ratio(one.against_best(ACCEL_BATCH) for one in drawn),
             _ratio(one.against_best(LEARNT_BATCH) for one in drawn),
+            *(_ratio(one.against_best(arm) for one in drawn) for arm in ABLATIONS),
             f"{median(one.served('prompt_tokens') for one in drawn):.2f}",
             f"{median(one.served('output_tokens') for one in drawn):.2f}",
             f"{median(one.processor for one in drawn):.1f}x",
@@ -117,13 +121,15 @@ def document(found: Sequence[Record], machine: str, command: str, kv_tokens: Map
         "the best batch, and nothing ever waits. It can't be reached.\n"
         "- *Accel's batch*: `fast.abatch(inputs)` of an accelerated program that has seen nothing yet; *learnt*: of "
         "one that has answered three other inputs. Both against LangGraph's batch at its best: above 1 is a gain.\n"
+        "- *Without reuse*: Accel's batch on engines that don't ask their cache what to serve next; *first come*: on "
+        "engines that serve first come, first served.\n"
         "- *Prefilled*, *decoded*: tokens of Accel's batch over those of LangGraph's. Calls that are not made, and "
         "beginnings that are found in the KV cache, make them less. *Equal calls*: the share that asks for what "
         "another call of the batch asks for, too.\n"
         "- Medians of repetitions with other inputs each, with their range.",
         f"```\n{command}\n```",
-        "## In short\n\nGeometric means over the programs: *Accel's batch* (and *learnt*) against LangGraph's batch at "
-        "its best, of what room.",
+        "## In short\n\nGeometric means over the programs: *Accel's batch* (*learnt*; *without reuse*; *first come*) "
+        "against LangGraph's batch at its best, of what room.",
         table(
             ["KV cache", *(f"{n} replicas" if n > 1 else "1 replica" for n in _replicas(found))],
             [[kv, *(_mean(by_room[kv], n) for n in _replicas(found))] for kv in rooms],
@@ -147,7 +153,8 @@ def _mean(of: Sequence[Row], replicas: int) -> str:
         return ""
     means = [
         geometric_mean(median(one.against_best(arm) for one in row) for row in drawn)
-        for arm in (ACCEL_BATCH, LEARNT_BATCH)
+        for arm in (ACCEL_BATCH, LEARNT_BATCH, *ABLATIONS)
     ]
     room = geometric_mean(median(one.room for one in row) for row in drawn)
-    return f"{means[0]:.2f}x ({means[1]:.2f}x) of {room:.2f}x"
+    others = "; ".join(f"{mean:.2f}x" for mean in means[1:])
+    return f"{means[0]:.2f}x ({others}) of {room:.2f}x"

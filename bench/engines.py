@@ -82,13 +82,14 @@ def simulated(
     kv_tokens: int = 0,
     replicas: int = 1,
     models: int = 1,
+    batching: str = "topology-aware",
 ) -> Engines:
     """`profile`: a published one by model size, or a file (`python -m bench profile`). kv_tokens, replicas: of each
-    language model. models: with 2 the light one is another, as large."""
+    language model. models: with 2 the light one is another, as large. batching: their policy."""
     profiles = {kind: profile_of(profile, kind) for kind in KINDS}
 
     def model(name: str) -> AccelChatModel:
-        config: Any = SimLLMConfig(profile=profile, seed=seed, kv_tokens=kv_tokens, name=name)
+        config: Any = SimLLMConfig(profile=profile, seed=seed, kv_tokens=kv_tokens, name=name, batching=batching)
         config = SimReplicasConfig(config, replicas) if replicas > 1 else config
         return AccelChatModel(model=f"simulated {profile}{name and ' '}{name}", engine=config)
 

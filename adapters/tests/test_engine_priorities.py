@@ -85,7 +85,10 @@ def test_a_call_of_a_batch_that_nobody_follows_says_so_too() -> None:
     with scope_of(batch):
         Chat(world=world).invoke("Name a moss")
     Chat(world=world).invoke("Name a fern")
-    assert [(urgency.batch, urgency.run, value) for _, urgency, value in seen] == [(True, batch.name, 0), (False, "", 0)]
+    assert [(urgency.batch, urgency.run, value) for _, urgency, value in seen] == [
+        (True, batch.name, 0),
+        (False, "", 0),
+    ]
 
 
 class EmbeddingStore(OwnedStore):

@@ -69,7 +69,9 @@ class ByOwner(BaseSelector):
 def router(llm: Told) -> RouterQueryEngine:
     tools = []
     for owner in OWNERS:
-        nodes = [TextNode(text=f"Ledger {number} of the {owner}'s house", id_=f"{owner}{number}") for number in range(3)]
+        nodes = [
+            TextNode(text=f"Ledger {number} of the {owner}'s house", id_=f"{owner}{number}") for number in range(3)
+        ]
         index = VectorStoreIndex(nodes, embed_model=BatchedLetters())
         accel.register(index.vector_store, readonly=True)
         engine = index.as_query_engine(llm=llm, similarity_top_k=2)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accel_local
-from accel.engine import Sampling
+from accel.engine import Priority, Sampling
 from accel.engine.batching import Reuse
 from accel.engine.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine.profile import Profile, ProfileFile
@@ -221,6 +221,33 @@ def test_no_request_is_longer_than_the_cache(profile: str) -> None:
     most, answered, error = virtual.run(main)
     assert (most, answered) == (39, 10)
     assert isinstance(error, InvalidRequest) and "kv_tokens" in str(error)
+
+
+def test_of_a_batch_what_begins_alike_is_served_together_where_little_fits(profile: str) -> None:
+    """Five questions on each of six documents, in turns, with room for two of the documents."""
+
+    async def prefilled(batching: str, batch: bool) -> int:
+        engine = await accel_local.aengine(
+            SimLLMConfig(profile, kv_tokens=120, batching=batching, name=f"{batching} {batch}")
+        )
+        assert isinstance(engine, SimLLM)
+        sampling = Sampling(max_tokens=2, ignore_end=True)
+        asked = [[*prompt(1000 * document, 40), 500 + question] for question in range(5) for document in range(6)]
+        given = [Priority(0, "batch" if batch else f"run {n}", 0.0, batch=batch) for n in range(len(asked))]
+        answers = (answer(engine, ids, sampling, priority=whose) for ids, whose in zip(asked, given, strict=True))
+        assert all(text for text, _ in await asyncio.gather(*answers))
+        return engine.served.prompt_tokens
+
+    async def main() -> list[int]:
+        return [
+            await prefilled("topology-aware", True),
+            await prefilled("topology-aware", False),
+            await prefilled("topology-aware, without reuse", True),
+        ]
+
+    together, apart, without = virtual.run(main)
+    assert together < 6 * 40 + 30 + 40, "less than one document is computed again"
+    assert min(apart, without) > 2 * together
 
 
 def test_replicas_share_out_requests_and_send_a_prompt_where_its_beginning_lies(profile: str) -> None:

@@ -11,7 +11,17 @@ import pytest
 import accel
 from bench import batch
 from bench.__main__ import main
-from bench.batch_report import ACCEL_BATCH, ACCEL_IN_TURN, IN_TURN, LANGGRAPH_BATCH, LEARNT_BATCH, TIGHT, document, rows
+from bench.batch_report import (
+    ABLATIONS,
+    ACCEL_BATCH,
+    ACCEL_IN_TURN,
+    IN_TURN,
+    LANGGRAPH_BATCH,
+    LEARNT_BATCH,
+    TIGHT,
+    document,
+    rows,
+)
 from bench.batch_work import Work
 from bench.engines import simulated
 from bench.measure import CallsSeen, plain
@@ -88,7 +98,7 @@ def records(program: str = "debate", repetition: int = 0, replicas: int = 1) -> 
 def test_every_arm_is_asked_the_same_and_served_by_the_same_engines() -> None:
     found = records("W5-two-voters", replicas=2)
     assert [one["arm"] for one in found] == [
-        IN_TURN, LANGGRAPH_BATCH, LANGGRAPH_BATCH, ACCEL_IN_TURN, ACCEL_BATCH, LEARNT_BATCH
+        IN_TURN, LANGGRAPH_BATCH, LANGGRAPH_BATCH, ACCEL_IN_TURN, ACCEL_BATCH, LEARNT_BATCH, *ABLATIONS
     ]  # fmt: skip
     assert [one["most"] for one in found if one["arm"] == LANGGRAPH_BATCH] == [1, 8]
     assert all(one["different"] == 0 and one["seconds"] > 0 and one["inputs"] == 3 for one in found)
