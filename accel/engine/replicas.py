@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from .batching import Reuse
+
 SLACK = 4.0
 """Requests that an engine may have more than the least loaded one and still be chosen for a prefix it holds."""
 KEPT_BLOCKS = 65_536
@@ -39,16 +41,20 @@ class Prefixes:
 
     def held(self, token_ids: Sequence[int]) -> int:
         """How many tokens of a prompt the engine should find in its cache."""
-        found = 0
-        for chain in self._of(token_ids):
-            if chain not in self._chains:
-                break
-            found += self._block_tokens
-        return found
+        return self.reuse(self.blocks(token_ids)).found * self._block_tokens
+
+    def reuse(self, blocks: Sequence[int]) -> Reuse:
+        """What the engine should find of a prompt. What it is computing counts: it can be shared as it comes."""
+        found = next((n for n, block in enumerate(blocks) if block not in self._chains), len(blocks))
+        return Reuse(found, blocks[found] if found < len(blocks) else None)
 
     def add(self, token_ids: Sequence[int]) -> None:
         """The engine is given this prompt."""
-        for chain in self._of(token_ids):
+        self.note(self.blocks(token_ids))
+
+    def note(self, blocks: Sequence[int]) -> None:
+        """As `add`."""
+        for chain in blocks:
             self._chains[chain] = None
             self._chains.move_to_end(chain)
         while len(self._chains) > self._kept_blocks:
@@ -58,7 +64,7 @@ class Prefixes:
         """The engine's cache is empty again."""
         self._chains.clear()
 
-    def _of(self, token_ids: Sequence[int]) -> list[int]:
+    def blocks(self, token_ids: Sequence[int]) -> list[int]:
         """Each block by what it holds and all that precedes it."""
         block, chain = self._block_tokens, 0
         chains = []

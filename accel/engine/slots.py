@@ -8,13 +8,21 @@ place becomes free.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
-from .batching import TOPOLOGY_AWARE, Policy, Waiting
+from .batching import TOPOLOGY_AWARE, Policy, Reuse, Waiting
 from .protocols import Priority
+from .replicas import Prefixes
 
-_Turn = tuple["asyncio.Future[None]", Priority]
+
+@dataclass(eq=False, slots=True)
+class _Turn:
+    given: asyncio.Future[None]
+    priority: Priority
+    blocks: Sequence[int]
+    """Of its prompt."""
 
 
 class Slots:
@@ -27,13 +35,20 @@ class Slots:
         self._most_starting = starting or places
         self._taken = 0
         self._starting = 0
-        self._waiting: Waiting[_Turn] = Waiting(policy)
+        self.prefixes = Prefixes(0)
+        """What the engine should have in its cache, once it is known what a block is."""
+        self._waiting: Waiting[_Turn] = Waiting(policy, reuse=self._reuse)
+
+    def _reuse(self, turn: _Turn) -> Reuse:
+        return self.prefixes.reuse(turn.blocks)
 
     @asynccontextmanager
-    async def place(self, priority: Priority) -> AsyncGenerator[Callable[[], None], None]:
-        """Wait for a place, and give it back in the end. Gives a function to be called when the request has begun, any
-        number of times."""
-        await self._turn(priority)
+    async def place(
+        self, priority: Priority, token_ids: Sequence[int] = ()
+    ) -> AsyncGenerator[Callable[[], None], None]:
+        """Wait for a place for a prompt, and give it back in the end. Gives a function to be called when the request
+        has begun, any number of times."""
+        await self._turn(priority, token_ids)
         begun = False
 
         def begin() -> None:
@@ -50,11 +65,11 @@ class Slots:
             begin()
             self._admit()
 
-    async def _turn(self, priority: Priority) -> None:
+    async def _turn(self, priority: Priority, token_ids: Sequence[int]) -> None:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         forget = priority.on_raise(lambda: self._raised(loop))
-        self._waiting.add([(turn, priority)], priority)
+        self._waiting.add([_Turn(turn, priority, self.prefixes.blocks(token_ids))], priority)
         self._admit()
         try:
             await turn
@@ -68,19 +83,22 @@ class Slots:
             forget()
 
     def _admit(self) -> None:
-        self._waiting.drop(lambda turn: turn[0].done())
-        self._waiting.take(self._accept)
+        if not len(self._waiting):
+            return
+        self._waiting.drop(lambda turn: turn.given.done())
+        if self._taken < self._places and self._starting < self._most_starting:
+            self._waiting.take(self._accept)
 
-    def _accept(self, next_turn: _Turn) -> bool:
-        turn, priority = next_turn
-        places = self._waiting.policy.places(self._places, priority)
+    def _accept(self, turn: _Turn) -> bool:
+        places = self._waiting.policy.places(self._places, turn.priority)
         if self._taken >= places or self._starting >= self._most_starting:
             return False
-        if not self._waiting.policy.may_begin(priority, self._starting):
+        if not self._waiting.policy.may_begin(turn.priority, self._starting):
             return False
         self._taken += 1
         self._starting += 1
-        turn.set_result(None)
+        self.prefixes.note(turn.blocks)
+        turn.given.set_result(None)
         return True
 
     def _raised(self, loop: asyncio.AbstractEventLoop) -> None:

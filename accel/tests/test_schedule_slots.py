@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from accel.engine import DEMAND, Priority
+from accel.engine.replicas import Prefixes
 from accel.engine.slots import Slots
 
 
@@ -145,3 +146,21 @@ async def test_only_so_many_have_a_place_before_they_have_begun() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
+
+
+async def test_of_a_batch_what_begins_like_prompts_before_it_comes_next() -> None:
+    slots = Slots(1)
+    slots.prefixes = Prefixes(2, 8)
+    served: list[str] = []
+
+    async def ask(name: str, prompt: list[int], batch: bool) -> None:
+        async with slots.place(Priority(0, "batch" if batch else name, 1.0 - batch, batch=batch), prompt) as begin:
+            served.append(name)
+            begin()
+
+    async with slots.place(DEMAND, [1, 2, 3, 4]):
+        asked = [ask(f"{prompt[0]}{n}", [*prompt, n, n], True) for n in range(3) for prompt in ([5, 6], [1, 2, 3, 4])]
+        tasks = [asyncio.create_task(one) for one in [*asked, ask("alone", [9], False)]]
+        await settled()
+    await asyncio.gather(*tasks)
+    assert served == ["10", "11", "12", "50", "51", "52", "alone"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.profile import Profile
+from accel.engine.replicas import Prefixes
 from accel.engine.slots import Slots
 from accel.errors import AccelError, EngineClosed, EngineStartError, InvalidRequest, RequestError
 from accel_local.profiles import recall, remember
@@ -91,6 +92,7 @@ class TransformersEngine:
         self._constraints = Constraints(loaded.tokenizer, loaded.outputs, loaded.ends)
         self._block_tokens = block_tokens if batching.shares_prefixes else 0
         self._batch_tokens = batch_tokens
+        self._slots.prefixes = Prefixes(self._block_tokens, max(1, batching.kv_tokens // block_tokens))
         if abandoned.is_set():
             batching.stop()
 
@@ -107,6 +109,7 @@ class TransformersEngine:
 
     async def reset_prefix_cache(self) -> None:
         """Forget all cached prompts; benchmarks do this between arms."""
+        self._slots.prefixes.forget()
         if self._batching is not None and self._helper is not None:
             await self._helper.do(self._batching.forget_prefixes)
 
@@ -148,7 +151,7 @@ class TransformersEngine:
             self._check(token_ids, sampling)
             matcher = await self._matcher(sampling)
             async with (
-                self._slots.place(priority) as begun,
+                self._slots.place(priority, token_ids) as begun,
                 contextlib.aclosing(self._deltas(token_ids, sampling, priority, matcher)) as deltas,
             ):
                 async for delta in deltas:
@@ -188,7 +191,7 @@ class TransformersEngine:
         self._check(ids, Sampling())
         _, batching = self._running()
         request = Request(whole_blocks, Sampling(), priority)
-        async with self._slots.place(priority):
+        async with self._slots.place(priority, ids):
             # Two tokens: the blocks of a request that ends with its first one are not kept for others.
             async with contextlib.aclosing(batching.tokens(request, ids, 2, ends=False)) as pieces:
                 async for _ in pieces:

@@ -22,6 +22,7 @@ from typing import Any
 from accel.engine import DEMAND, ChatMessage, Constraint, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.batching import request_priority
 from accel.engine.profile import Profile
+from accel.engine.replicas import KEPT_BLOCKS, Prefixes
 from accel.engine.slots import Slots
 from accel.errors import (
     AccelError,
@@ -131,6 +132,7 @@ class VLLMEngine:
             raise EngineClosed("The engine was closed while it started.")
         self._block_tokens = int(llm.vllm_config.cache_config.block_size)
         self._batch_tokens = int(llm.vllm_config.scheduler_config.max_num_batched_tokens)
+        self._slots.prefixes = Prefixes(self._block_tokens, llm.vllm_config.cache_config.num_gpu_blocks or KEPT_BLOCKS)
         return llm
 
     async def close(self) -> None:
@@ -153,6 +155,7 @@ class VLLMEngine:
 
     async def reset_prefix_cache(self) -> None:
         """Forget all cached prompts; benchmarks do this between arms."""
+        self._slots.prefixes.forget()
         if self._llm is not None:
             await self._llm.reset_prefix_cache()
 
@@ -186,7 +189,7 @@ class VLLMEngine:
             token_ids = self.encode(prompt)
             self._check_length(token_ids)
             async with (
-                self._slots.place(priority) as begun,
+                self._slots.place(priority, token_ids) as begun,
                 contextlib.aclosing(self._deltas(token_ids, sampling, priority)) as deltas,
             ):
                 async for delta in deltas:
@@ -233,7 +236,7 @@ class VLLMEngine:
         if whole_blocks == 0:
             return 0
         self._check_length(token_ids)
-        async with self._slots.place(priority):
+        async with self._slots.place(priority, token_ids[:whole_blocks]):
             async for _ in self._deltas(list(token_ids[:whole_blocks]), Sampling(max_tokens=1), priority):
                 pass
         return whole_blocks
