@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..process import forks
+from ..process.coroutines import around
 
 _lock = forks.lock()
 _epochs: defaultdict[object, int] = defaultdict(int)
@@ -34,7 +35,7 @@ def write(instance: Any, wrapped: Callable[..., Any], args: tuple[Any, ...], kwa
     bump(resource)
     result = wrapped(*args, **kwargs)
     if hasattr(result, "__await__"):
-        return _bump_after(resource, result)
+        return around(_bump_after(resource, result), result)
     bump(resource)
     return result
 

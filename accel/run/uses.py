@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..process.clock import now_s
+from ..process.coroutines import around
 from ..trace.record import Use
 from ..trace.sites import call_site
 from .scope import scope
@@ -27,7 +28,7 @@ def used(wrapped: Callable[..., Any], tool: Any, args: tuple[Any, ...], kwargs: 
 def aused(wrapped: Callable[..., Any], tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same of a coroutine."""
     awaited = wrapped(*args, **kwargs)
-    return awaited if scope.get() is None else _awaited(awaited, tool, call_site())
+    return awaited if scope.get() is None else around(_awaited(awaited, tool, call_site()), awaited)
 
 
 async def _awaited(awaited: Awaitable[Any], tool: Any, site: str) -> Any:

@@ -30,6 +30,7 @@ from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 from accel.parts import patches
+from accel.process.coroutines import around
 from accel.run.scope import scope
 from accel.run.uses import aused, used
 from accel.trace.sites import call_site
@@ -76,7 +77,7 @@ def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], k
 
 def _anoting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     awaited = wrapped(*args, **kwargs)
-    return awaited if scope.get() is None else _noted(awaited, call_site())
+    return awaited if scope.get() is None else around(_noted(awaited, call_site()), awaited)
 
 
 async def _noted(awaited: Awaitable[Any], site: str) -> Any:

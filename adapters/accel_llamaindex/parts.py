@@ -27,6 +27,7 @@ from llama_index_instrumentation.dispatcher import Dispatcher
 from accel.parts import patches
 from accel.parts.methods import METHODS, read_call
 from accel.parts.patches import has_leaf
+from accel.process.coroutines import around
 from accel.run.announced import announce
 from accel.run.nested import tells
 from accel.run.run import Run
@@ -247,7 +248,7 @@ def _atell(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kw
     if part is not None:
         return _atold(*part, wrapped, args, kwargs)
     coming = wrapped(*args, **kwargs)
-    return _afound(instance, coming) if isinstance(instance, BaseRetriever) else coming
+    return around(_afound(instance, coming), coming) if isinstance(instance, BaseRetriever) else coming
 
 
 async def _afound(instance: Any, coming: Awaitable[Any]) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnableParallel, RunnableSequence
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START, StateGraph
 
 import accel
@@ -168,6 +170,49 @@ def test_a_streamed_chain_that_is_left_is_closed() -> None:
 
     asyncio.run(accel.accelerate(graph(Chat(World()), first_only)).ainvoke({"q": "volcanoes"}))
     assert closed == ["volcanoes"]
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_task_that_is_cancelled_before_it_begins_leaves_nothing_that_was_not_awaited() -> None:
+    world = World()
+    model = Chat(world)
+    chain = ChatPromptTemplate.from_template("Describe {topic}") | model
+
+    @tool
+    async def look(topic: str) -> str:
+        """Look it up."""
+        return topic
+
+    async def node(state: State) -> State:
+        given_up = [
+            chain.ainvoke({"topic": "x"}),
+            model.ainvoke("x"),
+            look.ainvoke({"topic": "x"}),
+            look.arun({"topic": "x"}),
+        ]
+        tasks = [asyncio.ensure_future(one) for one in given_up]
+        for task in tasks:
+            task.cancel()
+        assert all(
+            isinstance(one, asyncio.CancelledError) for one in await asyncio.gather(*tasks, return_exceptions=True)
+        )
+        return {"a": (await chain.ainvoke({"topic": state["q"]})).content}
+
+    graph = StateGraph(State)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    graph.add_edge("node", END)
+    plain = graph.compile()
+    fast = accel.accelerate(plain)
+    unraisable: list[Any] = []
+    before, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        assert await fast.ainvoke({"q": "moss"}) == await plain.ainvoke({"q": "moss"})
+        gc.collect()
+    finally:
+        sys.unraisablehook = before
+    assert unraisable == []
+    assert world.texts() == ["Describe moss"] * 2
 
 
 def test_uninstall_puts_langchain_s_methods_back() -> None:

@@ -154,7 +154,7 @@ def test_a_node_that_was_retried_gains_up_to_where_it_raised_and_nothing_goes_pa
         world.wait_early("Beta asks: two")
         seen.append(sorted(world.texts(early=True)))
 
-    world.hooks |= {"b": note, "after": note}
+    world.hooks |= {"a": lambda: world.wait_early("Alpha asks"), "b": note, "after": note}
     plain = retried(World(), {}).invoke({"q": TOPIC})
     assert fast.invoke({"q": TOPIC}) == plain
     assert seen == [[f"Alpha asks: {TOPIC}", f"Beta asks: one of {TOPIC}", f"Beta asks: two of {TOPIC}"]] * 2
