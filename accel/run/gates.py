@@ -43,8 +43,8 @@ class Gate:
         self._early: dict[Party, float] = {}
         """Early calls, and until when demands bear with them. Also those that were given up, as long as they are really
         inside."""
-        self._demands: set[Woken] = set()
-        """Of calls of the program that wait,"""
+        self._demands: dict[Woken, Party] = {}
+        """Calls of the program that wait,"""
         self._others: set[Woken] = set()
         """and of calls inside early ones."""
 
@@ -118,13 +118,13 @@ class Gate:
                 wake((found.woken,))
                 return found
             begin(party, lambda: list(self._early), found.woken, blocks, freely=True)
-            self._demands.add(found.woken)
+            self._demands[found.woken] = party
             return found
 
     def stop_waiting(self, party: Party, woken: Woken) -> None:
         end(party, woken)
         with lock:
-            self._demands.discard(woken)
+            self._demands.pop(woken, None)
             self._others.discard(woken)
             woken_now = [] if self._demands else list(self._others)
         wake(woken_now)
@@ -153,7 +153,8 @@ class Gate:
         return bool(self._demands) or len(self._inside) + len(self._early) >= limit
 
     def _all(self) -> list[Party]:
-        return [*self._inside, *self._early]
+        """Whom a call inside an early one waits for: also those of the program that wait themselves, which go first."""
+        return [*self._inside, *self._early, *self._demands.values()]
 
     def _has_place(self, party: Party) -> bool:
         at: Party | None = party

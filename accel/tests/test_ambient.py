@@ -96,12 +96,12 @@ def test_an_object_that_is_gone_is_not_taken_for_another() -> None:
         pass
 
     seen = set()
-    for _ in range(50):
+    for _ in range(10):
         value = Empty()
         seen.add(told(value)["configurable.x"])
         del value
         gc.collect()
-    assert len(seen) == 50
+    assert len(seen) == 10
 
 
 def test_plain_data_that_is_too_much_to_be_taken_apart_is_equal_to_equal_data_and_proves_nothing() -> None:

@@ -233,6 +233,19 @@ def play(capacities: list[int], actors: Any, seed: int) -> World:
     return world
 
 
+LEAF = (0, ())
+
+
+def test_an_early_call_waits_for_a_demand_that_goes_first_and_whose_loop_stands_still_for_it() -> None:
+    """Found at random: the demand's turn had come, and its loop waited for the early call."""
+    actors = [
+        ((0, ((3, ()), (3, ()))), True, "a", True, None), (LEAF, False, "a", False, None),
+        ((0, ((3, ()),)), False, "b", False, None), (LEAF, False, "a", False, None), ((3, ()), False, "a", False, None),
+        (LEAF, False, "a", True, 0),
+    ]  # fmt: skip
+    play([3, 1, 1, 2], actors, 47113864)
+
+
 @settings(max_examples=1500)
 @given(st.lists(st.integers(1, 8), min_size=4, max_size=4), ACTORS, st.integers(0, 2**32))
 def test_somebody_can_always_go_on(capacities: list[int], actors: Any, seed: int) -> None:

@@ -217,7 +217,7 @@ def test_nobody_waits_for_another_event_loops_work() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_of_ten_thousand_inputs_few_are_there_at_once() -> None:
+def test_of_many_inputs_few_are_there_at_once() -> None:
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     ended, most = 0, [0, 0, 0]
 
@@ -225,7 +225,7 @@ def test_of_ten_thousand_inputs_few_are_there_at_once() -> None:
         """What comes with an input, and goes with it."""
 
     def given() -> Iterator[dict[str, Any]]:
-        for number in range(10_000):
+        for number in range(4_000):
             held = Asked()
             alive.add(held)
             most[0] = max(most[0], number - ended)
@@ -240,7 +240,7 @@ def test_of_ten_thousand_inputs_few_are_there_at_once() -> None:
             gc.collect()
             most[1] = max(most[1], len(alive))
             most[2] = max(most[2], len(open_runs()))
-    assert ended == 10_000
+    assert ended == 4_000
     assert most[0] <= 8, "no more inputs are taken than runs go on"
     assert most[2] <= 8 and most[1] < 400, most
     assert len(ASKED) == 8, "one summary and seven answers"
