@@ -138,6 +138,6 @@ class Surroundings:
         )
 
     def stored(self) -> dict[str, object]:
-        """What caches hold."""
-        nodes = {str(space): sorted(keys) for space, keys in self.node_cache._cache.items()}
+        """What caches hold. Nodes side by side are cached in any order, and a child writes down what it finds."""
+        nodes = {str(space): sorted(keys) for space, keys in sorted(self.node_cache._cache.items())}
         return {"models": sorted(self.model_cache._cache), "nodes": nodes}
