@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
+import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +24,12 @@ MAX_ABSENT, LOOKED_AGAIN = 256, 32
 MAX_HELD = 2_000
 """Of one container."""
 
-_LIBRARIES = ("builtins", "pydantic", "threading", "logging")
+_HOLDERS = {"argparse", "collections", "types"}
+_LIBRARIES = (sys.stdlib_module_names - _HOLDERS) | {
+    "pydantic", "sqlalchemy", "numpy", "torch", "transformers", "tokenizers", "httpx", "openai", "anthropic",
+}  # fmt: skip
+"""Packages whose objects hold no component of a program's, unlike a namespace; of others, but for the frameworks', its
+classes may be."""
 _RECORDS = ("accel.api", "accel.learn.", "accel.trace.record", "accel.run.", "accel.text.values")
 """Modules whose objects know what earlier runs have used."""
 
@@ -162,6 +169,8 @@ def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> d
         container = isinstance(value, CONTAINERS)
         parts = framework or (at.frameworks and container)
         for inner in _inner(value, component or framework, is_component):
+            if id(inner) in seen and id(inner) not in found:
+                continue
             is_one = bool(several) and sort_of(inner) in several
             coming.append(_Coming(inner, at.depth + 1, is_one, parts, container and not parts, at))
     return found
@@ -198,7 +207,9 @@ def _leads(outer: Any, inner: Any, is_component: Kinds, is_opened: Kinds) -> boo
 
 def _several(value: Any, is_component: Kinds) -> set[Any]:
     """The sorts of which a container holds more than one component."""
-    held = list(_inner(value, False, is_component)) if isinstance(value, CONTAINERS) else ()
+    if not isinstance(value, CONTAINERS) or len(value) < 2:
+        return set()
+    held = _inner(value, False, is_component)
     counts = Counter(sort_of(inner) for inner in {id(one): one for one in held}.values() if is_component(inner))
     return {sort for sort, count in counts.items() if count > 1}
 
@@ -232,13 +243,20 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
 
 
 def _slots(value: Any) -> Iterator[Any]:
-    for base in type(value).__mro__:
-        for member in list(vars(base).values()):
-            if isinstance(member, types.MemberDescriptorType):
-                try:
-                    yield member.__get__(value)
-                except AttributeError:
-                    continue  # not set
+    cls = type(value)
+    slots = _slots_of.get(cls)
+    if slots is None:
+        members = [member for base in cls.__mro__ for member in list(vars(base).values())]
+        slots = _slots_of[cls] = tuple(one for one in members if isinstance(one, types.MemberDescriptorType))
+    for slot in slots:
+        try:
+            yield slot.__get__(value)
+        except AttributeError:
+            continue  # not set
+
+
+_slots_of: weakref.WeakKeyDictionary[type, tuple[types.MemberDescriptorType, ...]] = weakref.WeakKeyDictionary()
+"""By class, which gets no more of them once it is made."""
 
 
 def _of_function(function: types.FunctionType, is_component: Kinds) -> Iterator[Any]:
@@ -279,5 +297,6 @@ def _is_plain(value: Any) -> bool:
 
 @functools.lru_cache(4_096)
 def _is_users(module: str) -> bool:
-    packages = sum((framework.packages for framework in frameworks()), _LIBRARIES)
-    return module.partition(".")[0] not in packages and not module.startswith(_RECORDS)
+    package = module.partition(".")[0]
+    library = package in _LIBRARIES or any(package in framework.packages for framework in frameworks())
+    return not library and not module.startswith(_RECORDS)

@@ -60,6 +60,24 @@ def test_what_accel_has_recorded_is_no_reference() -> None:
     assert not refers(lambda: plan, ONE)
 
 
+def test_what_libraries_build_for_themselves_uses_up_no_look() -> None:
+    """A chat's memory in a database holds thousands of a library's tables of listeners."""
+    records = type("Record", (), {"__module__": "sqlalchemy.orm", "__init__": Framework.__init__})
+    tables = [records(inner=[records() for _ in range(20)]) for _ in range(300)]
+    assert refers(SimpleNamespace(tables=tables, inner=SimpleNamespace(store=ONE)), ONE)
+    assert not refers(records(store=ONE), ONE)
+
+
+class Slotted:
+    __slots__ = ("__weakref__", "store", "unset")
+
+
+def test_slots_that_are_set_are_looked_into() -> None:
+    slotted = Slotted()
+    slotted.store = ONE
+    assert refers(slotted, ONE) and not refers(Slotted(), ONE)
+
+
 class Framework:
     def __init__(self, **parts: Any) -> None:
         self.__dict__.update(parts)
