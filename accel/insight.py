@@ -27,7 +27,7 @@ from .run.journal import Serde
 from .run.many import Asked, Many
 from .run.plan import Plan
 from .run.scope import scope
-from .run.settings import Settings
+from .run.settings import PASSING, Settings
 from .run.switch import Mode
 from .run.waiting import loop_here
 from .text.values import same, snapshot
@@ -323,14 +323,15 @@ class Insight:
 
     def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
         """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
-        the run that it is inside of. `asked`: how much Accel is to do, by the call's metadata."""
+        the run that it is inside of; PASSING if this run is not worth following. `asked`: how much Accel is to do, by
+        the call's metadata."""
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
         if settings is None:
             return None
         follows, within = self._accel.plan.follows(loop_here() if asynchronous else None), batches.here()
-        return settings if follows or (within is not None and within.hopeful) else None
+        return settings if follows or (within is not None and within.hopeful) else PASSING
 
     def _accel_plain(self) -> Any:
         """This object, as its own class without Accel has it."""

@@ -1,7 +1,8 @@
 """Which runs are worth following, and whether the process has time for it.
 
-A program that gains nothing *rests*: one run in ever more is followed, and all others pass as without Accel. While the
-process has no time to spare, fewer runs of every program are followed, so that following doesn't delay the rest.
+A program that gains nothing *rests*: one run in ever more is followed, and all others pass as without Accel. Where many
+are under way, they are followed if that is seen to pay (`crowd`). While the process has no time to spare, fewer runs of
+every program are followed, so that following doesn't delay the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from time import clock_gettime, perf_counter
 
 from ..process import forks, spare, threads
 from ..trace.record import Trace
+from .crowd import Crowd
 
 try:
     from time import pthread_getcpuclockid
@@ -234,6 +236,7 @@ class Pace:
         self._gain = FIRST_GAIN
         """Of the time of early calls, what recent runs did not have to wait for."""
         self._turn = 0.0
+        self.crowd = Crowd()
         self._lock = forks.lock()
 
     def follows(self, loop: asyncio.AbstractEventLoop | None = None, enough: bool = False) -> bool:
@@ -241,12 +244,15 @@ class Pace:
         learnt from already."""
         with self._lock:
             self._turn += 1 / self.every
-            if self._turn < 1.0 or enough or not load.admits(loop):
+            if self._turn < 1.0 or enough or not self._has_room(loop):
                 self._turn = min(self._turn, 1.0)
                 self.passed += 1
                 return False
             self._turn -= 1.0
             return True
+
+    def _has_room(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        return threads.issuer.inline or (self.crowd.follows() and load.admits(loop))
 
     def ended(self, trace: Trace) -> bool:
         """A run that was followed is over. That a call began before the program's turn had come is no gain: everybody
@@ -271,3 +277,4 @@ class Pace:
         """Something was learnt that may gain."""
         with self._lock:
             self.every, self._in_vain, self._gain = 1, 0, max(self._gain, FIRST_GAIN)
+        self.crowd.news()

@@ -63,10 +63,7 @@ class Run:
     """Left behind, by a fork or at the end of the interpreter (`gone`)."""
 
     def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any, follow: Follow) -> None:
-        self.plan = plan
-        self._follow = follow
-        self.settings = settings
-        self.host = host
+        self.plan, self.settings, self.host, self._follow = plan, settings, host, follow
         self.trace = Trace(snapshot(value))
         self.trace.tick()
         self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
@@ -118,6 +115,8 @@ class Run:
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""
         load.count(+1)
+        self.returned = plan.pace.crowd.join().returned
+        """Whoever called has what he waited for; a stream may be left to be read."""
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
         OPEN.add(self)
@@ -251,6 +250,7 @@ class Run:
         self.inbox.close()
         self.calls.forget()
         load.count(-1)
+        self.returned()
         self.plan.learn_from(self)
 
     # --- inside a component

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..trace.record import Visit
 from .call import Call
+from .crowd import Member
 from .run import Run
 
 
@@ -38,7 +39,7 @@ class _CurrentScope:
         here = self._held.get()
         return None if here is None or here.run.gone else here
 
-    def set(self, here: Scope) -> Token[Scope | None]:
+    def set(self, here: Scope | None) -> Token[Scope | None]:
         return self._held.set(here)
 
     def reset(self, token: Token[Scope | None]) -> None:
@@ -46,3 +47,8 @@ class _CurrentScope:
 
 
 scope = _CurrentScope()
+
+
+def handle_of(run: Run | Member) -> Scope | None:
+    """For code of the run; none where it is not followed."""
+    return Scope(run) if isinstance(run, Run) else None

@@ -135,6 +135,10 @@ class Settings:
             )
 
 
+PASSING = Settings(speculate="off")
+"""This very object: the run goes on as without Accel, and is counted among those under way."""
+
+
 @dataclass(slots=True)
 class Counts:
     """What a run did, for the report."""

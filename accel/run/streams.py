@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
+from .crowd import Member
 from .inner import step
 from .run import Run
-from .scope import Scope, scope
+from .scope import handle_of, scope
 
 _END = object()
 
 
-def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
+def streamed(begin: Callable[[], Run | Member], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
     """What `open_` gives, with the handle of a new run set while that works and at no other time."""
     run = begin()
-    handle, parts, completed = Scope(run), iter(open_()), False
+    handle, parts, completed = handle_of(run), iter(open_()), False
     try:
         while True:
             token = scope.set(handle)
@@ -36,10 +37,12 @@ def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Ge
             run.finish(completed)
 
 
-async def astreamed(begin: Callable[[], Run], open_: Callable[[], AsyncIterator[Any]]) -> AsyncGenerator[Any, None]:
+async def astreamed(
+    begin: Callable[[], Run | Member], open_: Callable[[], AsyncIterator[Any]]
+) -> AsyncGenerator[Any, None]:
     """As `streamed`."""
     run = begin()
-    handle, parts, completed = Scope(run), open_(), False
+    handle, parts, completed = handle_of(run), open_(), False
     try:
         while True:
             token = scope.set(handle)

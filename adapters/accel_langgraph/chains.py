@@ -18,12 +18,13 @@ from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
+from accel.run.crowd import Member
 from accel.run.drive import begin
 from accel.run.journal import Serde
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import Scope, scope
-from accel.run.settings import Settings
+from accel.run.scope import handle_of, scope
+from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, streamed
 
 from .batches import serde
@@ -42,8 +43,10 @@ class Acceleration:
         self.plan = plan
         self.ways = Ways()
 
-    def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run:
+    def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run | Member:
         """The handle of a new run."""
+        if settings is PASSING:
+            return self.plan.pace.crowd.join()
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
         references = references_of([chain], _OPENED, self.ways)
@@ -63,7 +66,7 @@ class AcceleratedChain(Insight):
         if settings is None:
             return inner(input, config, **options)
         run = self._accel.begin(self, settings, input, config)
-        token, completed = scope.set(Scope(run)), False
+        token, completed = scope.set(handle_of(run)), False
         try:
             result = inner(input, config, **options)
             completed = True
@@ -78,7 +81,7 @@ class AcceleratedChain(Insight):
         if settings is None:
             return await inner(input, config, **options)
         run = self._accel.begin(self, settings, input, config)
-        token, completed = scope.set(Scope(run)), False
+        token, completed = scope.set(handle_of(run)), False
         try:
             result = await inner(input, config, **options)
             completed = True

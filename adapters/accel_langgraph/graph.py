@@ -25,10 +25,11 @@ from accel.parts.functions import pure
 from accel.parts.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
+from accel.run.crowd import Member
 from accel.run.drive import begin
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.settings import Settings
+from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, streamed
 
 from .batches import Batches
@@ -60,8 +61,10 @@ class Acceleration:
 
     def begin(
         self, fast: Compiled, settings: Settings, value: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Run:
+    ) -> Run | Member:
         """The handle of a new run."""
+        if settings is PASSING:
+            return self.plan.pace.crowd.join()
         install_all()
         watch()
         configurable = configurable_of(fast.config, config)
@@ -141,7 +144,7 @@ class Accelerated(Batches):
 
     def _accel_begin(
         self, settings: Settings, input: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Run:
+    ) -> Run | Member:
         return self._accel.begin(self, settings, input, config, options)  # type: ignore[arg-type]
 
     def copy(self, update: dict[str, Any] | None = None) -> Any:

@@ -31,13 +31,14 @@ from accel.graph.topology import Control
 from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import References, Ways
+from accel.run.crowd import Member
 from accel.run.drive import begin
 from accel.run.journal import Serde
 from accel.run.many import Asked
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import Scope, scope
-from accel.run.settings import Settings
+from accel.run.scope import handle_of, scope
+from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, streamed
 from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
@@ -70,8 +71,10 @@ class Acceleration:
         self.parts = Parts(original)
         plan.topology = self.parts.topology
 
-    def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run:
+    def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run | Member:
         """The handle of a new run."""
+        if settings is PASSING:
+            return self.plan.pace.crowd.join()
         install_all()
         watch()
         self.plan.topology = self.parts.topology  # it may have shown more parts since
@@ -207,8 +210,8 @@ def _opening(cls: type, name: str) -> Any:
         settings = self._accel_settings()
         if settings is None:
             return inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
-        token = scope.set(Scope(run))
+        run: Run | Member = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
+        token = scope.set(handle_of(run))
         try:
             result = inner(*args, **kwargs)
         except BaseException:
@@ -216,7 +219,8 @@ def _opening(cls: type, name: str) -> Any:
             raise
         finally:
             scope.reset(token)
-        return _finished(run, result)
+            run.returned()
+        return _finished(run, result) if isinstance(run, Run) else result
 
     return _span_of(cls, name, method)
 
@@ -229,8 +233,8 @@ def _aopening(cls: type, name: str) -> Any:
         settings = self._accel_settings(asynchronous=True)
         if settings is None:
             return await inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
-        token = scope.set(Scope(run))
+        run: Run | Member = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
+        token = scope.set(handle_of(run))
         try:
             result = await inner(*args, **kwargs)
         except BaseException:
@@ -238,7 +242,8 @@ def _aopening(cls: type, name: str) -> Any:
             raise
         finally:
             scope.reset(token)
-        return _finished(run, result)
+            run.returned()
+        return _finished(run, result) if isinstance(run, Run) else result
 
     return _span_of(cls, name, method)
 

@@ -19,9 +19,10 @@ from workflows.plugins import basic
 from workflows.runtime.types import plugin, results
 
 from accel.parts import patches
+from accel.run.crowd import Member
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import Scope, scope
+from accel.run.scope import handle_of, scope
 from accel.trace.ambient import FRAMEWORK_VARS
 
 FRAMEWORK_VARS.update(
@@ -33,9 +34,9 @@ _WAIT = "a step that waits for an event"
 _watching: set[asyncio.Task[None]] = set()
 
 
-def started(run: Run, start: Callable[[], WorkflowHandler]) -> WorkflowHandler:
+def started(run: Run | Member, start: Callable[[], WorkflowHandler]) -> WorkflowHandler:
     """The handler of a workflow that goes on in this run."""
-    token = scope.set(Scope(run))
+    token = scope.set(handle_of(run))
     try:
         handler = start()
     except BaseException:
@@ -49,11 +50,11 @@ def started(run: Run, start: Callable[[], WorkflowHandler]) -> WorkflowHandler:
     return handler
 
 
-async def _watch(run: Run, handler: WorkflowHandler) -> None:
+async def _watch(run: Run | Member, handler: WorkflowHandler) -> None:
     completed = False
     try:
         await handler.stop_event_result()
-        completed = not has_waited(run.plan)
+        completed = isinstance(run, Run) and not has_waited(run.plan)
     except Exception:  # noqa: BLE001  it is for whoever awaits the handler
         return
     finally:

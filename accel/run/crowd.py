@@ -1,0 +1,121 @@
+"""Whether following pays where many runs of a program are under way at once: it is tried, as no run can tell.
+
+What following one run takes of the processor, all others wait for. So for some runs all are followed, for as many none,
+and the way in which runs take less time is kept, twice as long each time that a further trial confirms it. No run is
+timed: their mean time is how many were under way, over time, by how many ended (Little's law).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import perf_counter
+
+from ..process import forks
+
+FEW = 4
+"""A run is in the way of nobody who counts while fewer others are under way."""
+LEAST = 12
+"""Runs that end in a trial; as many as are under way, if these are more."""
+SHORTER = 0.95
+"""So much of the time of others followed runs may take at most: less is what their processor time is worth."""
+RECENT = 0.4
+"""The weight of the last trial of a way, among those before it."""
+LONGEST = 64
+"""Trials for which a way is kept."""
+
+
+class Member:
+    """A run that is under way, as long as whoever called waits for it; all there is of one that is not followed."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        self._crowd: Crowd | None = crowd
+        self._process = os.getpid()
+
+    def returned(self) -> None:
+        """Whoever called has what he waited for."""
+        crowd, self._crowd = self._crowd, None
+        if crowd is not None and self._process == os.getpid():
+            crowd.left()
+
+    def finish(self, completed: bool) -> None:
+        self.returned()
+
+
+class Crowd:
+    """The runs of one program that are under way. Thread-safe."""
+
+    def __init__(self, now_s: Callable[[], float] = perf_counter) -> None:
+        self._now_s = now_s
+        self._lock = forks.lock()
+        self._process = os.getpid()
+        self._under_way = 0
+        self.news()
+
+    def news(self) -> None:
+        """Following may gain more than it did: all is tried anew."""
+        with self._lock:
+            self._following = True
+            self._best: bool | None = None
+            """Whether to follow, by the last trials of both ways."""
+            self._mean_s: dict[bool, float] = {}
+            """By way, of its trials."""
+            self._kept, self._further = 1, 0
+            """Trials for which the best way is kept, and those that are left of them."""
+            self._begin(mixed=self._under_way)
+
+    def follows(self) -> bool:
+        """Whether a run that begins is to be followed."""
+        with self._lock:
+            if self._under_way < FEW:
+                self._begin(mixed=self._under_way)  # there is no crowd to be measured
+                return True
+            return self._following
+
+    def join(self) -> Member:
+        """A run begins."""
+        with self._lock:
+            if self._process != os.getpid():  # a forked child has none of its parent's
+                self._process, self._under_way = os.getpid(), 0
+                self._begin(mixed=0)
+            self._tick()
+            self._under_way += 1
+        return Member(self)
+
+    def left(self) -> None:
+        """One has left."""
+        with self._lock:
+            self._tick()
+            self._under_way -= 1
+            if self._mixed > 0:
+                self._begin(self._mixed - 1)
+                return
+            self._ended += 1
+            if self._ended >= max(LEAST, self._under_way):
+                mean_s = self._area_s / self._ended
+                before_s = self._mean_s.get(self._following, mean_s)
+                self._mean_s[self._following] = before_s + RECENT * (mean_s - before_s)
+                self._decide()
+
+    def _begin(self, mixed: int) -> None:
+        """A trial. `mixed`: runs that began in the other way, and end first."""
+        self._mixed, self._ended, self._area_s, self._at_s = mixed, 0, 0.0, self._now_s()
+
+    def _tick(self) -> None:
+        now_s = self._now_s()
+        self._area_s += self._under_way * (now_s - self._at_s)
+        self._at_s = now_s
+
+    def _decide(self) -> None:
+        """A trial is over."""
+        before = self._following
+        if self._further:
+            self._further -= 1
+        elif before == self._best or len(self._mean_s) == 1:
+            self._following = not before
+        else:
+            best = self._mean_s[True] <= SHORTER * self._mean_s[False]
+            self._kept = min(LONGEST, self._kept * 2) if best == self._best else 1
+            self._following = self._best = best
+            self._further = self._kept - 1
+        self._begin(mixed=0 if self._following == before else self._under_way)

@@ -1,0 +1,108 @@
+"""Many runs at once are followed where that makes them shorter, and not where it makes them longer."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import random
+
+import pytest
+
+from accel.run.crowd import FEW, LEAST, Crowd, Member
+
+
+class Server:
+    """As many clients as given ask one after the other. A run takes as long as it is told by whether it, and how many
+    others, are followed; no two take the same time."""
+
+    def __init__(self, clients: int, alone_s: float, delays_s: float) -> None:
+        """`alone_s`: a followed run, others take 1 s; `delays_s`: what each followed run costs every run beside it."""
+        self.now_s = 0.0
+        self.crowd = Crowd(lambda: self.now_s)
+        self.clients, self.alone_s, self.delays_s = clients, alone_s, delays_s
+        self._random = random.Random(7)
+        self._under_way: list[tuple[float, int, bool, Member]] = []
+        self._number = 0
+
+    def _ask(self) -> bool:
+        followed = self.crowd.follows()
+        beside = sum(other for _, _, other, _ in self._under_way)
+        took_s = (self.alone_s if followed else 1.0) + self.delays_s * beside
+        self._number += 1
+        end_s = self.now_s + took_s * self._random.uniform(0.8, 1.2)
+        heapq.heappush(self._under_way, (end_s, self._number, followed, self.crowd.join()))
+        return followed
+
+    def followed(self, runs: int) -> float:
+        """Of so many runs more, the share that is followed."""
+        count = 0
+        for _ in range(runs):
+            if len(self._under_way) == self.clients:
+                self.now_s, _, _, member = heapq.heappop(self._under_way)
+                member.returned()
+            count += self._ask()
+        return count / runs
+
+
+@pytest.mark.parametrize("clients", [FEW + 2, 16, 64])
+def test_runs_that_get_shorter_are_followed(clients: int) -> None:
+    server = Server(clients, alone_s=0.7, delays_s=0.0)
+    server.followed(40 * clients)
+    assert server.followed(200 * clients) > 0.95
+
+
+@pytest.mark.parametrize("clients", [FEW + 2, 16, 64])
+def test_runs_whose_neighbours_get_longer_are_not(clients: int) -> None:
+    server = Server(clients, alone_s=0.9, delays_s=0.5 / clients)
+    assert server.followed(max(LEAST, 2 * clients)) == 1.0
+    server.followed(40 * clients)
+    assert server.followed(200 * clients) < 0.05
+
+
+def test_to_be_as_long_as_others_is_no_gain() -> None:
+    server = Server(16, alone_s=1.0, delays_s=0.0)
+    server.followed(600)
+    assert server.followed(2_000) < 0.3
+
+
+def test_what_has_changed_is_found_out() -> None:
+    server = Server(16, alone_s=0.7, delays_s=0.0)
+    server.followed(1_000)
+    server.alone_s = 1.5
+    server.followed(4_000)
+    assert server.followed(1_000) < 0.05
+    server.alone_s = 0.7
+    server.crowd.news()
+    server.followed(200)
+    assert server.followed(1_000) > 0.9
+
+
+@pytest.mark.parametrize("clients", [1, FEW])
+def test_where_few_are_under_way_all_are_followed(clients: int) -> None:
+    assert Server(clients, alone_s=2.0, delays_s=0.0).followed(1_000) == 1.0
+
+
+def test_a_run_leaves_once() -> None:
+    server = Server(16, alone_s=2.0, delays_s=0.0)
+    server.followed(1_000)
+    assert not server.crowd.follows()
+    for _, _, _, member in server._under_way[FEW:]:
+        member.returned()
+        member.finish(True)
+    assert not server.crowd.follows()  # four are under way still
+    server._under_way[0][3].returned()
+    assert server.crowd.follows()
+
+
+def test_a_forked_child_has_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(16, alone_s=2.0, delays_s=0.0)
+    server.followed(1_000)
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    server.crowd.join()
+    for *_, member in server._under_way:
+        member.returned()
+    assert server.crowd.follows()
+    for _ in range(FEW):
+        server.crowd.join()
+    assert not server.crowd.follows()  # what was learnt stays
