@@ -130,7 +130,8 @@ class Surroundings:
     def caches(self, component: str, text: str) -> bool:
         """Whether a cache answers instead of a component, or instead of the node that would ask it."""
         if self.setting.cache == "nodes":
-            return (component, text) in self.asked and MARK.search(text) is not None  # else any node may ask it
+            kept = self.node_cache._cache  # nothing, where none of the nodes is cached
+            return bool(kept) and (component, text) in self.asked and MARK.search(text) is not None  # else any may ask
         models = "local remote abroad gated follower tenant scripted own-a own-b".split()
         asked = json.dumps(text.rpartition("human: ")[2])
         return component in {"model": ["local", "remote"], "global": models}.get(self.setting.cache, []) and any(
