@@ -302,6 +302,8 @@ def test_early_calls_that_a_cache_knows_are_noticed(fast: Watch, slow: Watch) ->
     nodes = around(slow, "nodes")
     nodes.asked = {("local", "human: zqa1a")}
     reached(fast, program, "local", "human: zqa1a")
+    assert calls_differ(fast, slow, [turn], nodes) == []  # of no cached node
+    nodes.node_cache.set({(("node_a",), "zqa1a"): ({}, None)})
     assert "what a cache knows" in "".join(calls_differ(fast, slow, [turn], nodes))
 
 
