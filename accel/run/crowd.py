@@ -1,8 +1,9 @@
 """Whether following pays where many runs of a program are under way at once: it is tried, as no run can tell.
 
-What following one run takes of the processor, all others wait for. So for some runs all are followed, for as many none,
-and the way in which runs take less time is kept, twice as long each time that a further trial confirms it. No run is
-timed: their mean time is how many were under way, over time, by how many ended (Little's law).
+What following one run takes of the processor, all others wait for. So few are followed until one of them has gained by
+it. Then, for some runs, all are followed, for as many none, and the way in which runs take less time is kept, twice as
+long each time that a further trial confirms it. No run is timed: their mean time is how many were under way, over time,
+by how many ended (Little's law).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ..process import forks
 
 FEW = 4
 """A run is in the way of nobody who counts while fewer others are under way."""
+FIRST = 2
+"""Runs that are followed at a time before any has gained."""
 LEAST = 12
 """Runs that end in a trial; as many as are under way, if these are more."""
 SHORTER = 0.95
@@ -28,15 +31,16 @@ LONGEST = 64
 class Member:
     """A run that is under way, as long as whoever called waits for it; all there is of one that is not followed."""
 
-    def __init__(self, crowd: Crowd) -> None:
+    def __init__(self, crowd: Crowd, followed: bool) -> None:
         self._crowd: Crowd | None = crowd
+        self._followed = followed
         self._process = os.getpid()
 
     def returned(self) -> None:
         """Whoever called has what he waited for."""
         crowd, self._crowd = self._crowd, None
         if crowd is not None and self._process == os.getpid():
-            crowd.left()
+            crowd.left(self._followed)
 
     def finish(self, completed: bool) -> None:
         self.returned()
@@ -49,7 +53,9 @@ class Crowd:
         self._now_s = now_s
         self._lock = forks.lock()
         self._process = os.getpid()
-        self._under_way = 0
+        self._under_way = self._followed = 0
+        self.gained = False
+        """Some run, by being followed, as far as a run can tell."""
         self.news()
 
     def news(self) -> None:
@@ -70,23 +76,28 @@ class Crowd:
             if self._under_way < FEW:
                 self._begin(mixed=self._under_way)  # there is no crowd to be measured
                 return True
+            if not self.gained:
+                self._begin(mixed=self._under_way)
+                return self._followed < FIRST
             return self._following
 
-    def join(self) -> Member:
+    def join(self, followed: bool) -> Member:
         """A run begins."""
         with self._lock:
             if self._process != os.getpid():  # a forked child has none of its parent's
-                self._process, self._under_way = os.getpid(), 0
+                self._process, self._under_way, self._followed = os.getpid(), 0, 0
                 self._begin(mixed=0)
             self._tick()
             self._under_way += 1
-        return Member(self)
+            self._followed += followed
+        return Member(self, followed)
 
-    def left(self) -> None:
+    def left(self, followed: bool) -> None:
         """One has left."""
         with self._lock:
             self._tick()
             self._under_way -= 1
+            self._followed -= followed
             if self._mixed > 0:
                 self._begin(self._mixed - 1)
                 return

@@ -262,6 +262,7 @@ class Pace:
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
+        self.crowd.gained |= gain >= LEAST_PART
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
             if self._gain >= LEAST_PART:

@@ -115,7 +115,7 @@ class Run:
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""
         load.count(+1)
-        self.returned = plan.pace.crowd.join().returned
+        self.returned = plan.pace.crowd.join(followed=True).returned
         """Whoever called has what he waited for; a stream may be left to be read."""
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)

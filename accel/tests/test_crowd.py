@@ -19,6 +19,7 @@ class Server:
         """`alone_s`: a followed run, others take 1 s; `delays_s`: what each followed run costs every run beside it."""
         self.now_s = 0.0
         self.crowd = Crowd(lambda: self.now_s)
+        self.crowd.gained = True
         self.clients, self.alone_s, self.delays_s = clients, alone_s, delays_s
         self._random = random.Random(7)
         self._under_way: list[tuple[float, int, bool, Member]] = []
@@ -30,7 +31,7 @@ class Server:
         took_s = (self.alone_s if followed else 1.0) + self.delays_s * beside
         self._number += 1
         end_s = self.now_s + took_s * self._random.uniform(0.8, 1.2)
-        heapq.heappush(self._under_way, (end_s, self._number, followed, self.crowd.join()))
+        heapq.heappush(self._under_way, (end_s, self._number, followed, self.crowd.join(followed)))
         return followed
 
     def followed(self, runs: int) -> float:
@@ -82,6 +83,16 @@ def test_where_few_are_under_way_all_are_followed(clients: int) -> None:
     assert Server(clients, alone_s=2.0, delays_s=0.0).followed(1_000) == 1.0
 
 
+def test_few_are_followed_until_one_has_gained() -> None:
+    server = Server(16, alone_s=0.7, delays_s=0.0)
+    server.crowd.gained = False
+    server.followed(16)
+    assert server.followed(400) < 0.25
+    server.crowd.gained = True
+    server.followed(400)
+    assert server.followed(400) > 0.75
+
+
 def test_a_run_leaves_once() -> None:
     server = Server(16, alone_s=2.0, delays_s=0.0)
     server.followed(1_000)
@@ -99,10 +110,10 @@ def test_a_forked_child_has_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     server.followed(1_000)
     child = os.getpid() + 1
     monkeypatch.setattr(os, "getpid", lambda: child)
-    server.crowd.join()
+    server.crowd.join(followed=False)
     for *_, member in server._under_way:
         member.returned()
     assert server.crowd.follows()
     for _ in range(FEW):
-        server.crowd.join()
+        server.crowd.join(followed=False)
     assert not server.crowd.follows()  # what was learnt stays

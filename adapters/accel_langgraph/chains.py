@@ -46,7 +46,7 @@ class Acceleration:
     def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run | Member:
         """The handle of a new run."""
         if settings is PASSING:
-            return self.plan.pace.crowd.join()
+            return self.plan.pace.crowd.join(followed=False)
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
         references = references_of([chain], _OPENED, self.ways)

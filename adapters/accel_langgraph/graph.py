@@ -64,7 +64,7 @@ class Acceleration:
     ) -> Run | Member:
         """The handle of a new run."""
         if settings is PASSING:
-            return self.plan.pace.crowd.join()
+            return self.plan.pace.crowd.join(followed=False)
         install_all()
         watch()
         configurable = configurable_of(fast.config, config)

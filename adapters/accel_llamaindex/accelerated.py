@@ -74,7 +74,7 @@ class Acceleration:
     def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run | Member:
         """The handle of a new run."""
         if settings is PASSING:
-            return self.plan.pace.crowd.join()
+            return self.plan.pace.crowd.join(followed=False)
         install_all()
         watch()
         self.plan.topology = self.parts.topology  # it may have shown more parts since
