@@ -30,6 +30,8 @@ MOST_KEPT = 2_000
 """Results that are kept for the runs to come: the ones that were used last."""
 TRIED, ONE_IN = 16, 16
 """So many runs are followed for the sake of sharing alone; then as many as share at least one call in so many runs."""
+CROWD = 8
+"""So many runs at once keep engines busy: a part of a prompt that is computed early takes the time of another's."""
 
 
 _open: weakref.WeakSet[Batch] = weakref.WeakSet()
@@ -68,6 +70,10 @@ class Batch:
     def hopeful(self) -> bool:
         """Whether its runs are worth following for what they may share."""
         return self._open and (self._ended < TRIED or self.calls * ONE_IN >= self._ended)
+
+    @property
+    def crowded(self) -> bool:
+        return self.runs - self._ended > CROWD
 
     def close(self) -> None:
         """It is over: what still runs makes its own calls."""
