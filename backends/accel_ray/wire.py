@@ -79,7 +79,10 @@ class Call:
     def priority_here(self) -> Priority:
         """The caller's priority, its arrival by the clock of the process that asks."""
         given = self.priority
-        return Priority(given.value, given.run, given.arrived_s + now_s() - self.sent_s, given.depth, given.batch)
+        arrived_s = given.arrived_s + now_s() - self.sent_s
+        return Priority(
+            given.value, given.run, arrived_s, given.depth, given.batch, given.query, given.next_use
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
