@@ -19,11 +19,12 @@ from random import Random
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.batching import Waiting, policy_named
 from accel.engine.profile import Profile
+from accel.engine.replicas import may_take
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 from accel.reports.costs import Costs
 
 from .answers import answer
-from .kv_cache import LEAST_RECENT, KVCache, Place
+from .kv_cache import NEXT_USE, KVCache, Place
 from .published import profile_of
 from .tokens import Tokenizer, tokenizer_of
 
@@ -38,8 +39,8 @@ class SimLLMConfig:
     """Longest prompt and answer together, in tokens."""
     kv_tokens: int = 0
     """What fits into the KV cache; 0 for any number. No request is longer than that."""
-    eviction: str = LEAST_RECENT
-    """What the KV cache gives up first: least recently used, or at once."""
+    eviction: str = NEXT_USE
+    """What the KV cache gives up first: what is used again last, the least recently used, or at once."""
     tokenizer: str = ""
     """A model's folder whose tokens are counted; "" counts pieces of words."""
     answers: str = ""
@@ -70,16 +71,45 @@ class _Request:
     blocks: list[int]
     """Of the prompt, as the KV cache names them."""
     deltas: asyncio.Queue[Delta] = field(default_factory=asyncio.Queue)
+    engine: SimLLM | None = None
+    """That serves it,"""
     place: Place | None = None
-    """In the KV cache, while it runs."""
+    """and where it is in its KV cache, while it runs."""
     done: int = 0
     """Tokens in the KV cache."""
     produced: int = 0
     gone: bool = False
+    wants: bool = False
+    """Whether it waits, and is of a batch: what it begins with is kept."""
 
     @property
     def cached(self) -> int:
         return self.place.found_tokens if self.place is not None else 0
+
+
+class Line:
+    """The requests of batches that several equal engines take from, each when it has room."""
+
+    def __init__(self) -> None:
+        self.waiting: Waiting[_Request] = Waiting()
+        self.engines: list[SimLLM] = []
+        self.changes = 0
+        """How often there has come something new to choose from."""
+
+    def wake(self) -> None:
+        for engine in self.engines:
+            engine._wake.set()
+
+    def is_for(self, engine: SimLLM, request: _Request) -> bool:
+        """Whether no other one that has room should rather serve it: one that has more of it, or much less to do."""
+        blocks = request.blocks
+        load, held = len(engine._running), engine.kv_cache.holds(blocks)
+        others = [
+            (len(one._running), one.kv_cache.holds(blocks))
+            for one in self.engines
+            if one is not engine and not one.is_full
+        ]
+        return may_take(load, held, others)
 
 
 @dataclass(slots=True)
@@ -97,8 +127,9 @@ class Served:
 class SimLLM:
     """`served`: what it has done so far."""
 
-    def __init__(self, config: SimLLMConfig, tokenizer: Tokenizer | None = None) -> None:
-        """tokenizer: one that other engines use, too, so that token ids mean the same to all of them."""
+    def __init__(self, config: SimLLMConfig, tokenizer: Tokenizer | None = None, line: Line | None = None) -> None:
+        """tokenizer: one that other engines use, too, so that token ids mean the same to all of them. line: of these
+        engines."""
         self._config = config
         self._profile: Profile = profile_of(config.profile, "llm")
         self._costs = Costs(self._profile)
@@ -108,9 +139,17 @@ class SimLLM:
         self._dice = Random(config.seed)
         self._running: list[_Request] = []
         self.kv_cache = KVCache(config.kv_tokens, self._costs.block_tokens, config.eviction)
+        self._line = line or Line()
+        self._line.engines.append(self)
         self._waiting: Waiting[_Request] = Waiting(
-            policy_named(config.batching), reuse=lambda request: self.kv_cache.reuse(request.blocks)
+            policy_named(config.batching),
+            reuse=lambda request: self.kv_cache.reuse(request.blocks),
+            shared=self._line.waiting,
         )
+        self.is_full = False
+        """It had no room for the last request that it looked at."""
+        self._looked = -1
+        """At what waits, when that was last changed."""
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.served = Served()
@@ -133,7 +172,7 @@ class SimLLM:
         task.cancel()
         await asyncio.wait([task])
         gone = RequestError(f"The {self._config.label} was closed.")
-        for request in (*self._running, *self._waiting):
+        for request in (*self._running, *self._waiting, *self._line.waiting):
             request.deltas.put_nowait(Delta("", 0, "error", error=gone))
 
     @property
@@ -235,19 +274,32 @@ class SimLLM:
         return "max_model_len" if self._most_tokens == self._config.max_model_len else "kv_tokens"
 
     def _submit(self, request: _Request) -> None:
-        self._waiting.add([request], request.priority)
+        ordered = request.priority.batch and self._waiting.policy.reuses
+        self._want(request, ordered)
+        (self._line.waiting if ordered else self._waiting).add([request], request.priority)
+        self._line.changes += 1
         self._wake.set()
+        if ordered:
+            self._line.wake()
+
+    def _want(self, request: _Request, wants: bool) -> None:
+        if request.wants != wants:
+            request.wants = wants
+            for engine in self._line.engines:
+                engine.kv_cache.want(request.blocks, 1 if wants else -1)
 
     def _abandon(self, request: _Request) -> None:
         """Idempotent; a request that has ended is in neither place."""
         request.gone = True
-        if request.place is not None:
-            self._leave(request, request.place)
+        self._want(request, False)
+        if request.place is not None and request.engine is not None:
+            request.engine._leave(request, request.place)
 
     def _leave(self, request: _Request, place: Place) -> None:
+        self._line.changes += 1
         request.place = None
         self._running.remove(request)
-        self.kv_cache.end(place)
+        self.kv_cache.end(place, request.priority.query, request.priority.next_use)
 
     # Steps
 
@@ -271,6 +323,7 @@ class SimLLM:
             await asyncio.sleep(max(0.0, free_s - loop.time()))
             for request in decoding:
                 self._advance(request, 1)
+            self._line.changes += bool(chunks)
             for request, tokens in chunks:
                 self.served.prompt_tokens += tokens
                 self._advance(request, tokens)
@@ -288,7 +341,9 @@ class SimLLM:
                 chunks.append((request, min(left, len(request.ids) - request.done)))
                 left -= chunks[-1][1]
 
-        def begin(request: _Request) -> bool:
+        def begin(request: _Request) -> bool | None:
+            if request.wants and not self._is_next(request):
+                return None
             places = policy.places(self._costs.slots, request.priority)
             if left <= 0 or len(self._running) >= places:
                 return False
@@ -296,7 +351,11 @@ class SimLLM:
                 return False
             request.place = self.kv_cache.begin(request.blocks, len(request.ids), len(request.pieces))
             if request.place is None:
+                self._fill()
                 return False
+            self._want(request, False)
+            request.engine = self
+            self._line.changes += 1
             self._running.append(request)
             request.done = request.cached
             self.served.cached_tokens += request.cached
@@ -307,13 +366,29 @@ class SimLLM:
         for request in begun:
             if request.priority.value <= 0:
                 prefill(request)
-        self._waiting.drop(lambda request: request.gone)
-        if left > 0 and len(self._running) < self._costs.slots:
+        for waiting in (self._waiting, self._line.waiting):
+            waiting.drop(lambda request: request.gone)
+        if left <= 0 or len(self._running) >= self._costs.slots:
+            self._fill()
+        elif not self.is_full or len(self._waiting) or self._looked != self._line.changes:
+            self.is_full = False
             self._waiting.take(begin)
+            self._looked = self._line.changes
         for request in begun:
             if request.priority.value > 0 and policy.may_begin(request.priority, len(chunks)):
                 prefill(request)
         return decoding, chunks
+
+    def _is_next(self, request: _Request) -> bool:
+        """Whether nothing that it begins with is being computed, and no other engine should rather serve it."""
+        cache, blocks = self.kv_cache, request.blocks
+        return cache.holds(blocks) <= cache.reuse(blocks).found and self._line.is_for(self, request)
+
+    def _fill(self) -> None:
+        """Others may take what it would be the best for."""
+        if not self.is_full:
+            self.is_full = True
+            self._line.wake()
 
     def _advance(self, request: _Request, tokens: int) -> None:
         place = request.place

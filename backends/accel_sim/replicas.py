@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from accel.errors import ConfigurationError
 from accel_local.replicas import ReplicatedLLM
 
-from .llm import Served, SimLLM, SimLLMConfig
+from .llm import Line, Served, SimLLM, SimLLMConfig
 from .tokens import tokenizer_of
 
 
@@ -19,6 +19,9 @@ class SimReplicasConfig:
     llm: SimLLMConfig
     """Of each."""
     replicas: int = 2
+    one_line: bool = True
+    """Requests of batches wait together, and each replica takes what is best for it when it has room; else they are
+    shared out as they come, as all others are."""
 
     def __post_init__(self) -> None:
         if self.replicas < 1:
@@ -35,7 +38,8 @@ class SimReplicasConfig:
 class SimReplicas(ReplicatedLLM):
     def __init__(self, config: SimReplicasConfig) -> None:
         tokenizer = tokenizer_of(config.llm.tokenizer)
-        self._engines = [SimLLM(config.llm, tokenizer) for _ in range(config.replicas)]
+        line = Line() if config.one_line else None
+        self._engines = [SimLLM(config.llm, tokenizer, line) for _ in range(config.replicas)]
         super().__init__(self._engines, config.label)
 
     async def start(self) -> None:

@@ -55,19 +55,19 @@ def test_a_prompt_finds_the_whole_blocks_that_it_begins_with_but_not_its_last_to
 def test_what_a_prompt_would_find_and_what_others_are_computing_of_it() -> None:
     cache = KVCache(400, BLOCK)
     blocks = cache.blocks(prompt(0))
-    assert cache.reuse(blocks) == Reuse(0, blocks[0])
+    assert cache.reuse(blocks) == Reuse(0, blocks[0], blocks=3)
     one, two = begun(cache, prompt(0)), begun(cache, [*prompt(0, 8), 99, 98, 97, 96])
     assert one is not None and two is not None
-    assert cache.reuse(blocks) == Reuse(0, blocks[0], coming=True)
+    assert cache.reuse(blocks) == Reuse(0, blocks[0], coming=True, blocks=3)
     cache.computed(one, 8)
-    assert cache.reuse(blocks) == Reuse(2, blocks[2], coming=True)
+    assert cache.reuse(blocks) == Reuse(2, blocks[2], coming=True, blocks=3)
     cache.computed(one, 12)
-    assert cache.reuse(blocks) == Reuse(3, None)
+    assert cache.reuse(blocks) == Reuse(3, None, blocks=3)
     cache.end(one)
     cache.end(one)
     cache.end(two)  # given up before anything was computed
     others = cache.blocks([*prompt(0, 8), 99, 98, 97, 96])
-    assert cache.reuse(others) == Reuse(2, others[2])
+    assert cache.reuse(others) == Reuse(2, others[2], blocks=3)
 
 
 def test_what_is_not_computed_yet_is_not_found_and_what_two_computed_is_kept_once() -> None:
