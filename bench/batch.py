@@ -117,7 +117,7 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Measur
         (LEARNT_BATCH, 0, learnt.abatch),
     ]
     found, expected = await _asked(cell, engines, values, ways, [])
-    least_s = work.least_s(engines.profiles["llm"], cell.replicas)
+    least_s = work.least_s(engines.profiles["llm"], cell.replicas, KV_TOKENS[cell.kv])
     about = {"least_s": least_s, "calls": work.calls, "equal_calls": work.equal_calls}
     return [{**one, **about} for one in found], expected
 
@@ -125,10 +125,11 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Measur
 async def ablated(
     cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str, expected: list[Any]
 ) -> list[dict[str, Any]]:
-    """Accel's batch on engines that serve in another order."""
-    values = PROGRAMS[cell.program].inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)[: cell.count]
+    """The learnt batch on engines that lack one policy, or have another."""
+    values = PROGRAMS[cell.program].inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)
     fast = accel.accelerate(await _built(cell, engines, data_sets, arm))
-    return (await _asked(cell, engines, values, [(arm, 0, fast.abatch)], expected))[0]
+    await in_turn(fast)(values[cell.count :])
+    return (await _asked(cell, engines, values[: cell.count], [(arm, 0, fast.abatch)], expected))[0]
 
 
 async def _built(cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str) -> Any:
@@ -163,8 +164,10 @@ def measured(cell: Cell, data_sets: data.DataSets | None = None) -> list[dict[st
     make = partial(simulated, cell.profile, kv_tokens=KV_TOKENS[cell.kv], replicas=cell.replicas, models=2)
     engines = make()
     found, expected = engines.run(lambda: arms(cell, engines, held))
-    for arm, batching in ABLATIONS.items():
-        others = make(batching=batching)
+    for arm, policy in ABLATIONS.items():
+        if cell.kv != TIGHT or (cell.replicas == 1 and "one_line" in policy):
+            continue
+        others = make(**policy)
         about = {name: found[0][name] for name in ("least_s", "calls", "equal_calls")}
         found += [{**one, **about} for one in others.run(lambda: ablated(cell, others, held, arm, expected))]  # noqa: B023
     return found
