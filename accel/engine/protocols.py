@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from accel.errors import CallCancelled, RequestError
 
 from ..process import forks
+from .placement import Operator
 from .profile import Profile
 
 TokenIds = Sequence[int]
@@ -88,10 +89,11 @@ class Priority:
     run). arrived_s: when that run began, by `accel.process.clock`. depth: how many primitives of
     the run still depend on it. batch: the run is many, of which nobody waits for one more than for another. query: the
     one of them whose call it is. next_use: how many calls later that one asks for what begins alike; 0: nobody knows.
+    outline: what the batch is going to ask of language models, as far as is known.
     Pickled it arrives as it stands, and is raised there for itself.
     """
 
-    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "next_use", "query", "run")
+    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "next_use", "outline", "query", "run")
 
     def __init__(
         self,
@@ -102,6 +104,7 @@ class Priority:
         batch: bool = False,
         query: str = "",
         next_use: int = 0,
+        outline: Sequence[Operator] = (),
     ) -> None:
         self._value = value
         self.run = run
@@ -110,6 +113,7 @@ class Priority:
         self.batch = batch
         self.query = query or run
         self.next_use = next_use
+        self.outline = outline
         self._callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -137,9 +141,15 @@ class Priority:
         with _changing:
             self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
-    def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int, bool, str, int]]:
+    def arrived(self, arrived_s: float) -> "Priority":
+        """The same, of a run that began then; raised for itself."""
+        return Priority(
+            self._value, self.run, arrived_s, self.depth, self.batch, self.query, self.next_use, self.outline
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
         return Priority, (
-            self._value, self.run, self.arrived_s, self.depth, self.batch, self.query, self.next_use
+            self._value, self.run, self.arrived_s, self.depth, self.batch, self.query, self.next_use, self.outline
         )  # fmt: skip
 
     def __repr__(self) -> str:

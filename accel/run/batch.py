@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Generator, Hashable, Mapping
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, Token
 from uuid import uuid4
 
 from ..engine import Priority, priority
+from ..engine.placement import Operator
 from ..parts.components import Facts
 from ..parts.credentials import Keys
 from ..parts.identity import alike_now
@@ -40,7 +41,9 @@ _open: weakref.WeakSet[Batch] = weakref.WeakSet()
 class Batch:
     """What its runs share. Thread-safe."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, most: int = MOST_KEPT, outline: Sequence[Operator] = ()) -> None:
+        """outline: what it is going to ask of language models, as far as is known."""
+        self.outline = outline
         self.name = f"batch-{uuid4().hex}"
         self.runs = 0
         """That were followed."""
@@ -211,7 +214,7 @@ def scope_of(batch: Batch) -> Generator[Batch, None, None]:
 
 def _enter(batch: Batch) -> tuple[Token[Batch | None], Token[Priority]]:
     """Also calls of runs that nobody follows say to engines whose they are."""
-    return _around.set(batch), priority.set(Priority(0, batch.name, now_s(), batch=True))
+    return _around.set(batch), priority.set(Priority(0, batch.name, now_s(), batch=True, outline=batch.outline))
 
 
 @forks.in_child

@@ -36,5 +36,6 @@ def of_early(run: Run, node: Node) -> Priority:
 def _priority(value: int, run: Run, depth: int, next_use: int) -> Priority:
     member = run.calls.batch
     if member is not None:
-        return Priority(value, member.batch.name, now_s(), depth, batch=True, query=run.name, next_use=next_use)
+        batch = member.batch
+        return Priority(value, batch.name, now_s(), depth, True, run.name, next_use, batch.outline)
     return Priority(value, run.name, run.trace.started_s, depth, next_use=next_use)

@@ -78,11 +78,7 @@ class Call:
 
     def priority_here(self) -> Priority:
         """The caller's priority, its arrival by the clock of the process that asks."""
-        given = self.priority
-        arrived_s = given.arrived_s + now_s() - self.sent_s
-        return Priority(
-            given.value, given.run, arrived_s, given.depth, given.batch, given.query, given.next_use
-        )  # fmt: skip
+        return self.priority.arrived(self.priority.arrived_s + now_s() - self.sent_s)
 
 
 @dataclass(frozen=True, slots=True)
