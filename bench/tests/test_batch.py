@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 import accel
 from accel.engine.profile import Profile
 from accel.process import clock
-from bench import batch
+from bench import batch, batch_devices
 from bench.__main__ import main
 from bench.batch_report import (
     ABLATIONS,
@@ -195,3 +195,8 @@ def test_what_is_unknown_or_missing_is_said(
     monkeypatch.delenv(data.FOLDER_VARIABLE, raising=False)
     assert main(["batch", "--programs=debate", f"--out={tmp_path}"]) == 2
     assert "GSM8K" in capsys.readouterr().out
+
+
+def test_programs_of_two_models_answer_the_same_on_one_device() -> None:
+    program, devices, switch, *_, outputs = batch_devices.measured("W5-two-voters", 1, 1, INPUTS, DATA_SETS)
+    assert (program, devices, switch, outputs) == ("W5-two-voters", "1", "1 s", "equal")
