@@ -8,7 +8,7 @@ find in the cache of the operator before, and its answers to decode, in batches 
 that a switch, where the worker holds another model.
 
 A partial placement costs what its busiest worker takes, and no less than all workers would with the rest shared out
-evenly. Synchronous, without a clock.
+evenly. Workers are few: any of them may serve an operator together. Synchronous, without a clock.
 """
 
 from __future__ import annotations

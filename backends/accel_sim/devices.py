@@ -11,9 +11,10 @@ import asyncio
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
-from accel.engine.placement import Operator, place
+from accel.engine.placement import Operator, Placement, place
 from accel.engine.profile import Profile
 
 from .kv_cache import KVCache
@@ -42,7 +43,7 @@ class Device:
         self.group = group
         self._switch_s = switch_s
         self._holds: Model | None = None
-        self._taken = False
+        self._served: Model | None = None
         self._asking: dict[Model, asyncio.Future[None]] = {}
         self.placed: frozenset[str] | None = None
         """The labels of the models that a batch has placed here; None: nothing is placed."""
@@ -50,12 +51,12 @@ class Device:
 
     async def turn(self, model: Model) -> bool:
         """Wait until the device holds this model; whether it had not."""
-        if self._taken and self._holds is model:
+        if self._served is model:
             return False
-        if self._taken or not self.takes(model):
+        if self._served is not None or not self.takes(model):
             self._asking[model] = asyncio.get_running_loop().create_future()
             await self._asking[model]
-        self._taken = True
+        self._served = model
         if self._holds is not None and self._holds is not model:
             self._holds.kv_cache.forget()
             self.switches += 1
@@ -67,19 +68,19 @@ class Device:
     def leave(self, model: Model) -> None:
         """It has nothing to do here."""
         model.is_full = True
-        if self._holds is model:
-            self._taken = False
+        if self._served is model:
+            self._served = None
             self.choose()
 
     def choose(self) -> None:
         """The next model, if the device is free: the one that it holds, if that asks, else who asked first."""
-        if self._taken:
+        if self._served is not None:
             return
         asking = [model for model, asked in self._asking.items() if self.takes(model) and not asked.done()]
         if asking:
             chosen = self._holds if self._holds in asking else asking[0]
             assert chosen is not None
-            self._taken = True
+            self._served = chosen
             self._asking.pop(chosen).set_result(None)
 
     def takes(self, model: Model) -> bool:
@@ -93,18 +94,24 @@ class Devices:
     def __init__(self, profile: Profile, count: int, switch_s: float, places: bool) -> None:
         self._profile, self._switch_s, self._places = profile, switch_s, places
         self.each = [Device(switch_s, self) for _ in range(count)]
-        self._placed: Sequence[Operator] = ()
+        self._expected: Sequence[Operator] = ()
 
     def expect(self, outline: Sequence[Operator]) -> None:
         """What a batch is going to ask for; nothing: whatever comes is served where there is room."""
-        if outline is self._placed or not self._places:
+        if outline == self._expected or not self._places:
             return
-        self._placed = outline
-        found = place(outline, self._profile, len(self.each), self._switch_s) if outline else None
+        self._expected = outline
+        found = _placed(tuple(outline), self._profile, len(self.each), self._switch_s) if outline else None
         models = {operator.name: operator.model for operator in outline}
         for number, device in enumerate(self.each):
             device.placed = frozenset(models[name] for name in found.lines[number]) if found is not None else None
             device.choose()
+
+
+@lru_cache(maxsize=64)
+def _placed(outline: tuple[Operator, ...], profile: Profile, devices: int, switch_s: float) -> Placement:
+    """Two batches at the same time take turns, too."""
+    return place(outline, profile, devices, switch_s)
 
 
 @dataclass(frozen=True, slots=True)

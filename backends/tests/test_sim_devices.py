@@ -137,3 +137,17 @@ def test_engines_that_are_closed_leave_their_device_to_others(profile: str) -> N
         return bool(text)
 
     assert virtual.run(main)
+
+
+def test_an_engine_that_is_closed_while_its_device_turns_to_it_leaves_it_to_others(profile: str) -> None:
+    async def main() -> bool:
+        large, small = await engines_on(profile, Group(count=1, switch_s=10.0))
+        await answer(large, prompt(0), SAMPLING)
+        asking = asyncio.create_task(answer(small, prompt(0), SAMPLING))
+        await asyncio.sleep(1.0)
+        await small.close()
+        await asyncio.gather(asking, return_exceptions=True)
+        text, _ = await answer(large, prompt(0), SAMPLING)
+        return bool(text)
+
+    assert virtual.run(main)
