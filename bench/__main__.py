@@ -21,6 +21,7 @@ COMMANDS = {
     "scale": "bench.scale:main",
     "serve": "bench.serve:main",
     "batch": "bench.batch:main",
+    "devices": "bench.batch_devices:main",
     "strangers": "bench.strangers.command:main",
     "report": "bench.report:main",
     "headline": "bench.headline:main",

@@ -99,13 +99,13 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Measur
     values = program.inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)
     values, others = values[: cell.count], values[cell.count :]
 
-    async def built(arm: str) -> Any:
-        return await _built(cell, engines, data_sets, arm)
+    async def made(arm: str) -> Any:
+        return await built(cell, engines, data_sets, arm)
 
     async def accelerated(arm: str) -> Any:
-        return accel.accelerate(await built(arm))
+        return accel.accelerate(await made(arm))
 
-    unmodified = await built("unmodified")
+    unmodified = await made("unmodified")
     learnt = await accelerated(LEARNT_BATCH)
     await in_turn(learnt)(others)
     work = Work()
@@ -116,8 +116,8 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Measur
         (ACCEL_BATCH, 0, (await accelerated(ACCEL_BATCH)).abatch),
         (LEARNT_BATCH, 0, learnt.abatch),
     ]
-    found, expected = await _asked(cell, engines, values, ways, [])
-    least_s = work.least_s(engines.profiles["llm"], cell.replicas)
+    found, expected = await asked(cell, engines, values, ways, [])
+    least_s = work.least_s(engines.profiles["llm"], cell.replicas, KV_TOKENS[cell.kv])
     about = {"least_s": least_s, "calls": work.calls, "equal_calls": work.equal_calls}
     return [{**one, **about} for one in found], expected
 
@@ -125,19 +125,20 @@ async def arms(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Measur
 async def ablated(
     cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str, expected: list[Any]
 ) -> list[dict[str, Any]]:
-    """Accel's batch on engines that serve in another order."""
-    values = PROGRAMS[cell.program].inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)[: cell.count]
-    fast = accel.accelerate(await _built(cell, engines, data_sets, arm))
-    return (await _asked(cell, engines, values, [(arm, 0, fast.abatch)], expected))[0]
+    """The learnt batch on engines that lack one policy, or have another."""
+    values = PROGRAMS[cell.program].inputs(data_sets, cell.count + LEARNT_FROM, cell.repetition)
+    fast = accel.accelerate(await built(cell, engines, data_sets, arm))
+    await in_turn(fast)(values[cell.count :])
+    return (await asked(cell, engines, values[: cell.count], [(arm, 0, fast.abatch)], expected))[0]
 
 
-async def _built(cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str) -> Any:
+async def built(cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str) -> Any:
     program, parts = PROGRAMS[cell.program], engines.parts(arm)
     await program.prepare(parts, data_sets)
     return program.build(parts)
 
 
-async def _asked(
+async def asked(
     cell: Cell, engines: Engines, values: list[Any], ways: Sequence[tuple[str, int, Way]], expected: list[Any]
 ) -> Measured:
     found: list[dict[str, Any]] = []
@@ -163,14 +164,16 @@ def measured(cell: Cell, data_sets: data.DataSets | None = None) -> list[dict[st
     make = partial(simulated, cell.profile, kv_tokens=KV_TOKENS[cell.kv], replicas=cell.replicas, models=2)
     engines = make()
     found, expected = engines.run(lambda: arms(cell, engines, held))
-    for arm, batching in ABLATIONS.items():
-        others = make(batching=batching)
+    for arm, policy in ABLATIONS.items():
+        if cell.kv != TIGHT or (cell.replicas == 1 and "one_line" in policy):
+            continue
+        others = make(**policy)
         about = {name: found[0][name] for name in ("least_s", "calls", "equal_calls")}
         found += [{**one, **about} for one in others.run(lambda: ablated(cell, others, held, arm, expected))]  # noqa: B023
     return found
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
@@ -178,11 +181,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench batch", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="of these, with commas between")
     parser.add_argument("--inputs", type=int, default=Cell.inputs, help=f"at once; fewer above {MOST_CALLS} calls")
-    parser.add_argument("--replicas", type=_numbers, default=REPLICAS, help="of each model (default 1,2,4)")
+    parser.add_argument("--replicas", type=numbers, default=REPLICAS, help="of each model (default 1,2,4)")
     parser.add_argument("--kv", default=",".join(KV_TOKENS), help="of these, with commas between: KV caches")
-    parser.add_argument(
-        "--at-once", type=_numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts"
-    )
+    parser.add_argument("--at-once", type=numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts")
     parser.add_argument("--repetitions", type=int, default=3, help="with other inputs each")
     parser.add_argument("--profile", default=Cell.profile, help="7b, 13b, 30b, or a file of profiles")
     parser.add_argument("--jobs", type=int, default=1, help="processes; virtual time is the same in any number")

@@ -6,19 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean, median
 from typing import Any
 
+from accel_sim.kv_cache import LEAST_RECENT
 from bench.sections import table
 from corpus.batches import PROGRAMS
 
 IN_TURN, LANGGRAPH_BATCH = "one after the other", "LangGraph's batch"
 ACCEL_IN_TURN, ACCEL_BATCH, LEARNT_BATCH = "accelerated, one after the other", "accelerated batch", "learnt batch"
-ABLATIONS = {"without reuse": "topology-aware, without reuse", "first come": "blind"}
-"""Arms of Accel's batch on engines with another policy of `accel.engine.batching`."""
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "least recent": {"eviction": LEAST_RECENT},
+    "as they come": {"one_line": False},
+    "without reuse": {"batching": "topology-aware, without reuse"},
+    "run by run": {"batching": "run by run"},
+    "first come": {"batching": "blind"},
+}
+"""Arms of the learnt batch on engines with another policy, by what `bench.engines.simulated` takes."""
 TIGHT, AMPLE = "tight", "ample"
 
 Record = Mapping[str, Any]
 HEAD = [
     "program", "inputs x calls", "replicas", "one after the other", "Accel in turn", "LangGraph's batch",
-    "against in turn", "room", "Accel's batch", "learnt", *ABLATIONS, "prefilled", "decoded", "processor",
+    "against in turn", "limit", "Accel's batch", "learnt", *ABLATIONS, "prefilled", "decoded", "processor",
     "equal calls", "outputs",
 ]  # fmt: skip
 
@@ -42,9 +49,13 @@ class Drawn:
         return self.faster(arm, self.best)
 
     @property
-    def room(self) -> float:
+    def limit(self) -> float:
         """How many times faster than LangGraph's batch at its best the engines could be at the very best."""
         return float(self.best["seconds"] / self.about["least_s"])
+
+    def share(self, arm: str) -> float:
+        """Of the limit."""
+        return self.against_best(arm) / self.limit
 
     def served(self, what: str) -> float:
         """By the engines for Accel's batch, over what they served for LangGraph's."""
@@ -76,16 +87,21 @@ class Row:
             _ratio(one.faster(ACCEL_IN_TURN, one.by_arm[IN_TURN]) for one in drawn),
             f"{best_s:.1f} s at {most}",
             _ratio(one.by_arm[IN_TURN]["seconds"] / one.best["seconds"] for one in drawn),
-            f"{median(one.room for one in drawn):.2f}x",
-            _ratio(one.against_best(ACCEL_BATCH) for one in drawn),
-            _ratio(one.against_best(LEARNT_BATCH) for one in drawn),
-            *(_ratio(one.against_best(arm) for one in drawn) for arm in ABLATIONS),
+            f"{median(one.limit for one in drawn):.2f}x ({median(1 / one.limit for one in drawn):.0%})",
+            *(self._against(arm) for arm in (ACCEL_BATCH, LEARNT_BATCH, *ABLATIONS)),
             f"{median(one.served('prompt_tokens') for one in drawn):.2f}",
             f"{median(one.served('output_tokens') for one in drawn):.2f}",
             f"{median(one.processor for one in drawn):.1f}x",
             f"{median(one.about['equal_calls'] / one.about['calls'] for one in drawn):.0%}",
             f"{different} DIFFER" if different else "equal",
         ]  # fmt: skip
+
+    def _against(self, arm: str) -> str:
+        """LangGraph's batch at its best, with the share of the limit."""
+        if any(arm not in one.by_arm for one in self.drawn):
+            return ""
+        ratio = _ratio(one.against_best(arm) for one in self.drawn)
+        return f"{ratio} ({median(one.share(arm) for one in self.drawn):.0%})"
 
 
 def _ratio(values: Iterable[float]) -> str:
@@ -116,20 +132,25 @@ def document(found: Sequence[Record], machine: str, command: str, kv_tokens: Map
         f"- *LangGraph's batch*: `abatch` of the unmodified program with the best `max_concurrency` of "
         f"{', '.join(map(str, sorted({one['most'] for one in found if one['arm'] == LANGGRAPH_BATCH})))}; *against in "
         "turn*: how many times faster that is than one after the other.\n"
-        "- *Room*: how many times faster than LangGraph's batch anything could be: its seconds over those that the "
-        "engines need if every block of a prompt is computed once, every equal call made once, every token decoded in "
-        "the best batch, and nothing ever waits. It can't be reached.\n"
+        "- *Limit*: how many times faster than LangGraph's batch anything could be, and in brackets LangGraph's own "
+        "share of it: what the engines need if every block of a prompt is computed once, every equal call made once, "
+        "and as many tokens decoded at once as slots, KV cache and the runs themselves allow; no less than the longest "
+        "run alone. It leaves out how a batch begins and ends, and can't be reached.\n"
         "- *Accel's batch*: `fast.abatch(inputs)` of an accelerated program that has seen nothing yet; *learnt*: of "
-        "one that has answered three other inputs. Both against LangGraph's batch at its best: above 1 is a gain.\n"
-        "- *Without reuse*: Accel's batch on engines that don't ask their cache what to serve next; *first come*: on "
-        "engines that serve first come, first served.\n"
+        "one that has answered three other inputs. Both against LangGraph's batch at its best: above 1 is a gain; in "
+        "brackets the share of the limit.\n"
+        "- The learnt batch without one policy of the engines: *least recent*: the KV cache gives up what was used "
+        "least recently, whatever is used next; *as they come*: calls are shared out among replicas when they come, "
+        "not when there is room; *without reuse*: the cache isn't asked what to serve next. And in other orders: *run "
+        "by run*, invocation by invocation; *first come*, first served.\n"
         "- *Prefilled*, *decoded*: tokens of Accel's batch over those of LangGraph's. Calls that are not made, and "
         "beginnings that are found in the KV cache, make them less. *Equal calls*: the share that asks for what "
         "another call of the batch asks for, too.\n"
         "- Medians of repetitions with other inputs each, with their range.",
         f"```\n{command}\n```",
-        "## In short\n\nGeometric means over the programs: *Accel's batch* (*learnt*; *without reuse*; *first come*) "
-        "against LangGraph's batch at its best, of what room.",
+        "## In short\n\nGeometric means over the programs: *Accel's batch*, *learnt*, and in brackets *"
+        + "*; *".join(ABLATIONS)
+        + "*, against LangGraph's batch at its best, of what limit.",
         table(
             ["KV cache", *(f"{n} replicas" if n > 1 else "1 replica" for n in _replicas(found))],
             [[kv, *(_mean(by_room[kv], n) for n in _replicas(found))] for kv in rooms],
@@ -151,10 +172,11 @@ def _mean(of: Sequence[Row], replicas: int) -> str:
     drawn = [[*row.drawn] for row in of if row.about["replicas"] == replicas]
     if not drawn:
         return ""
-    means = [
-        geometric_mean(median(one.against_best(arm) for one in row) for row in drawn)
+    means = {
+        arm: geometric_mean(median(one.against_best(arm) for one in row) for row in drawn)
         for arm in (ACCEL_BATCH, LEARNT_BATCH, *ABLATIONS)
-    ]
-    room = geometric_mean(median(one.room for one in row) for row in drawn)
-    others = "; ".join(f"{mean:.2f}x" for mean in means[1:])
-    return f"{means[0]:.2f}x ({others}) of {room:.2f}x"
+        if all(arm in one.by_arm for row in drawn for one in row)
+    }
+    limit = geometric_mean(median(one.limit for one in row) for row in drawn)
+    others = "; ".join(f"{means[arm]:.2f}x" if arm in means else "-" for arm in ABLATIONS)
+    return f"{means[ACCEL_BATCH]:.2f}x, {means[LEARNT_BATCH]:.2f}x ({others}) of {limit:.2f}x"

@@ -15,6 +15,8 @@ import accel_local
 from accel.engine.profile import Profile
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
 from accel_sim import (
+    Group,
+    SimDevicesConfig,
     SimEmbeddingConfig,
     SimLLMConfig,
     SimReplicasConfig,
@@ -23,6 +25,7 @@ from accel_sim import (
     profile_of,
     virtual,
 )
+from accel_sim.kv_cache import NEXT_USE
 from accel_sim.llm import Served
 from accel_sim.skipping import skipping
 from corpus.papers import SMALL, Parts, Sizes
@@ -83,14 +86,23 @@ def simulated(
     replicas: int = 1,
     models: int = 1,
     batching: str = "topology-aware",
+    eviction: str = NEXT_USE,
+    one_line: bool = True,
+    devices: Group | None = None,
 ) -> Engines:
     """`profile`: a published one by model size, or a file (`python -m bench profile`). kv_tokens, replicas: of each
-    language model. models: with 2 the light one is another, as large. batching: their policy."""
+    language model. models: with 2 the light one is another, as large. batching, eviction, one_line: their
+    policies. devices: on which the models take turns."""
     profiles = {kind: profile_of(profile, kind) for kind in KINDS}
 
     def model(name: str) -> AccelChatModel:
-        config: Any = SimLLMConfig(profile=profile, seed=seed, kv_tokens=kv_tokens, name=name, batching=batching)
-        config = SimReplicasConfig(config, replicas) if replicas > 1 else config
+        config: Any = SimLLMConfig(
+            profile=profile, seed=seed, kv_tokens=kv_tokens, name=name, batching=batching, eviction=eviction
+        )
+        if devices is not None:
+            config = SimDevicesConfig(config, devices)
+        elif replicas > 1:
+            config = SimReplicasConfig(config, replicas, one_line)
         return AccelChatModel(model=f"simulated {profile}{name and ' '}{name}", engine=config)
 
     def make(arm: str) -> Parts:

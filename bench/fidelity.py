@@ -32,7 +32,7 @@ from accel.errors import AccelError
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore
 from accel_local.models import DEFAULT_LLM, model_path
 from accel_sim import SimLLMConfig, profile_of
-from accel_sim.llm import save_answers
+from accel_sim.recorded import save_answers
 from bench.machine import machine_name
 from bench.measure import plain
 from bench.profile import INTERRUPTED, versions

@@ -32,6 +32,8 @@ T = TypeVar("T")
 AGING_S = 60.0
 """Early work that has waited this long is raised to a demand; a demand that has goes before all others, first come,
 first served. So nothing starves, neither beside long runs nor beside many."""
+LEAST_SHARE = 0.5
+"""Of a prompt, what has to be in the cache to be a reason to serve it now."""
 BATCH_AGING_S = 600.0
 """A call of a batch that has waited this long goes before all others of its batch."""
 RESERVED = 0.25
@@ -92,6 +94,18 @@ def _rank(ticket: Ticket[Any], now_s: float) -> int:
     return _OVERDUE if value == 0 and now_s - ticket.since_s >= AGING_S else value
 
 
+def run_by_run(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+    """The run that began first comes first, also among those of a batch: invocation by invocation. Their names ascend
+    as they begin."""
+
+    def place(ticket: Ticket[Any]) -> tuple[int, float, str, int]:
+        priority = ticket.priority
+        arrived_s = 0.0 if priority.batch else ticket.arrived_s
+        return max(0, priority.value), arrived_s, priority.query, ticket.number
+
+    return sorted(waiting, key=place)
+
+
 def demands_first(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
     """By priority, then arrival at the engine: what can be done without knowing runs."""
     return sorted(waiting, key=lambda ticket: (ticket.priority.value, ticket.number))
@@ -112,6 +126,20 @@ class Reuse:
     """The first block that is not; None: there is none."""
     coming: bool = False
     """Another entry's turn is computing that one."""
+    blocks: int = 0
+    """Of the entry."""
+
+    @property
+    def worth(self) -> int:
+        """Blocks for whose sake it comes first. Instructions that all calls of an operator begin with are no reason:
+        what they save is little, and would have operator after operator served of all runs, while the engines that come
+        next have nothing to do."""
+        return worth(self.found, self.blocks)
+
+
+def worth(found: int, blocks: int) -> int:
+    """Of what is found of a prompt, see `Reuse.worth`."""
+    return found if found >= LEAST_SHARE * blocks else 0
 
 
 def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
@@ -130,7 +158,7 @@ def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Re
 
 def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
     looked = [(reuse(ticket.entries[0]), ticket) for ticket in line]
-    looked.sort(key=lambda pair: (-pair[0].found, -pair[1].priority.depth, pair[1].number))
+    looked.sort(key=lambda pair: (-pair[0].worth, -pair[1].priority.depth, pair[1].number))
     overdue: list[Ticket[T]] = []
     first: list[Ticket[T]] = []
     behind: list[Ticket[T]] = []
@@ -171,6 +199,7 @@ TOPOLOGY_AWARE = Policy(topology_aware)
 POLICIES = {
     "topology-aware": TOPOLOGY_AWARE,
     "topology-aware, without reuse": Policy(topology_aware, reuses=False),
+    "run by run": Policy(run_by_run, reuses=False),
     "demands first": Policy(demands_first, reuses=False),
     "blind": Policy(blind, reserved=0.0, apart=False, reuses=False),
 }
@@ -193,13 +222,16 @@ class Waiting(Generic[T]):
         policy: Policy = TOPOLOGY_AWARE,
         now_s: Callable[[], float] = clock.now_s,
         reuse: Callable[[T], Reuse] | None = None,
+        shared: Waiting[T] | None = None,
     ) -> None:
-        """`reuse`: what the engine has of an entry; None where it can't know."""
+        """`reuse`: what the engine has of an entry; None where it can't know. `shared`: what waits for this engine and
+        for others like it."""
         self.policy = policy
         self._now_s = now_s
         self._reuse = reuse if policy.reuses else None
+        self._shared = shared
         self._tickets: list[Ticket[T]] = []
-        self._numbers = itertools.count()
+        self._numbers: Iterator[int] = shared._numbers if shared is not None else itertools.count()
         self.begun = 0
         """Calls of which something was taken."""
         self.waited_s = 0.0
@@ -211,29 +243,36 @@ class Waiting(Generic[T]):
         if ticket.entries:
             self._tickets.append(ticket)
 
-    def take(self, accept: Callable[[T], bool]) -> list[T]:
+    def take(self, accept: Callable[[T], bool | None]) -> list[T]:
         """The next batch. `accept` is asked entry by entry, the best first, and says whether this one is taken; the
-        first that isn't ends the batch."""
+        first that isn't ends the batch, unless it has to wait for something else than room (None)."""
         taken: list[T] = []
         now_s = self._now_s()
-        for ticket in self._tickets:
+        tickets = self._tickets if self._shared is None else [*self._tickets, *self._shared._tickets]
+        for ticket in tickets:
             if ticket.priority.value > 0 and now_s - ticket.since_s >= AGING_S:
                 ticket.priority.raise_to_demand()
                 ticket.since_s = now_s
-        ordered = self.policy.order(self._tickets, now_s)
+        ordered = self.policy.order(tickets, now_s)
         if self._reuse is not None:
             ordered = by_reuse(ordered, now_s, self._reuse)
         for ticket in ordered:
-            while ticket.entries and accept(ticket.entries[0]):
+            accepted: bool | None = True
+            while ticket.entries and (accepted := accept(ticket.entries[0])):
                 taken.append(ticket.entries.popleft())
                 if not ticket.begun:
                     ticket.begun = True
                     self.begun += 1
                     self.waited_s += now_s - ticket.since_s
-            if ticket.entries:
+            if accepted is False:
                 break
-        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+        self._forget_empty()
         return taken
+
+    def _forget_empty(self) -> None:
+        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+        if self._shared is not None:
+            self._shared._forget_empty()
 
     def drop(self, unwanted: Callable[[T], bool]) -> None:
         for ticket in self._tickets:

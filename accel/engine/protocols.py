@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from accel.errors import CallCancelled, RequestError
 
 from ..process import forks
+from .placement import Operator
 from .profile import Profile
 
 TokenIds = Sequence[int]
@@ -86,20 +87,33 @@ class Priority:
 
     value: 0, a call the program waits for; larger, early work; lower is served first. run: whose call it is ("": of no
     run). arrived_s: when that run began, by `accel.process.clock`. depth: how many primitives of
-    the run still depend on it. batch: the run is many, of which nobody waits for one more than for another.
+    the run still depend on it. batch: the run is many, of which nobody waits for one more than for another. query: the
+    one of them whose call it is. next_use: how many calls later that one asks for what begins alike; 0: nobody knows.
+    outline: what the batch is going to ask of language models, as far as is known.
     Pickled it arrives as it stands, and is raised there for itself.
     """
 
-    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "run")
+    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "next_use", "outline", "query", "run")
 
     def __init__(
-        self, value: int = 0, run: str = "", arrived_s: float = 0.0, depth: int = 0, batch: bool = False
+        self,
+        value: int = 0,
+        run: str = "",
+        arrived_s: float = 0.0,
+        depth: int = 0,
+        batch: bool = False,
+        query: str = "",
+        next_use: int = 0,
+        outline: Sequence[Operator] = (),
     ) -> None:
         self._value = value
         self.run = run
         self.arrived_s = arrived_s
         self.depth = depth
         self.batch = batch
+        self.query = query or run
+        self.next_use = next_use
+        self.outline = outline
         self._callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -127,8 +141,16 @@ class Priority:
         with _changing:
             self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
-    def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int, bool]]:
-        return Priority, (self._value, self.run, self.arrived_s, self.depth, self.batch)
+    def arrived(self, arrived_s: float) -> "Priority":
+        """The same, of a run that began then; raised for itself."""
+        return Priority(
+            self._value, self.run, arrived_s, self.depth, self.batch, self.query, self.next_use, self.outline
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Priority, (
+            self._value, self.run, self.arrived_s, self.depth, self.batch, self.query, self.next_use, self.outline
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Priority({self._value}, {self.run!r}, {self.arrived_s}, {self.depth}, batch={self.batch})"

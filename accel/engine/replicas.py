@@ -9,7 +9,7 @@ with bounded loads). Synchronous, without a clock; used by every host.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .batching import Reuse
 
@@ -30,6 +30,18 @@ def choose(loads: Sequence[float], held: Sequence[int] = (), *, slack: float = S
     return min(near, key=lambda index: (-held[index] if held else 0, loads[index], index))
 
 
+def may_take(load: float, held: int, others: Iterable[tuple[float, int]], *, slack: float = SLACK) -> bool:
+    """Whether an engine that has room may take a request that waits for it and for others: none of those, as far as
+    they have room, too, has more of its prompt and isn't much busier, or has as much and is much less busy. So an idle
+    engine takes over what a busy one would be better for.
+
+    load, held: of the engine; others: the same of each other one.
+    """
+    return not any(
+        (has > held and busy <= load + slack) or (has == held and busy + slack < load) for busy, has in others
+    )
+
+
 class Prefixes:
     """The prompts that one engine has been given lately, as chains of whole blocks. Not thread-safe."""
 
@@ -46,7 +58,7 @@ class Prefixes:
     def reuse(self, blocks: Sequence[int]) -> Reuse:
         """What the engine should find of a prompt. What it is computing counts: it can be shared as it comes."""
         found = next((n for n, block in enumerate(blocks) if block not in self._chains), len(blocks))
-        return Reuse(found, blocks[found] if found < len(blocks) else None)
+        return Reuse(found, blocks[found] if found < len(blocks) else None, blocks=len(blocks))
 
     def add(self, token_ids: Sequence[int]) -> None:
         """The engine is given this prompt."""

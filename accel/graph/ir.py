@@ -146,6 +146,8 @@ class Schedule:
     """How much more must be known for another partial prefill."""
     depth: int = 0
     """Of the primitives that still depend on it; the deepest is the most urgent."""
+    next_use: int = 0
+    """So many calls later another prompt of the run begins as this one does; 0: none does, or nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +271,8 @@ class Node:
             notes.append(f"{len(schedule.prefills)} partial prefills of {schedule.prefill_tokens} tokens at least")
         if schedule.depth:
             notes.append(f"depth {schedule.depth}")
+        if schedule.next_use:
+            notes.append(f"begun with again in {schedule.next_use}")
         return notes
 
     def __str__(self) -> str:
@@ -336,11 +340,6 @@ class Graph:
             if node.site:
                 sites.setdefault(node.site, []).append(node)
         return {site: tuple(nodes) for site, nodes in sites.items()}
-
-    @cached_property
-    def depths(self) -> dict[str, int]:
-        """By call site, the depth of its deepest node."""
-        return {site: max(node.schedule.depth for node in nodes) for site, nodes in self.by_site.items()}
 
     def map(self, change: Any) -> Graph:
         """Every node through `change(node)`; the same object if none changed."""

@@ -26,8 +26,8 @@ class Costs:
         """Prompt tokens from position `first` up to `last`, beside whatever else the step does."""
         return at(self._prefill, last) - at(self._prefill, first)
 
-    def decode_s(self, requests: int) -> float:
-        """One token of each."""
+    def decode_s(self, requests: float) -> float:
+        """One token of each; in the mean, of so many."""
         return at(self._decode, requests)
 
     def step_s(self, requests: int, prompt_s: float) -> float:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Generator, Hashable, Mapping
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, Token
 from uuid import uuid4
 
 from ..engine import Priority, priority
+from ..engine.placement import Operator
 from ..parts.components import Facts
 from ..parts.credentials import Keys
 from ..parts.identity import alike_now
@@ -30,6 +31,8 @@ MOST_KEPT = 2_000
 """Results that are kept for the runs to come: the ones that were used last."""
 TRIED, ONE_IN = 16, 16
 """So many runs are followed for the sake of sharing alone; then as many as share at least one call in so many runs."""
+CROWD = 8
+"""So many runs at once keep engines busy: a part of a prompt that is computed early takes the time of another's."""
 
 
 _open: weakref.WeakSet[Batch] = weakref.WeakSet()
@@ -38,7 +41,9 @@ _open: weakref.WeakSet[Batch] = weakref.WeakSet()
 class Batch:
     """What its runs share. Thread-safe."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, most: int = MOST_KEPT, outline: Sequence[Operator] = ()) -> None:
+        """outline: what it is going to ask of language models, as far as is known."""
+        self.outline = outline
         self.name = f"batch-{uuid4().hex}"
         self.runs = 0
         """That were followed."""
@@ -68,6 +73,10 @@ class Batch:
     def hopeful(self) -> bool:
         """Whether its runs are worth following for what they may share."""
         return self._open and (self._ended < TRIED or self.calls * ONE_IN >= self._ended)
+
+    @property
+    def crowded(self) -> bool:
+        return self.runs - self._ended > CROWD
 
     def close(self) -> None:
         """It is over: what still runs makes its own calls."""
@@ -205,7 +214,7 @@ def scope_of(batch: Batch) -> Generator[Batch, None, None]:
 
 def _enter(batch: Batch) -> tuple[Token[Batch | None], Token[Priority]]:
     """Also calls of runs that nobody follows say to engines whose they are."""
-    return _around.set(batch), priority.set(Priority(0, batch.name, now_s(), batch=True))
+    return _around.set(batch), priority.set(Priority(0, batch.name, now_s(), batch=True, outline=batch.outline))
 
 
 @forks.in_child

@@ -27,6 +27,7 @@ from ..errors import ConfigurationError, MissingExtra
 from ..process.clock import now_s
 from .batch import Batch, context_of
 from .journal import Journal, Serde
+from .outline import outline
 from .plan import Plan
 
 Work = Callable[[Any], Any]
@@ -138,7 +139,7 @@ class Many:
         program, path = f"{self._plan.made_for}", self.asked.resume
         journal = Journal(path, program, self._serde) if path is not None else None
         try:
-            with sharing(self._plan) as batch, _bar(self.asked.progress, inputs) as advance:
+            with sharing(self._plan, inputs) as batch, _bar(self.asked.progress, inputs) as advance:
                 yield _GoingOn(self, batch, journal, advance)
         finally:
             if journal is not None:
@@ -242,10 +243,11 @@ async def _asynchronous(inputs: Iterable[Any] | AsyncIterable[Any]) -> AsyncGene
 
 
 @contextmanager
-def sharing(plan: Plan) -> Generator[Batch, None, None]:
+def sharing(plan: Plan, inputs: Any = None) -> Generator[Batch, None, None]:
     """A batch of the plan's program; runs are its own that begin in its `scope_of`. It is the last one that reports
-    tell of."""
-    batch = plan.batch = Batch()
+    tell of. `inputs`: as many as that will be runs, if they can be counted."""
+    count = len(inputs) if isinstance(inputs, Sized) else 0
+    batch = plan.batch = Batch(outline=outline(plan.graph, plan.traces, count))
     began_s = now_s()
     try:
         yield batch

@@ -217,6 +217,10 @@ class Plan:
             None,
         )
 
+    @property
+    def traces(self) -> list[Trace]:
+        return self._memory.traces
+
     def standing(self, node: Node) -> Standing:
         """Since when a node is known, and how often it was demanded."""
         return self.chances.standing(self.learnt.by_name.get(node.learnt_as, node))

@@ -37,7 +37,11 @@ def prefill(run: Run, node: Node, tree: Tree) -> bool:
 
 
 def warms(run: Run, bound: Bound) -> bool:
-    """Whether there is a cache to warm; none for services that may keep no cache, or keep it at a price."""
+    """Whether there is a cache to warm; none for services that may keep no cache, or keep it at a price, nor while the
+    run's batch keeps the engines busy."""
+    member = run.calls.batch
+    if member is not None and member.batch.crowded:
+        return False
     return _engine_of(run, bound) is not None or served.method_of(run, bound) is not None
 
 

@@ -1,4 +1,5 @@
-"""What engines are told about the calls of a run: how urgent they are, when their run began, and how deep they are.
+"""What engines are told about the calls of a run: how urgent they are, when their run began, how deep they are, and
+when what they begin with is used next.
 
 The runs of a batch are one to an engine: what most work still waits for comes first, whichever run it is of, then what
 was asked for first. The batch ends with the last of them: old runs before new ones would leave the last ones alone on
@@ -18,20 +19,23 @@ EARLY = 1
 
 
 def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
-    """As deep as the node that predicts calls of this site, and as the call it is part of, if it is: that one waits for
-    it."""
-    depth = run.graph.depths.get(site, 0)
+    """As deep as the deepest node that predicts calls of this site, and as the call it is part of, if it is: that one
+    waits for it. What it begins with is used again as soon as what any of these nodes does."""
+    schedules = [node.schedule for node in run.graph.by_site.get(site, ())]
+    depth = max((schedule.depth for schedule in schedules), default=0)
     if outer is not None:
         depth = max(depth, outer.priority.depth)
-    return _priority(0, run, depth)
+    next_use = min((schedule.next_use for schedule in schedules if schedule.next_use), default=0)
+    return _priority(0, run, depth, next_use)
 
 
 def of_early(run: Run, node: Node) -> Priority:
-    return _priority(EARLY, run, node.schedule.depth)
+    return _priority(EARLY, run, node.schedule.depth, node.schedule.next_use)
 
 
-def _priority(value: int, run: Run, depth: int) -> Priority:
+def _priority(value: int, run: Run, depth: int, next_use: int) -> Priority:
     member = run.calls.batch
     if member is not None:
-        return Priority(value, member.batch.name, now_s(), depth, batch=True)
-    return Priority(value, run.name, run.trace.started_s, depth)
+        batch = member.batch
+        return Priority(value, batch.name, now_s(), depth, True, run.name, next_use, batch.outline)
+    return Priority(value, run.name, run.trace.started_s, depth, next_use=next_use)

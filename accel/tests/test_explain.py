@@ -95,6 +95,8 @@ def test_every_pass_says_what_it_changed() -> None:
           find.embedding: +depth 2
           find: +depth 1
 
+        next_use: no change (no prompt begins as an earlier one does)
+
         e-graph:
         input = input
         add.embedding[*] = embedding  # opaque; stage of add; micro-batches of 4096 tokens, 3 under way; depth 3
@@ -143,6 +145,8 @@ def test_every_pass_says_why_it_changed_nothing() -> None:
         decode: no change (no call can begin with a part of an answer)
 
         depth: no change (no primitive depends on another)
+
+        next_use: no change (no prompt begins as an earlier one does)
 
         e-graph:
         input = input

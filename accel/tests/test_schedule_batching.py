@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from accel.engine import Priority
 from accel.engine.batching import (
@@ -249,6 +251,7 @@ def test_the_other_policies_know_less() -> None:
     assert {name: order(name) for name in POLICIES} == {
         "topology-aware": ["old", "young", "early"],
         "topology-aware, without reuse": ["old", "young", "early"],
+        "run by run": ["old", "young", "early"],
         "demands first": ["young", "old", "early"],
         "blind": ["early", "young", "old"],
     }
@@ -271,7 +274,7 @@ class Cache:
         blocks = [tuple(words[: n + 1]) for n in range(len(words))]
         found = next((n for n, block in enumerate(blocks) if block not in self.held), len(blocks))
         following = blocks[found] if found < len(blocks) else None
-        return Reuse(found, following, following in self.coming)
+        return Reuse(found, following, following in self.coming, len(blocks))
 
 
 def of_batch(depth: int = 0, at_s: float = 1.0, name: str = "batch") -> Priority:
@@ -304,6 +307,79 @@ def test_of_a_batch_the_deepest_come_first_where_the_cache_says_nothing() -> Non
     for number, depth in enumerate([1, 3, 2, 3]):
         waiting.add([f"{number}"], of_batch(depth))
     assert everything(waiting) == ["1", "3", "2", "0"]
+
+
+def test_instructions_alone_are_no_reason_to_serve_operator_by_operator() -> None:
+    """Two judges of each text, and another engine waits for both: text by text it has something to do soon."""
+    prompts = [f"{judge} reads the text {number}" for number in range(3) for judge in ("one", "two")]
+    assert line(Cache("one"), *prompts) == prompts
+    found = Cache("one reads the text 2")
+    assert line(found, *prompts)[0] == "one reads the text 2", "but for what is most of a prompt"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.text("ab", min_size=1, max_size=5), st.integers(0, 3)), min_size=1, max_size=12),
+    st.lists(st.text("ab", max_size=5), max_size=3),
+    st.data(),
+)
+def test_whatever_is_in_the_cache_every_call_of_a_batch_is_served_once(
+    calls: list[tuple[str, int]], held: list[str], data: st.DataObject
+) -> None:
+    clock, cache = Clock(), Cache(*(" ".join(prompt) for prompt in held))
+    waiting: Waiting[int] = Waiting(now_s=clock, reuse=lambda number: cache(" ".join(calls[number][0])))
+    for number, (_, depth) in enumerate(calls):
+        waiting.add([number], of_batch(depth))
+    served: list[int] = []
+    while len(waiting):
+        skipped = data.draw(st.sets(st.sampled_from(range(len(calls)))))
+        clock.now_s += BATCH_AGING_S / 3
+        count = len(served)
+        served += waiting.take(lambda number: None if number in skipped else len(served) <= count)  # noqa: B023
+        served += waiting.take(first(1))
+    assert sorted(served) == list(range(len(calls)))
+
+
+@pytest.mark.parametrize("depth", [0, 3])
+def test_nothing_of_a_batch_starves_beside_what_the_cache_always_has(depth: int) -> None:
+    clock = Clock()
+    waiting: Waiting[str] = Waiting(now_s=clock, reuse=Cache("a b"))
+    waiting.add(["alone"], of_batch())
+    served = []
+    while "alone" not in served:
+        waiting.add(["a b"], of_batch(depth))
+        served += waiting.take(first(1))
+        clock.now_s += BATCH_AGING_S / 8
+    assert len(served) == 9
+
+
+def test_engines_that_share_a_line_take_from_it_beside_their_own() -> None:
+    clock = Clock()
+    shared: Waiting[str] = Waiting(now_s=clock)
+    one, two = (Waiting(now_s=clock, reuse=Cache(held), shared=shared) for held in ("a b", "c d"))
+    for prompt in ("a b 1", "c d 2", "e 3"):
+        shared.add([prompt], of_batch())
+    one.add(["own"], demand("user", 0.5))
+    assert two.take(first(1)) == ["c d 2"]
+    assert one.take(first(2)) == ["own", "a b 1"]
+    assert len(one) == len(two) == 0 and list(shared) == ["e 3"]
+    assert two.take(lambda _: None) == [] and everything(one) == ["e 3"] and len(shared) == 0
+
+
+def test_what_has_to_wait_for_something_else_than_room_lets_others_pass() -> None:
+    waiting: Waiting[str] = Waiting(now_s=Clock())
+    for name in ("first", "second", "third"):
+        waiting.add([name], demand("run", 1.0))
+    answers = {"first": None, "second": True, "third": False}
+    assert waiting.take(lambda name: answers[name]) == ["second"]
+    assert list(waiting) == ["first", "third"]
+
+
+def test_run_by_run_a_run_of_a_batch_ends_before_the_next_begins() -> None:
+    waiting: Waiting[str] = Waiting(policy_named("run by run"), Clock())
+    for name, depth in (("2 first", 9), ("1 first", 1), ("1 second", 0), ("2 second", 8)):
+        waiting.add([name], Priority(0, "batch", 5.0, depth, batch=True, query=name[0]))
+    assert everything(waiting) == ["1 first", "1 second", "2 first", "2 second"]
 
 
 def test_the_calls_of_a_batch_change_places_among_themselves_alone() -> None:

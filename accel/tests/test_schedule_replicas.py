@@ -3,8 +3,10 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from accel.engine.replicas import Prefixes, choose
+from accel.engine.replicas import Prefixes, choose, may_take
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,32 @@ def test_the_prefix_decides_among_those_that_are_not_too_busy(
     loads: list[float], held: tuple[int, ...], expected: int
 ) -> None:
     assert choose(loads, held) == expected
+
+
+@pytest.mark.parametrize(
+    ("load", "held", "others", "may"),
+    [
+        (9, 0, (), True),  # alone
+        (4, 0, ((0, 0), (1, 0)), True),  # not much busier than others
+        (5, 0, ((0, 0),), False),
+        (0, 0, ((3, 640),), False),  # another one has it and has room
+        (0, 0, ((5, 640),), True),  # but is much busier: it is taken over
+        (9, 640, ((0, 0),), True),  # it has it itself
+        (5, 640, ((0, 640),), False),  # and so has an idle one
+    ],
+)
+def test_an_engine_that_has_room_takes_what_no_other_should_rather_have(
+    load: float, held: int, others: tuple[tuple[float, int], ...], may: bool
+) -> None:
+    assert may_take(load, held, others) is may
+
+
+@given(st.lists(st.tuples(st.integers(0, 70), st.sampled_from([0, 16, 640])), min_size=1, max_size=6))
+def test_whatever_waits_there_is_an_engine_that_may_take_it(engines: list[tuple[int, int]]) -> None:
+    assert any(
+        may_take(load, held, [other for at, other in enumerate(engines) if at != number])
+        for number, (load, held) in enumerate(engines)
+    )
 
 
 def test_no_engine_gets_ahead_by_more_than_the_slack() -> None:

@@ -47,7 +47,7 @@ class Batches(Insight):
         """
         if isinstance(inputs, Sequence) and resume is None and not progress:
             inner: Callable[..., list[Any]] = super().batch  # type: ignore[misc]
-            with sharing(self._accel.plan) as batch, scope_of(batch):
+            with sharing(self._accel.plan, inputs) as batch, scope_of(batch):
                 results = inner(inputs, config, return_exceptions=return_exceptions, **options)
                 batch.inputs = len(results)
                 return results
@@ -67,7 +67,7 @@ class Batches(Insight):
         """As `batch`; `inputs`: also an asynchronous iterator."""
         if isinstance(inputs, Sequence) and resume is None and not progress:
             inner: Callable[..., Any] = super().abatch  # type: ignore[misc]
-            with sharing(self._accel.plan) as batch, scope_of(batch):
+            with sharing(self._accel.plan, inputs) as batch, scope_of(batch):
                 results: list[Any] = await inner(inputs, config, return_exceptions=return_exceptions, **options)
                 batch.inputs = len(results)
                 return results

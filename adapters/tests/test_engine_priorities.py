@@ -73,9 +73,27 @@ def test_the_runs_of_a_batch_are_one_to_an_engine(speculate: Any, iterated: bool
     assert len({urgency.run for _, urgency, _ in seen}) == 1 and all(urgency.batch for _, urgency, _ in seen)
     assert {urgency.depth for _, urgency, _ in seen} > {0}, "what depends on them is known as in any run"
     assert engine.priority.get() is began
+    assert len({urgency.query for _, urgency, _ in seen}) == len(inputs), "but told apart"
     seen.clear()
     fast.invoke({"q": "ivy"})
     assert seen and not any(urgency.batch for _, urgency, _ in seen)
+
+
+def test_calls_say_when_what_they_begin_with_is_used_again() -> None:
+    world = World()
+    model = Chat(world=world)
+
+    def draft(state: State) -> State:
+        return {"a": model.invoke(f"{state['q']}: what is it?").content}
+
+    def check(state: State) -> State:
+        return {"b": model.invoke(f"{state['q']}: is it right that {state['a']}?").content}
+
+    fast = accel.accelerate(chain(("draft", draft), ("check", check)))
+    train(fast)
+    seen = watched(world)
+    fast.invoke({"q": "moss"})
+    assert {text.partition(": ")[2][:4]: urgency.next_use for text, urgency, _ in seen} == {"what": 1, "is i": 0}
 
 
 def test_a_call_of_a_batch_that_nobody_follows_says_so_too() -> None:

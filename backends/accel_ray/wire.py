@@ -78,8 +78,7 @@ class Call:
 
     def priority_here(self) -> Priority:
         """The caller's priority, its arrival by the clock of the process that asks."""
-        given = self.priority
-        return Priority(given.value, given.run, given.arrived_s + now_s() - self.sent_s, given.depth, given.batch)
+        return self.priority.arrived(self.priority.arrived_s + now_s() - self.sent_s)
 
 
 @dataclass(frozen=True, slots=True)

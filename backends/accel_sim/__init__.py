@@ -5,12 +5,15 @@ is a function of the prompt. `virtual.run` runs a program of coroutines on a clo
 for programs of threads.
 """
 
+from accel_sim.devices import Group
 from accel_sim.engines import SimEmbeddingConfig, SimRerankConfig, SimStoreConfig
 from accel_sim.llm import SimLLMConfig
 from accel_sim.published import profile_of
-from accel_sim.replicas import SimReplicasConfig
+from accel_sim.replicas import SimDevicesConfig, SimReplicasConfig
 
 __all__ = [
+    "Group",
+    "SimDevicesConfig",
     "SimEmbeddingConfig",
     "SimLLMConfig",
     "SimReplicasConfig",

@@ -7,17 +7,19 @@ the room; which of those goes first is the eviction's choice. Synchronous, witho
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.engine.batching import Reuse
+from accel.engine.batching import Reuse, worth
 from accel.errors import ConfigurationError
 
-LEAST_RECENT, AT_ONCE = "least recently used", "at once"
-EVICTIONS = (LEAST_RECENT, AT_ONCE)
-"""Which block goes first, of those that no request holds; "at once": all of them, so that only requests that run at the
-same time share."""
+from .idle import Idle
+
+NEXT_USE, LEAST_RECENT, AT_ONCE = "steps to next use", "least recently used", "at once"
+EVICTIONS = (NEXT_USE, LEAST_RECENT, AT_ONCE)
+"""Which block goes first, of those that no request holds (`accel_sim.idle`); "at once": all of them, so that only
+requests that run at the same time share."""
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +36,7 @@ class Place:
 
 
 class KVCache:
-    def __init__(self, capacity_tokens: int, block_tokens: int, eviction: str = LEAST_RECENT) -> None:
+    def __init__(self, capacity_tokens: int, block_tokens: int, eviction: str = NEXT_USE) -> None:
         """capacity_tokens: 0 for any number. Raises ConfigurationError for an unknown eviction, or no room for two
         tokens."""
         if eviction not in EVICTIONS:
@@ -49,8 +51,8 @@ class KVCache:
         self._eviction = eviction
         self._held: Counter[int] = Counter()
         """Blocks that can be found, by how many requests hold them."""
-        self._idle: OrderedDict[int, None] = OrderedDict()
-        """Blocks that can be found and nobody holds; the first goes first."""
+        self._idle = Idle(self._capacity, eviction == NEXT_USE)
+        """Blocks that can be found and nobody holds."""
         self._coming: Counter[int] = Counter()
         """Blocks of prompts that are not computed yet, by how many requests compute them."""
         self._own = 0
@@ -100,7 +102,12 @@ class KVCache:
         """What a prompt would find now."""
         found = next((n for n, block in enumerate(blocks) if not self._known(block)), len(blocks))
         following = blocks[found] if found < len(blocks) else None
-        return Reuse(found, following, following in self._coming)
+        return Reuse(found, following, following in self._coming, len(blocks))
+
+    def holds(self, blocks: list[int]) -> int:
+        """What of a prompt's blocks is worth a wait: found here, or being computed."""
+        known = (n for n, block in enumerate(blocks) if not self._known(block) and block not in self._coming)
+        return worth(next(known, len(blocks)), len(blocks))
 
     def computed(self, place: Place, tokens: int) -> None:
         """So many tokens of the prompt are computed: its whole blocks can be found. What two requests computed at the
@@ -112,8 +119,14 @@ class KVCache:
             place.own -= 1
             self._own -= 1
 
-    def end(self, place: Place) -> None:
-        """The request is over, or given up. Ends go before beginnings, which more prompts may share."""
+    def want(self, blocks: list[int], change: int = 1) -> None:
+        """So many more prompts wait that begin with these blocks."""
+        self._idle.want(blocks, change)
+
+    def end(self, place: Place, run: str = "", next_use: int = 0) -> None:
+        """The request is over, or given up; `run` asks for something that begins alike so many calls later (0: never,
+        or nobody knows). Ends go before beginnings, which more prompts may share."""
+        self._idle.expect(place.blocks[: place.shared], run, next_use)
         self._own -= place.own
         for block in place.blocks[place.shared :]:
             self._has_come(block)
@@ -138,14 +151,14 @@ class KVCache:
         return block in self._held or block in self._idle
 
     def _hold(self, block: int) -> None:
-        self._idle.pop(block, None)
+        self._idle.remove(block)
         self._held[block] += 1
 
     def _lay_down(self, block: int) -> None:
         if self._eviction != AT_ONCE:
-            self._idle[block] = None
+            self._idle.add(block)
 
     def _make_room(self) -> None:
         while self._capacity is not None and len(self._held) + len(self._idle) + self._own > self._capacity:
-            self._idle.popitem(last=False)
+            self._idle.pop()
             self.evicted_blocks += 1

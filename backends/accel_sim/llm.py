@@ -10,21 +10,22 @@ the prompt tokens' own: the model of `accel.reports.limit`, served online. Answe
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.batching import Waiting, policy_named
 from accel.engine.profile import Profile
-from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
+from accel.errors import EngineClosed, InvalidRequest, RequestError
 from accel.reports.costs import Costs
 
 from .answers import answer
-from .kv_cache import LEAST_RECENT, KVCache, Place
+from .devices import Device
+from .kv_cache import NEXT_USE, KVCache, Place
+from .line import Line, Request
 from .published import profile_of
+from .recorded import load_answers, until_stop
 from .tokens import Tokenizer, tokenizer_of
 
 
@@ -38,12 +39,12 @@ class SimLLMConfig:
     """Longest prompt and answer together, in tokens."""
     kv_tokens: int = 0
     """What fits into the KV cache; 0 for any number. No request is longer than that."""
-    eviction: str = LEAST_RECENT
-    """What the KV cache gives up first: least recently used, or at once."""
+    eviction: str = NEXT_USE
+    """What the KV cache gives up first: what is used again last, the least recently used, or at once."""
     tokenizer: str = ""
     """A model's folder whose tokens are counted; "" counts pieces of words."""
     answers: str = ""
-    """A file of recorded ones (`save_answers`), for prompts that are in it."""
+    """A file of recorded ones (`accel_sim.recorded`), for prompts that are in it."""
     jitter: float = 0.0
     """Standard deviation of a step's time, as a share of it, drawn from the seed."""
     seed: int = 0
@@ -61,27 +62,6 @@ class SimLLMConfig:
         return SimLLM(self)
 
 
-@dataclass(eq=False, slots=True)
-class _Request:
-    ids: list[int]
-    pieces: list[str]
-    finish: str
-    priority: Priority
-    blocks: list[int]
-    """Of the prompt, as the KV cache names them."""
-    deltas: asyncio.Queue[Delta] = field(default_factory=asyncio.Queue)
-    place: Place | None = None
-    """In the KV cache, while it runs."""
-    done: int = 0
-    """Tokens in the KV cache."""
-    produced: int = 0
-    gone: bool = False
-
-    @property
-    def cached(self) -> int:
-        return self.place.found_tokens if self.place is not None else 0
-
-
 @dataclass(slots=True)
 class Served:
     """What an engine has done since it started."""
@@ -97,8 +77,13 @@ class Served:
 class SimLLM:
     """`served`: what it has done so far."""
 
-    def __init__(self, config: SimLLMConfig, tokenizer: Tokenizer | None = None) -> None:
-        """tokenizer: one that other engines use, too, so that token ids mean the same to all of them."""
+    def __init__(
+        self,
+        config: SimLLMConfig,
+        tokenizer: Tokenizer | None = None,
+        line: Line | None = None,
+    ) -> None:
+        """tokenizer, line: those of other engines, too, so that token ids mean the same to all of them."""
         self._config = config
         self._profile: Profile = profile_of(config.profile, "llm")
         self._costs = Costs(self._profile)
@@ -106,14 +91,50 @@ class SimLLM:
         self.portable_ids = tokenizer is not None
         self._recorded = load_answers(config.answers) if config.answers else {}
         self._dice = Random(config.seed)
-        self._running: list[_Request] = []
+        self._running: list[Request] = []
         self.kv_cache = KVCache(config.kv_tokens, self._costs.block_tokens, config.eviction)
-        self._waiting: Waiting[_Request] = Waiting(
-            policy_named(config.batching), reuse=lambda request: self.kv_cache.reuse(request.blocks)
+        self._line = line or Line()
+        self._line.engines.append(self)
+        self._waiting: Waiting[Request] = Waiting(
+            policy_named(config.batching),
+            reuse=lambda request: self.kv_cache.reuse(request.blocks),
+            shared=self._line.waiting,
         )
+        self._device: Device | None = None
+        self.is_full = False
+        """It had no room for the last request that it looked at, or its device holds another model."""
+        self._looked = -1
+        """At what waits, when that was last changed."""
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.served = Served()
+
+    @property
+    def label(self) -> str:
+        return self._config.label
+
+    @property
+    def load(self) -> int:
+        """Requests that run."""
+        return len(self._running)
+
+    @property
+    def has_own_work(self) -> bool:
+        return bool(self._running or len(self._waiting))
+
+    @property
+    def has_work(self) -> bool:
+        """Or might take some from the line."""
+        return self.has_own_work or len(self._line.waiting) > 0
+
+    def wake(self) -> None:
+        self._wake.set()
+        if self._device is not None:
+            self._device.choose()
+
+    def take_turns(self, device: Device) -> None:
+        """On a device that holds other models at other times; before it is started."""
+        self._device, self.is_full = device, True
 
     @property
     def waited_s(self) -> float:
@@ -132,8 +153,10 @@ class SimLLM:
             return
         task.cancel()
         await asyncio.wait([task])
+        if self._device is not None:
+            self._device.leave(self)
         gone = RequestError(f"The {self._config.label} was closed.")
-        for request in (*self._running, *self._waiting):
+        for request in (*self._running, *self._waiting, *self._line.waiting):
             request.deltas.put_nowait(Delta("", 0, "error", error=gone))
 
     @property
@@ -193,7 +216,7 @@ class SimLLM:
             return 0
         ids = list(token_ids[: blocks * self.cache_block_tokens])
         self._check(ids)
-        request = _Request(ids, [""], "length", priority, self.kv_cache.blocks(ids))
+        request = Request(ids, [""], "length", priority, self.kv_cache.blocks(ids))
         self._submit(request)
         try:
             await request.deltas.get()
@@ -201,7 +224,7 @@ class SimLLM:
             self._abandon(request)
         return len(ids)
 
-    def _request(self, ids: list[int], sampling: Sampling, priority: Priority) -> _Request:
+    def _request(self, ids: list[int], sampling: Sampling, priority: Priority) -> Request:
         self._check(ids)
         if sampling.temperature < 0 or sampling.max_tokens < 1:
             raise InvalidRequest("Temperature is at least 0 and max_tokens at least 1.")
@@ -214,10 +237,10 @@ class SimLLM:
             pieces += self._tokenizer.pieces("\n" + text)
         if len(pieces) > most:
             pieces, finish = pieces[:most], "length"
-        stopped = _until_stop(pieces, sampling.stop)
+        stopped = until_stop(pieces, sampling.stop)
         if stopped is not None:
             pieces, finish = stopped, "stop"
-        return _Request(ids, pieces or [""], finish, priority, self.kv_cache.blocks(ids))
+        return Request(ids, pieces or [""], finish, priority, self.kv_cache.blocks(ids))
 
     def _check(self, ids: list[int]) -> None:
         if self._task is None:
@@ -234,20 +257,35 @@ class SimLLM:
     def _bound(self) -> str:
         return "max_model_len" if self._most_tokens == self._config.max_model_len else "kv_tokens"
 
-    def _submit(self, request: _Request) -> None:
-        self._waiting.add([request], request.priority)
-        self._wake.set()
+    def _submit(self, request: Request) -> None:
+        ordered = request.priority.batch and self._waiting.policy.reuses
+        self._want(request, ordered)
+        (self._line.waiting if ordered else self._waiting).add([request], request.priority)
+        self._line.changes += 1
+        if ordered and self._device is not None:
+            self._device.group.expect(request.priority.outline)
+        self.wake()
+        if ordered:
+            self._line.wake()
 
-    def _abandon(self, request: _Request) -> None:
+    def _want(self, request: Request, wants: bool) -> None:
+        if request.wants != wants:
+            request.wants = wants
+            for engine in self._line.engines:
+                engine.kv_cache.want(request.blocks, 1 if wants else -1)
+
+    def _abandon(self, request: Request) -> None:
         """Idempotent; a request that has ended is in neither place."""
         request.gone = True
-        if request.place is not None:
-            self._leave(request, request.place)
+        self._want(request, False)
+        if request.place is not None and request.engine is not None:
+            request.engine._leave(request, request.place)
 
-    def _leave(self, request: _Request, place: Place) -> None:
+    def _leave(self, request: Request, place: Place) -> None:
+        self._line.changes += 1
         request.place = None
         self._running.remove(request)
-        self.kv_cache.end(place)
+        self.kv_cache.end(place, request.priority.query, request.priority.next_use)
 
     # Steps
 
@@ -255,9 +293,13 @@ class SimLLM:
         loop = asyncio.get_running_loop()
         free_s = loop.time()
         while True:
+            if self._device is not None and await self._device.turn(self):
+                free_s = loop.time()
             decoding, chunks = self._next_step()
             if not decoding and not chunks:
                 self._wake.clear()
+                if self._device is not None:
+                    self._device.leave(self)
                 await self._wake.wait()
                 free_s = loop.time()
                 continue
@@ -271,24 +313,27 @@ class SimLLM:
             await asyncio.sleep(max(0.0, free_s - loop.time()))
             for request in decoding:
                 self._advance(request, 1)
+            self._line.changes += bool(chunks)
             for request, tokens in chunks:
                 self.served.prompt_tokens += tokens
                 self._advance(request, tokens)
 
-    def _next_step(self) -> tuple[list[_Request], list[tuple[_Request, int]]]:
+    def _next_step(self) -> tuple[list[Request], list[tuple[Request, int]]]:
         """Who decodes in the next step, and how much is prefilled beside that for whom."""
         decoding = [request for request in self._running if request.done >= len(request.ids)]
         left = self._costs.batch_tokens - len(decoding)
-        chunks: list[tuple[_Request, int]] = []
+        chunks: list[tuple[Request, int]] = []
         policy = self._waiting.policy
 
-        def prefill(request: _Request) -> None:
+        def prefill(request: Request) -> None:
             nonlocal left
             if left > 0:
                 chunks.append((request, min(left, len(request.ids) - request.done)))
                 left -= chunks[-1][1]
 
-        def begin(request: _Request) -> bool:
+        def begin(request: Request) -> bool | None:
+            if request.wants and not self._is_next(request):
+                return None
             places = policy.places(self._costs.slots, request.priority)
             if left <= 0 or len(self._running) >= places:
                 return False
@@ -296,7 +341,11 @@ class SimLLM:
                 return False
             request.place = self.kv_cache.begin(request.blocks, len(request.ids), len(request.pieces))
             if request.place is None:
+                self._fill()
                 return False
+            self._want(request, False)
+            request.engine = self
+            self._line.changes += 1
             self._running.append(request)
             request.done = request.cached
             self.served.cached_tokens += request.cached
@@ -307,15 +356,31 @@ class SimLLM:
         for request in begun:
             if request.priority.value <= 0:
                 prefill(request)
-        self._waiting.drop(lambda request: request.gone)
-        if left > 0 and len(self._running) < self._costs.slots:
+        for waiting in (self._waiting, self._line.waiting):
+            waiting.drop(lambda request: request.gone)
+        if left <= 0 or len(self._running) >= self._costs.slots:
+            self._fill()
+        elif not self.is_full or len(self._waiting) or self._looked != self._line.changes:
+            self.is_full = False
             self._waiting.take(begin)
+            self._looked = self._line.changes
         for request in begun:
             if request.priority.value > 0 and policy.may_begin(request.priority, len(chunks)):
                 prefill(request)
         return decoding, chunks
 
-    def _advance(self, request: _Request, tokens: int) -> None:
+    def _is_next(self, request: Request) -> bool:
+        """Whether nothing that it begins with is being computed, and no other engine should rather serve it."""
+        cache, blocks = self.kv_cache, request.blocks
+        return cache.holds(blocks) <= cache.reuse(blocks).found and self._line.is_for(self, request)
+
+    def _fill(self) -> None:
+        """Others may take what it would be the best for."""
+        if not self.is_full:
+            self.is_full = True
+            self._line.wake()
+
+    def _advance(self, request: Request, tokens: int) -> None:
         place = request.place
         if place is None:  # it was given up
             return
@@ -333,38 +398,3 @@ class SimLLM:
         usage = Usage(len(request.ids), request.cached, request.produced)
         self._leave(request, place)
         request.deltas.put_nowait(Delta(piece, 1, "length" if request.finish == "length" else "stop", usage))
-
-
-def _until_stop(pieces: Sequence[str], stops: Sequence[str]) -> list[str] | None:
-    """The pieces of an answer that a stop string ends; the tokens that may be its beginning are held back, and then one
-    last piece. None: none of them comes."""
-    text = ""
-    for end, piece in enumerate(pieces) if stops else ():
-        text += piece
-        cut = min((text.find(stop) for stop in stops if stop in text), default=-1)
-        if cut >= 0:
-            kept: list[str] = []
-            for early in pieces:
-                if sum(map(len, kept)) + len(early) > cut:
-                    break
-                kept.append(early)
-            return [*kept, *[""] * (end - len(kept)), text[sum(map(len, kept)) : cut]]
-    return None
-
-
-# --- recorded answers
-
-
-def save_answers(path: str | Path, answers: dict[tuple[int, ...], str]) -> None:
-    """Write answers by prompt tokens, for `SimLLMConfig.answers`."""
-    with Path(path).open("w", encoding="utf-8") as file:
-        for ids, text in answers.items():
-            file.write(json.dumps({"prompt": ids, "answer": text}) + "\n")
-
-
-def load_answers(path: str | Path) -> dict[tuple[int, ...], str]:
-    try:
-        lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-        return {tuple(line["prompt"]): line["answer"] for line in lines}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigurationError(f"{path} is no file of recorded answers: {error}") from error

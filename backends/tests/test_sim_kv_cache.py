@@ -16,7 +16,7 @@ from accel.engine.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine.profile import Profile, ProfileFile
 from accel.errors import ConfigurationError, InvalidRequest
 from accel_sim import SimLLMConfig, SimReplicasConfig, virtual
-from accel_sim.kv_cache import AT_ONCE, EVICTIONS, KVCache, Place
+from accel_sim.kv_cache import AT_ONCE, EVICTIONS, LEAST_RECENT, NEXT_USE, KVCache, Place
 from accel_sim.llm import SimLLM
 from accel_sim.replicas import SimReplicas
 
@@ -55,19 +55,19 @@ def test_a_prompt_finds_the_whole_blocks_that_it_begins_with_but_not_its_last_to
 def test_what_a_prompt_would_find_and_what_others_are_computing_of_it() -> None:
     cache = KVCache(400, BLOCK)
     blocks = cache.blocks(prompt(0))
-    assert cache.reuse(blocks) == Reuse(0, blocks[0])
+    assert cache.reuse(blocks) == Reuse(0, blocks[0], blocks=3)
     one, two = begun(cache, prompt(0)), begun(cache, [*prompt(0, 8), 99, 98, 97, 96])
     assert one is not None and two is not None
-    assert cache.reuse(blocks) == Reuse(0, blocks[0], coming=True)
+    assert cache.reuse(blocks) == Reuse(0, blocks[0], coming=True, blocks=3)
     cache.computed(one, 8)
-    assert cache.reuse(blocks) == Reuse(2, blocks[2], coming=True)
+    assert cache.reuse(blocks) == Reuse(2, blocks[2], coming=True, blocks=3)
     cache.computed(one, 12)
-    assert cache.reuse(blocks) == Reuse(3, None)
+    assert cache.reuse(blocks) == Reuse(3, None, blocks=3)
     cache.end(one)
     cache.end(one)
     cache.end(two)  # given up before anything was computed
     others = cache.blocks([*prompt(0, 8), 99, 98, 97, 96])
-    assert cache.reuse(others) == Reuse(2, others[2])
+    assert cache.reuse(others) == Reuse(2, others[2], blocks=3)
 
 
 def test_what_is_not_computed_yet_is_not_found_and_what_two_computed_is_kept_once() -> None:
@@ -261,3 +261,67 @@ def test_replicas_share_out_requests_and_send_a_prompt_where_its_beginning_lies(
         return shares, engine.served.cached_tokens
 
     assert virtual.run(main) == ([24, 24], 12)
+
+
+def of_batch(query: str, next_use: int = 0) -> Priority:
+    return Priority(0, "batch", 0.0, batch=True, query=query, next_use=next_use)
+
+
+def test_what_a_run_uses_next_is_kept_where_what_was_used_last_is_not(profile: str) -> None:
+    """Eight chains of two calls, which begin alike, with room for three prompts; between the two calls of a chain other
+    requests come, which nobody will repeat."""
+
+    async def prefilled(eviction: str) -> int:
+        engine = await accel_local.aengine(SimLLMConfig(profile, kv_tokens=400, eviction=eviction))
+        assert isinstance(engine, SimLLM)
+        sampling = Sampling(max_tokens=2, ignore_end=True)
+        for chain in range(8):
+            begins = prompt(1000 * chain, 120)
+            await answer(engine, [*begins, 1], sampling, priority=of_batch(f"{chain}", next_use=1))
+            for other in range(3):
+                await answer(engine, prompt(10_000 + 1000 * chain + 200 * other, 120), sampling)
+            await answer(engine, [*begins, 2], sampling, priority=of_batch(f"{chain}"))
+        return engine.served.prompt_tokens
+
+    async def main() -> tuple[int, int]:
+        return await prefilled(NEXT_USE), await prefilled(LEAST_RECENT)
+
+    kept, lost = virtual.run(main)
+    assert kept == 8 * (121 + 3 * 120 + 1) and lost > kept + 8 * 60
+
+
+@pytest.mark.parametrize("one_line", [True, False])
+def test_replicas_share_out_a_batch_by_what_they_have(profile: str, one_line: bool) -> None:
+    """Six documents with six questions each, in turns: none has to be read by all, and nobody is idle."""
+
+    async def main() -> tuple[int, list[int]]:
+        engine = await accel_local.aengine(SimReplicasConfig(SimLLMConfig(profile), 3, one_line))
+        assert isinstance(engine, SimReplicas)
+        sampling = Sampling(max_tokens=4, ignore_end=True)
+        asked = [[*prompt(1000 * document, 40), 500 + question] for question in range(6) for document in range(6)]
+        answers = [answer(engine, ids, sampling, priority=of_batch(str(n))) for n, ids in enumerate(asked)]
+        assert all(text for text, _ in await asyncio.gather(*answers))
+        return engine.served.prompt_tokens, [member.served.output_tokens for member in engine._engines]
+
+    prompt_tokens, shares = virtual.run(main)
+    assert sum(shares) == 36 * 4 and min(shares) >= 36
+    assert prompt_tokens < 2 * (6 * 40 + 36)
+
+
+def test_of_a_batch_that_is_given_up_nothing_is_left_waiting(profile: str) -> None:
+    async def main() -> tuple[int, int]:
+        engine = await accel_local.aengine(SimReplicasConfig(SimLLMConfig(profile, kv_tokens=120), 2))
+        assert isinstance(engine, SimReplicas)
+        sampling = Sampling(max_tokens=20, ignore_end=True)
+        tasks = [
+            asyncio.create_task(answer(engine, prompt(1000 * n, 40), sampling, priority=of_batch(str(n), 1)))
+            for n in range(12)
+        ]
+        await asyncio.sleep(0.5)
+        for task in tasks[:-1]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        members = [member for member in engine._engines if isinstance(member, SimLLM)]
+        return members[0]._line.waiting.__len__(), sum(member.load for member in members)
+
+    assert virtual.run(main) == (0, 0)

@@ -14,7 +14,8 @@ from accel.engine.profile import Profile, ProfileFile
 from accel.errors import ConfigurationError, RequestError
 from accel.process import clock
 from accel_sim import SimLLMConfig, profile_of, virtual
-from accel_sim.llm import SimLLM, save_answers
+from accel_sim.llm import SimLLM
+from accel_sim.recorded import save_answers
 
 PROFILE = Profile(
     "llm", prefill=((10, 0.11), (100, 1.01)), decode=((1, 0.02), (2, 0.03), (4, 0.05)), batch_tokens=100,

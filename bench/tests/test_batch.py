@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 
 import accel
-from bench import batch
+from accel.engine.profile import Profile, ProfileFile
+from accel.process import clock
+from accel_sim.published import LLMS, OTHERS
+from bench import batch, batch_devices
 from bench.__main__ import main
 from bench.batch_report import (
     ABLATIONS,
@@ -97,6 +104,7 @@ def records(program: str = "debate", repetition: int = 0, replicas: int = 1) -> 
 
 def test_every_arm_is_asked_the_same_and_served_by_the_same_engines() -> None:
     found = records("W5-two-voters", replicas=2)
+    assert "as they come" in ABLATIONS, "an arm that one replica has no use for"
     assert [one["arm"] for one in found] == [
         IN_TURN, LANGGRAPH_BATCH, LANGGRAPH_BATCH, ACCEL_IN_TURN, ACCEL_BATCH, LEARNT_BATCH, *ABLATIONS
     ]  # fmt: skip
@@ -132,7 +140,38 @@ def test_the_least_work_counts_equal_calls_and_beginnings_once() -> None:
     assert both.equal_calls - 2 * alone.equal_calls == len(trading.MARKET) * trading.REPORTS
     profile = engines.profiles["llm"]
     assert alone.least_s(profile, 1) < both.least_s(profile, 1) < 2 * alone.least_s(profile, 1)
-    assert both.least_s(profile, 4) == both.least_s(profile, 1) / 4
+
+
+def call(work: Work, run: UUID, prompt: str, tokens: int, began_s: float, ended_s: float) -> None:
+    """As LangChain reports it."""
+    with clock.replaced(iter((began_s, ended_s)).__next__):
+        id = uuid4()
+        work.on_chat_model_start({}, [[HumanMessage(prompt)]], run_id=id, parent_run_id=run)
+        usage: Any = {"input_tokens": 0, "output_tokens": tokens, "total_tokens": tokens}
+        message = AIMessage("", usage_metadata=usage, response_metadata={"model_name": "m"})
+        work.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]), run_id=id)
+
+
+LIMITED = Profile("llm", prefill=((16, 0.16), (1600, 16.0)), decode=((1, 0.1), (9, 0.18)), slots=8, block_tokens=16)
+"""A step takes 0.09 s and 0.01 s for each request that decodes in it; prefill is 0.01 s a token, and no more."""
+
+
+def test_the_limit_knows_slots_caches_and_how_many_calls_the_runs_make_at_once() -> None:
+    """Sixteen chains of two calls, each of which writes 101 tokens."""
+    work = Work()
+    for number in range(16):
+        run = uuid4()
+        call(work, run, f"{number} first", 101, 0.0, 1.0)
+        call(work, run, f"{number} second", 101, 1.0, 2.0)
+    prompts = [ids for (_, ids) in {(c.model, c.prompt) for c in work._asked.values()}]
+    prompt_s = sum(map(len, prompts)) * 0.01
+    steps = 2 * 16 * 100
+    assert work.least_s(LIMITED, 1) == pytest.approx(prompt_s + steps / 8 * 0.17), "as many as there are slots"
+    blocks = -(-(len(prompts[0]) + 101) // 16)
+    assert work.least_s(LIMITED, 1, kv_tokens=4 * 16 * blocks) == pytest.approx(prompt_s + steps / 4 * 0.13)
+    four = work.least_s(LIMITED, 4)
+    assert four == pytest.approx(steps * 0.13 / 16, rel=0.1), "four chains to a replica, one call of each at a time"
+    assert work.least_s(LIMITED, 100) >= 2 * 101 * 0.1 - 1e-9, "no run ends sooner than it would alone"
 
 
 def test_the_document_compares_with_langgraph_at_its_best_and_says_what_differs() -> None:
@@ -158,3 +197,32 @@ def test_what_is_unknown_or_missing_is_said(
     monkeypatch.delenv(data.FOLDER_VARIABLE, raising=False)
     assert main(["batch", "--programs=debate", f"--out={tmp_path}"]) == 2
     assert "GSM8K" in capsys.readouterr().out
+
+
+def test_programs_of_two_models_answer_the_same_on_one_device() -> None:
+    program, devices, switch, *_, outputs = batch_devices.measured("W5-two-voters", 1, 1, INPUTS, DATA_SETS)
+    assert (program, devices, switch, outputs) == ("W5-two-voters", "1", "1 s", "equal")
+
+
+def test_a_learnt_batch_leaves_no_second_model_without_work(tmp_path: Path) -> None:
+    """More judges than slots: served operator by operator, the batch took 1.07 times as long as LangGraph's."""
+    path = tmp_path / "profile.json"
+    ProfileFile({"llm": replace(LLMS["7b"], slots=8), **OTHERS}).save(path)
+    program, engines = PROGRAMS["W5-two-voters"], simulated(str(path), sizes=SMALL, models=2)
+    inputs = program.inputs(DATA_SETS, 12, 1)
+
+    async def seconds(graph: Any) -> tuple[float, list[Any]]:
+        await engines.forget_prefixes()
+        began_s = clock.now_s()
+        answers = [plain(answer) for answer in await graph.abatch(inputs[:9])]
+        return clock.now_s() - began_s, answers
+
+    async def run() -> None:
+        graph = program.build(engines.parts("batch"))
+        fast = accel.accelerate(program.build(engines.parts("batch")))
+        await batch.in_turn(fast)(inputs[9:])
+        (plainly_s, expected), (learnt_s, answers) = await seconds(graph), await seconds(fast)
+        assert answers == expected
+        assert learnt_s < 1.02 * plainly_s
+
+    engines.run(run)

@@ -12,6 +12,7 @@ from ...engine.profile import Profile
 from ..ir import Graph, GraphError, verify
 from . import decode as _decode
 from . import depth as _depth
+from . import next_use as _next_use
 from . import pmap as _pmap
 from . import prefill as _prefill
 from . import prune as _prune
@@ -24,9 +25,9 @@ Summary = Callable[[Graph, Profiles], str]
 """Of the graph before the pass."""
 
 pmap, stage, prune = _pmap.pmap, _stage.stage, _prune.prune
-prefill, decode, depth = _prefill.prefill, _decode.decode, _depth.depth
+prefill, decode, depth, next_use = _prefill.prefill, _decode.decode, _depth.depth, _next_use.next_use
 
-PASSES: tuple[Pass, ...] = (pmap, stage, prune, prefill, decode, depth)
+PASSES: tuple[Pass, ...] = (pmap, stage, prune, prefill, decode, depth, next_use)
 """In this order: what `stage` takes apart gets an order of its own."""
 
 SUMMARIES: dict[Pass, Summary] = {
@@ -36,6 +37,7 @@ SUMMARIES: dict[Pass, Summary] = {
     prefill: _prefill.summary,
     decode: _decode.summary,
     depth: _depth.summary,
+    next_use: _next_use.summary,
 }
 
 INSTEAD: dict[Pass, Pass] = {pmap: _pmap.in_order, prune: _prune.program_order}
