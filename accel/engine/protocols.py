@@ -11,6 +11,7 @@ Every call has a `Priority`: lower is served first; 0 is a call the program dema
 An early call that the program comes to wait for is raised to a demand, wherever it waits.
 """
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -81,25 +82,69 @@ class CancelToken:
                 self._callbacks.pop(key, None)
 
 
+class Session:
+    """A run as engines know it, from its first call to its end: what one of its calls leaves in the KV cache serves the
+    next. Thread-safe.
+
+    due_s: when the run is to be over, by `accel.process.clock`; infinite where nobody says.
+    Pickled it arrives without those who want to know of its end.
+    """
+
+    __slots__ = ("__weakref__", "_over", "due_s", "name")
+
+    def __init__(self, name: str, due_s: float = math.inf) -> None:
+        self.name = name
+        self.due_s = due_s
+        self._over = CancelToken()
+
+    @property
+    def ended(self) -> bool:
+        return self._over.cancelled
+
+    def end(self) -> None:
+        """It makes no more calls. Calls, in this thread, whoever wants to know."""
+        self._over.cancel()
+
+    def on_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called at its end (now, if it has ended); returns a function that unregisters it."""
+        return self._over.on_cancel(callback)
+
+    def __reduce__(self) -> tuple[type["Session"], tuple[str, float]]:
+        return Session, (self.name, self.due_s)
+
+    def __repr__(self) -> str:
+        return f"Session({self.name!r}, {self.due_s})"
+
+
 class Priority:
     """How urgent a call is, and whose: what `accel.engine.batching` chooses by among all that wait. Thread-safe.
 
     value: 0, a call the program waits for; larger, early work; lower is served first. run: whose call it is ("": of no
     run). arrived_s: when that run began, by `accel.process.clock`. depth: how many primitives of
     the run still depend on it. batch: the run is many, of which nobody waits for one more than for another.
+    session: of the single run; None for a call of no run. left_s: how long that run should take yet, with this call.
     Pickled it arrives as it stands, and is raised there for itself.
     """
 
-    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "run")
+    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "left_s", "run", "session")
 
     def __init__(
-        self, value: int = 0, run: str = "", arrived_s: float = 0.0, depth: int = 0, batch: bool = False
+        self,
+        value: int = 0,
+        run: str = "",
+        arrived_s: float = 0.0,
+        depth: int = 0,
+        batch: bool = False,
+        session: Session | None = None,
+        left_s: float = 0.0,
     ) -> None:
         self._value = value
         self.run = run
         self.arrived_s = arrived_s
         self.depth = depth
         self.batch = batch
+        self.session = session
+        self.left_s = left_s
         self._callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -127,8 +172,9 @@ class Priority:
         with _changing:
             self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
-    def __reduce__(self) -> tuple[type["Priority"], tuple[int, str, float, int, bool]]:
-        return Priority, (self._value, self.run, self.arrived_s, self.depth, self.batch)
+    def __reduce__(self) -> tuple[type["Priority"], tuple[Any, ...]]:
+        given = (self._value, self.run, self.arrived_s, self.depth, self.batch, self.session, self.left_s)
+        return Priority, given
 
     def __repr__(self) -> str:
         return f"Priority({self._value}, {self.run!r}, {self.arrived_s}, {self.depth}, batch={self.batch})"

@@ -33,5 +33,5 @@ def of_early(run: Run, node: Node) -> Priority:
 def _priority(value: int, run: Run, depth: int) -> Priority:
     member = run.calls.batch
     if member is not None:
-        return Priority(value, member.batch.name, now_s(), depth, batch=True)
-    return Priority(value, run.name, run.trace.started_s, depth)
+        return Priority(value, member.batch.name, now_s(), depth, True, run.session)
+    return Priority(value, run.name, run.trace.started_s, depth, False, run.session)

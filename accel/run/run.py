@@ -71,6 +71,7 @@ class Run:
         self.trace.tick()
         self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
         """Unlike that of any other run, also of other processes that use the same engines; ascends within a process."""
+        self.session = engine.Session(self.name)
         self.counts = Counts()
         self.own_s = 0.0  # processor time of Accel's own
         self.staked = Cost()
@@ -241,9 +242,9 @@ class Run:
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
+        self.session.end()
         OPEN.discard(self)
-        if self.forecast is not None:
-            self.reasons = self.forecast.reasons
+        self.reasons = self.forecast.reasons if self.forecast is not None else self.reasons
         # What holds this run goes, or only the garbage collector would find it.
         self.forecast = None
         self.announced.clear()

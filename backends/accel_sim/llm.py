@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
+from accel.engine.admission import Admission, Need
 from accel.engine.batching import Waiting, policy_named
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
@@ -111,6 +112,8 @@ class SimLLM:
         self._waiting: Waiting[_Request] = Waiting(
             policy_named(config.batching), reuse=lambda request: self.kv_cache.reuse(request.blocks)
         )
+        if self.kv_cache.most_tokens is not None:
+            self._waiting.admit(Admission(self.kv_cache.most_tokens // self._costs.block_tokens, self._need))
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.served = Served()
@@ -234,6 +237,10 @@ class SimLLM:
     def _bound(self) -> str:
         return "max_model_len" if self._most_tokens == self._config.max_model_len else "kv_tokens"
 
+    def _need(self, request: _Request) -> Need:
+        blocks = -(-(len(request.ids) + len(request.pieces)) // self.cache_block_tokens)
+        return Need(request.blocks, blocks - len(request.blocks))
+
     def _submit(self, request: _Request) -> None:
         self._waiting.add([request], request.priority)
         self._wake.set()
@@ -248,6 +255,7 @@ class SimLLM:
         request.place = None
         self._running.remove(request)
         self.kv_cache.end(place)
+        self._waiting.ended(request)
 
     # Steps
 
