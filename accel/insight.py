@@ -11,6 +11,7 @@ import copy
 import os
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from dataclasses import replace
 from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -22,13 +23,14 @@ from .reports import timeline as pictures
 from .reports.explain import Format
 from .reports.report import Report
 from .run import batch as batches
-from .run import saved, switch
+from .run import deadline, saved, switch
 from .run.journal import Serde
 from .run.many import Asked, Many
 from .run.plan import Plan
 from .run.scope import scope
 from .run.settings import Settings
 from .run.switch import Mode
+from .run.unfollowed import Unfollowed, belongs_to_one
 from .run.waiting import loop_here
 from .text.values import same, snapshot
 
@@ -321,16 +323,25 @@ class Insight:
         many = Many(self._accel.plan, self._accel_serde(), asked)
         return await many.aall(lambda value: self._accel_arun(value, **options), inputs)
 
-    def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
-        """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
-        the run that it is inside of. `asked`: how much Accel is to do, by the call's metadata."""
+    def _accel_settings(
+        self, asynchronous: bool = False, asked: Mode | None = None, within_s: float | None = None
+    ) -> Settings | Unfollowed | None:
+        """What the run is to heed that begins with a call of it, or that nobody follows it; None if that goes on as
+        without Accel, or as part of the run that it is inside of. By the call's metadata, `asked`: how much Accel is to
+        do; `within_s`: when it is to be over."""
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
         if settings is None:
             return None
-        follows, within = self._accel.plan.follows(loop_here() if asynchronous else None), batches.here()
-        return settings if follows or (within is not None and within.hopeful) else None
+        within_s = deadline.here() if within_s is None else within_s
+        if within_s is not None:
+            return replace(settings, deadline_s=within_s)
+        plan = self._accel.plan
+        follows, within = plan.follows(loop_here() if asynchronous else None), batches.here()
+        if follows or (within is not None and within.hopeful):
+            return settings
+        return Unfollowed(plan) if plan.used.engines and not belongs_to_one() else None
 
     def _accel_plain(self) -> Any:
         """This object, as its own class without Accel has it."""

@@ -6,6 +6,9 @@ its end, and its context counts: no further one is admitted above `AIM` of the c
 `PAUSED_ABOVE` runs between two calls are *paused*, the youngest first, until `AIM` is reached. A paused run's next call
 waits in line: those that had been admitted before come first, then new ones, the smallest first.
 
+Only what is read again counts: how much of its context a run's next call begins with is noted for each program, and
+runs of programs whose calls share next to nothing hold nothing between them. Where there are no others, none waits.
+
 An engine that has nothing to do takes what waits: a run alone is never paused, and runs that hold contexts here and
 wait elsewhere keep nobody from going on. Early calls are admitted with their run, never before a demand that waits, and
 what a run's demand waits for is no place that its own early call has: both have the run's. Nothing starves: who has
@@ -20,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import takewhile
 from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -33,6 +36,9 @@ PAUSED_ABOVE, AIM = 0.95, 0.80
 """Shares of the capacity."""
 AWAY_S = 10.0
 """A run whose next call doesn't come for so long counts as paused."""
+READ_AGAIN, WEIGHT = 0.5, 0.2
+"""A program's runs hold their contexts if their next calls begin with so much of them, in the mean; the weight of the
+last one in it. A program that nobody knows does."""
 TURN_S = 600.0
 """A run that has been admitted for so long is paused after its call where others have waited for `AGING_S`."""
 
@@ -54,10 +60,12 @@ class _Stay:
     arrived_s: float
     """When the run began."""
     running: dict[Hashable, Need] = field(default_factory=dict)
+    last: Sequence[int] = ()
+    """The blocks of the call that ended last,"""
     kept: Sequence[int] = ()
-    """Blocks that its last call has left, while none is running."""
+    """the same, as long as they count: while none is running."""
     left_s: float = 0.0
-    """When that ended."""
+    """When it ended."""
 
 
 class Admission(Generic[T]):
@@ -74,10 +82,14 @@ class Admission(Generic[T]):
         self._own = 0
         self._running: dict[T, Hashable] = {}
         """By call under way, whose it is."""
+        self._again: dict[str, float] = {}
+        """By program, which share of their contexts runs read again."""
         self._refused = False
         """A demand of a run that isn't admitted may not begin yet,"""
         self._let_pass = False
         """nor may one that has waited for long, and no other of these before it."""
+        self._bounded = False
+        """There are runs that read their contexts again."""
         self.pauses = 0
         """How often a run was paused."""
 
@@ -99,7 +111,9 @@ class Admission(Generic[T]):
         self._look_round(now_s)
         self._refused = self._let_pass = False
         outside = [ticket for ticket in ordered if self._is_outside(ticket)]
-        if self._has_room(outside):
+        readers = any(map(self._reads, self._stays)) or any(self._reads(each.priority.session) for each in outside)
+        self._bounded = readers
+        if not readers or self._has_room(outside):
             return list(ordered)
         if any(_is_aged(ticket, now_s) for ticket in outside):
             self._end_turns(now_s)
@@ -144,6 +158,8 @@ class Admission(Generic[T]):
         key = _key(entry, priority)
         more = self._more(self._need(entry))
         inside, early = key in self._stays, priority.value > 0
+        if not self._bounded:
+            return True
         if not self._running or (inside and not early):
             return self._makes_room(key, more)
         if inside:
@@ -182,6 +198,8 @@ class Admission(Generic[T]):
             stay = self._stays[key] = _Stay(now_s, priority.arrived_s)
             if priority.session is not None:
                 self._paused.discard(priority.session)
+        elif not stay.running:
+            self._note(key, stay.last, need.blocks)
         self._hold(need.blocks)
         self._release(stay.kept)
         stay.kept = ()
@@ -197,8 +215,8 @@ class Admission(Generic[T]):
         stay = self._stays[key]
         need = stay.running.pop(entry)
         self._own -= need.own
-        stay.left_s = now_s
-        if not stay.running:
+        stay.left_s, stay.last = now_s, need.blocks
+        if not stay.running and self._reads(key):
             stay.kept = need.blocks
         else:
             self._release(need.blocks)
@@ -206,6 +224,16 @@ class Admission(Generic[T]):
             self._leave(key)
 
     # --- contexts
+
+    def _reads(self, key: object) -> bool:
+        """Whether a run reads again what its calls leave; a call of no run does not."""
+        return isinstance(key, Session) and self._again.get(key.program, 1.0) >= READ_AGAIN
+
+    def _note(self, key: Hashable, last: Sequence[int], blocks: Sequence[int]) -> None:
+        if isinstance(key, Session) and last:
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(last, blocks, strict=False)))
+            before = self._again.get(key.program, 1.0)
+            self._again[key.program] = before + WEIGHT * (same / len(last) - before)
 
     def _more(self, need: Need) -> int:
         """Blocks that a call would add."""

@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 from ..errors import ConfigurationError
 from ..process import clock
 from .admission import Admission
+from .deadlines import Deadlines
 from .profile import Profile
 from .protocols import Priority
 from .tickets import AGING_S, Ticket
@@ -128,13 +129,15 @@ def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], R
 class Policy:
     """How an engine chooses. `reserved`: the share of its places that early work leaves to demands. `apart`: early
     prompts are prefilled one at a time, and not beside a demand's, which would wait longer for its first token.
-    `reuses`: batches are served by what is in the cache. `admits`: runs are admitted to the KV cache."""
+    `reuses`: batches are served by what is in the cache. `admits`: runs are admitted to the KV cache. `heeds`: calls
+    are served by their runs' deadlines."""
 
     order: Order
     reserved: float = RESERVED
     apart: bool = True
     reuses: bool = True
     admits: bool = True
+    heeds: bool = True
 
     def places(self, places: int, priority: Priority) -> int:
         """How many of an engine's places may be taken when a call of this priority takes one of them."""
@@ -150,8 +153,9 @@ POLICIES = {
     "topology-aware": TOPOLOGY_AWARE,
     "topology-aware, without reuse": Policy(topology_aware, reuses=False),
     "topology-aware, without admission": Policy(topology_aware, admits=False),
-    "demands first": Policy(demands_first, reuses=False, admits=False),
-    "blind": Policy(blind, reserved=0.0, apart=False, reuses=False, admits=False),
+    "topology-aware, without deadlines": Policy(topology_aware, heeds=False),
+    "demands first": Policy(demands_first, reuses=False, admits=False, heeds=False),
+    "blind": Policy(blind, reserved=0.0, apart=False, reuses=False, admits=False, heeds=False),
 }
 """Engines use the first one. The others are there to be compared with it, on simulated engines."""
 
@@ -176,6 +180,7 @@ class Waiting(Generic[T]):
         """`reuse`: what the engine has of an entry; None where it can't know."""
         self.policy = policy
         self._admission: Admission[T] | None = None
+        self._deadlines = Deadlines() if policy.heeds else None
         self._now_s = now_s
         self._reuse = reuse if policy.reuses else None
         self._tickets: list[Ticket[T]] = []
@@ -214,6 +219,8 @@ class Waiting(Generic[T]):
             ordered = by_reuse(ordered, now_s, self._reuse)
         if self._admission is not None:
             ordered = self._admission.line(ordered, now_s)
+        if self._deadlines is not None:
+            ordered = self._deadlines.line(ordered, now_s)
         for ticket in ordered:
             if self._admission is not None and not self._admission.admits(ticket, now_s):
                 continue
@@ -223,6 +230,8 @@ class Waiting(Generic[T]):
                 taken.append(ticket.entries.popleft())
                 if not ticket.begun:
                     ticket.begun = True
+                    if self._deadlines is not None:
+                        self._deadlines.taken(ticket, now_s)
                     self.begun += 1
                     self.waited_s += now_s - ticket.since_s
             if ticket.entries:

@@ -86,15 +86,17 @@ class Session:
     """A run as engines know it, from its first call to its end: what one of its calls leaves in the KV cache serves the
     next. Thread-safe.
 
-    due_s: when the run is to be over, by `accel.process.clock`; infinite where nobody says.
+    due_s: when the run is to be over, by `accel.process.clock`; infinite where nobody says. program: what it is a run
+    of.
     Pickled it arrives without those who want to know of its end.
     """
 
-    __slots__ = ("__weakref__", "_over", "due_s", "name")
+    __slots__ = ("__weakref__", "_over", "due_s", "name", "program")
 
-    def __init__(self, name: str, due_s: float = math.inf) -> None:
+    def __init__(self, name: str, due_s: float = math.inf, program: str = "") -> None:
         self.name = name
         self.due_s = due_s
+        self.program = program
         self._over = CancelToken()
 
     @property
@@ -109,8 +111,8 @@ class Session:
         """Have `callback` called at its end (now, if it has ended); returns a function that unregisters it."""
         return self._over.on_cancel(callback)
 
-    def __reduce__(self) -> tuple[type["Session"], tuple[str, float]]:
-        return Session, (self.name, self.due_s)
+    def __reduce__(self) -> tuple[type["Session"], tuple[str, float, str]]:
+        return Session, (self.name, self.due_s, self.program)
 
     def __repr__(self) -> str:
         return f"Session({self.name!r}, {self.due_s})"

@@ -23,15 +23,17 @@ def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
     depth = run.graph.depths.get(site, 0)
     if outer is not None:
         depth = max(depth, outer.priority.depth)
-    return _priority(0, run, depth)
+    return _priority(0, run, depth, site)
 
 
 def of_early(run: Run, node: Node) -> Priority:
-    return _priority(EARLY, run, node.schedule.depth)
+    return _priority(EARLY, run, node.schedule.depth, node.site)
 
 
-def _priority(value: int, run: Run, depth: int) -> Priority:
+def _priority(value: int, run: Run, depth: int, site: str) -> Priority:
+    heeds = run.settings.deadline_s is not None
+    left_s = run.plan.deadlines.left_s(site, run.site_counts.get(site, 0)) if heeds else 0.0
     member = run.calls.batch
     if member is not None:
-        return Priority(value, member.batch.name, now_s(), depth, True, run.session)
-    return Priority(value, run.name, run.trace.started_s, depth, False, run.session)
+        return Priority(value, member.batch.name, now_s(), depth, True, run.session, left_s)
+    return Priority(value, run.name, run.trace.started_s, depth, False, run.session, left_s)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import itertools
-import os
+import math
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from operator import methodcaller
 from time import thread_time
 from typing import Any
-from uuid import uuid4
 
 from .. import engine
 from ..graph.ir import Graph
@@ -33,7 +31,7 @@ from ..process.threads import collecting, issuer
 from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.record import CallRecord, Trace, Visit
-from . import batch, gates
+from . import batch, gates, names
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -48,9 +46,6 @@ from .settings import Counts, Host, Settings
 from .steps import Steps
 from .waiting import took
 from .worth import Cost
-
-_process = uuid4().hex
-_numbers = itertools.count()
 
 Follow = Callable[["Run", Compiled], Follower]
 Event = Callable[[Follower], None]
@@ -69,9 +64,10 @@ class Run:
         self.host = host
         self.trace = Trace(snapshot(value))
         self.trace.tick()
-        self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
-        """Unlike that of any other run, also of other processes that use the same engines; ascends within a process."""
-        self.session = engine.Session(self.name)
+        self.name = names.new()
+        due_s = self.trace.started_s + (settings.deadline_s or math.inf)
+        self.session = engine.Session(self.name, due_s, plan.says.program)
+        """What engines know it by."""
         self.counts = Counts()
         self.own_s = 0.0  # processor time of Accel's own
         self.staked = Cost()

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .inner import step
 from .run import Run
 from .scope import Scope, scope
+from .unfollowed import Unfollowed
 
 _END = object()
 
 
-def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
+@contextmanager
+def inside(run: Run | Unfollowed) -> Generator[None, None, None]:
+    """Around the code of a run's program."""
+    if isinstance(run, Unfollowed):
+        with run.inside():
+            yield
+        return
+    token = scope.set(Scope(run))
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+
+def streamed(begin: Callable[[], Run | Unfollowed], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
     """What `open_` gives, with the handle of a new run set while that works and at no other time."""
     run = begin()
-    handle, parts, completed = Scope(run), iter(open_()), False
+    parts, completed = iter(open_()), False
     try:
         while True:
-            token = scope.set(handle)
-            try:
-                part = next(parts)
-            except StopIteration:
+            with inside(run):
+                part = next(parts, _END)
+            if part is _END:
                 completed = True
                 return
-            finally:
-                scope.reset(token)
             yield part
     finally:
         try:
@@ -36,17 +49,16 @@ def streamed(begin: Callable[[], Run], open_: Callable[[], Iterator[Any]]) -> Ge
             run.finish(completed)
 
 
-async def astreamed(begin: Callable[[], Run], open_: Callable[[], AsyncIterator[Any]]) -> AsyncGenerator[Any, None]:
+async def astreamed(
+    begin: Callable[[], Run | Unfollowed], open_: Callable[[], AsyncIterator[Any]]
+) -> AsyncGenerator[Any, None]:
     """As `streamed`."""
     run = begin()
-    handle, parts, completed = Scope(run), open_(), False
+    parts, completed = open_(), False
     try:
         while True:
-            token = scope.set(handle)
-            try:
+            with inside(run):
                 part = await step(parts, _END)
-            finally:
-                scope.reset(token)
             if part is _END:
                 completed = True
                 return

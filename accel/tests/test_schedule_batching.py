@@ -250,6 +250,7 @@ def test_the_other_policies_know_less() -> None:
         "topology-aware": ["old", "young", "early"],
         "topology-aware, without reuse": ["old", "young", "early"],
         "topology-aware, without admission": ["old", "young", "early"],
+        "topology-aware, without deadlines": ["old", "young", "early"],
         "demands first": ["young", "old", "early"],
         "blind": ["early", "young", "old"],
     }

@@ -30,11 +30,12 @@ from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Settings
 from accel.run.streams import astreamed, streamed
+from accel.run.unfollowed import Unfollowed
 
 from .batches import Batches
 from .chains import accelerate_chain
 from .components import install_all
-from .hosts import asked_by, configurable_of, host_of, references_of
+from .hosts import asked_by, configurable_of, host_of, references_of, within_s
 from .topology import Compiled, topology_of
 from .visits import watch, watched
 
@@ -59,9 +60,16 @@ class Acceleration:
         plan.program.look(references)
 
     def begin(
-        self, fast: Compiled, settings: Settings, value: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Run:
+        self,
+        fast: Compiled,
+        settings: Settings | Unfollowed,
+        value: Any,
+        config: RunnableConfig | None,
+        options: dict[str, Any],
+    ) -> Run | Unfollowed:
         """The handle of a new run."""
+        if isinstance(settings, Unfollowed):
+            return settings
         install_all()
         watch()
         configurable = configurable_of(fast.config, config)
@@ -134,14 +142,14 @@ class Accelerated(Batches):
 
     def _accel_heeded(
         self, config: RunnableConfig | None, options: dict[str, Any], asynchronous: bool = False
-    ) -> Settings | None:
+    ) -> Settings | Unfollowed | None:
         if switch.off or options.get("version") == "v3":
             return None
-        return self._accel_settings(asynchronous, asked_by(self.config, config))
+        return self._accel_settings(asynchronous, asked_by(self.config, config), within_s(self.config, config))
 
     def _accel_begin(
-        self, settings: Settings, input: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Run:
+        self, settings: Settings | Unfollowed, input: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> Run | Unfollowed:
         return self._accel.begin(self, settings, input, config, options)  # type: ignore[arg-type]
 
     def copy(self, update: dict[str, Any] | None = None) -> Any:

@@ -36,9 +36,9 @@ from accel.run.journal import Serde
 from accel.run.many import Asked
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import Scope, scope
 from accel.run.settings import Settings
-from accel.run.streams import astreamed, streamed
+from accel.run.streams import astreamed, inside, streamed
+from accel.run.unfollowed import Unfollowed
 from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
@@ -70,8 +70,10 @@ class Acceleration:
         self.parts = Parts(original)
         plan.topology = self.parts.topology
 
-    def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run:
+    def begin(self, obj: Any, settings: Settings | Unfollowed, value: Any, asynchronous: bool) -> Run | Unfollowed:
         """The handle of a new run."""
+        if isinstance(settings, Unfollowed):
+            return settings
         install_all()
         watch()
         self.plan.topology = self.parts.topology  # it may have shown more parts since
@@ -207,15 +209,13 @@ def _opening(cls: type, name: str) -> Any:
         settings = self._accel_settings()
         if settings is None:
             return inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
-        token = scope.set(Scope(run))
+        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
         try:
-            result = inner(*args, **kwargs)
+            with inside(run):
+                result = inner(*args, **kwargs)
         except BaseException:
             run.finish(False)
             raise
-        finally:
-            scope.reset(token)
         return _finished(run, result)
 
     return _span_of(cls, name, method)
@@ -229,15 +229,13 @@ def _aopening(cls: type, name: str) -> Any:
         settings = self._accel_settings(asynchronous=True)
         if settings is None:
             return await inner(*args, **kwargs)
-        run: Run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
-        token = scope.set(Scope(run))
+        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
         try:
-            result = await inner(*args, **kwargs)
+            with inside(run):
+                result = await inner(*args, **kwargs)
         except BaseException:
             run.finish(False)
             raise
-        finally:
-            scope.reset(token)
         return _finished(run, result)
 
     return _span_of(cls, name, method)
@@ -254,14 +252,16 @@ def _starting(cls: type, follows: bool) -> Any:
         if settings is None:
             return inner(*args, **kwargs)
         run = self._accel.begin(self, settings, given(inner, args, kwargs), True)
-        return started(run, partial(inner, *args, **kwargs))
+        return inner(*args, **kwargs) if isinstance(run, Unfollowed) else started(run, partial(inner, *args, **kwargs))
 
     return _span_of(cls, "run", run)
 
 
-def _finished(run: Run, result: Any) -> Any:
+def _finished(run: Run | Unfollowed, result: Any) -> Any:
     """The run ends with the method, or with the stream that it gave."""
-    if isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
+    if isinstance(run, Unfollowed):
+        run.finish(True)
+    elif isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
         parts = result.response_gen
         result.response_gen = kept(run, streamed(lambda: run, lambda: parts))
     elif isinstance(result, AsyncStreamingResponse) and isinstance(result.response_gen, AsyncGenerator):
