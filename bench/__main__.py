@@ -21,6 +21,7 @@ COMMANDS = {
     "scale": "bench.scale:main",
     "serve": "bench.serve:main",
     "batch": "bench.batch:main",
+    "arrivals": "bench.arrivals:main",
     "strangers": "bench.strangers.command:main",
     "report": "bench.report:main",
     "headline": "bench.headline:main",

@@ -32,6 +32,11 @@ class Work(BaseCallbackHandler):
         """Calls that ask a model what another one asks it, too: they are greedy, so that it answers the same."""
         return self.calls - sum(map(len, self._calls.values()))
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest call, with its answer."""
+        return max((len(ids) + tokens for calls in self._calls.values() for ids, tokens in calls.items()), default=0)
+
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
     ) -> None:

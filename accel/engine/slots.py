@@ -79,7 +79,8 @@ class Slots:
 
         try:
             yield begin
-            self._answer_tokens += ANSWER_WEIGHT * (pieces - self._answer_tokens)
+            if pieces:
+                self._answer_tokens += ANSWER_WEIGHT * (pieces - self._answer_tokens)
         finally:
             self._taken -= 1
             self._waiting.ended(turn)

@@ -11,8 +11,9 @@ from corpus.batches import Program
 
 PROGRAMS: dict[str, Program] = {
     "reading": reading,
-    **{name: BATCHES[name] for name in ("reflection", "debate", "W3-two-critics", "iterative", "W6-turns")},
+    **{name: BATCHES[name] for name in ("reflection", "debate", "W3-two-critics")},
 }
-"""An agent whose context grows from call to call; chains over a document, a discussion, and chains of short prompts."""
+"""An agent whose context grows from call to call; a chain and a discussion over a document; a chain of short prompts
+that share nothing."""
 
 __all__ = ["PROGRAMS", "Program"]
