@@ -2,7 +2,7 @@
 
 Requests arrive as a Poisson process, the same in all arms, at simulated engines in virtual time. Arms differ in what
 engines know (`accel.engine.batching`): first come, first served; everything; everything but one policy. Answers are
-compared with those of the unmodified program, one request after the other.
+compared with those of the unmodified program on an engine that has room for everything.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ LOADS = (0.5, 1.0, 1.5)
 WITHIN = (2.0, 4.0, 8.0)
 """A deadline is one of these times what a request takes alone, each as often as the others."""
 MOST_CALLS = 720
+ALONE = 6
+"""Requests that are served one at a time, too."""
 LEARNT_FROM = 3
 POLICIES = {
     LANGGRAPH: "blind",
@@ -79,10 +81,11 @@ class Cell:
 
 @dataclass
 class Alone:
-    """The requests one after the other, on an engine that has room for everything."""
+    """What is known of the requests before any arm: on the unmodified program, and an engine with room for all."""
 
     answers: list[Any]
     mean_s: float
+    """What one takes by itself."""
     context: float
     """Tokens of the longest call with its answer, in the mean."""
     least_s: float
@@ -91,13 +94,16 @@ class Alone:
 
 async def alone(cell: Cell, engines: Engines, data_sets: data.DataSets) -> Alone:
     graph = await _built(cell, engines, data_sets)
-    answers, took, contexts, work = [], [], [], Work()
-    for value in _inputs(cell, data_sets)[0]:
-        one, began_s = Work(), clock.now_s()
-        answers.append(plain(await graph.ainvoke(value, {"callbacks": [work, one]})))
+    values, work = _inputs(cell, data_sets)[0], Work()
+    took, each = [], [Work() for _ in values]
+    for value in values[:ALONE]:
+        began_s = clock.now_s()
+        await graph.ainvoke(value)
         took.append(clock.now_s() - began_s)
-        contexts.append(one.longest)
-    return Alone(answers, fmean(took), fmean(contexts), work.least_s(engines.profiles["llm"], 1))
+    asked = (graph.ainvoke(value, {"callbacks": [work, one]}) for value, one in zip(values, each, strict=True))
+    answers = [plain(answer) for answer in await asyncio.gather(*asked)]
+    least_s = work.least_s(engines.profiles["llm"], 1)
+    return Alone(answers, fmean(took), fmean(one.longest for one in each), least_s)
 
 
 async def served(cell: Cell, engines: Engines, data_sets: data.DataSets, arm: str, held: Alone) -> dict[str, Any]:

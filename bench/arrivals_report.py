@@ -68,7 +68,7 @@ def document(found: Sequence[Record], machine: str, command: str) -> str:
         "# Requests that arrive at random",
         f"Programs (`corpus/arrivals`) whose requests arrive as a Poisson process at a simulated {found[0]['profile']} "
         f"model with 64 slots, in virtual time; {machine}. All arms get the same requests at the same moments; answers "
-        "are compared with those of the unmodified program, one request after the other. Medians over seeds (other "
+        "are compared with those of the unmodified program on an engine with room for everything. Medians over seeds (other "
         "inputs and arrivals each), with their range.",
         "- *KV cache*: its tokens over the *working set*: what 64 requests hold, one in each slot, at a request's "
         "longest call.\n"

@@ -155,34 +155,33 @@ class Admission(Generic[T]):
     def admits(self, ticket: Ticket[T], now_s: float) -> bool:
         """Whether a call may begin, in the order of `line`. Runs may be paused for it."""
         entry, priority = ticket.entries[0], ticket.priority
-        key = _key(entry, priority)
-        more = self._more(self._need(entry))
+        key, need = _key(entry, priority), self._need(entry)
         inside, early = key in self._stays, priority.value > 0
         if not self._bounded:
             return True
         if not self._running or (inside and not early):
-            return self._makes_room(key, more)
+            return self._makes_room(key, need)
         if inside:
-            return self.used + more <= PAUSED_ABOVE * self._capacity
+            return self._fits(need, PAUSED_ABOVE)
         may = not self._let_pass and not (early and self._refused)
-        if may and self.used + more <= AIM * self._capacity:
+        if may and self._fits(need, AIM):
             return True
         if not early:
             self._refused = True
             self._let_pass = self._let_pass or _is_aged(ticket, now_s)
         return False
 
-    def _makes_room(self, key: Hashable, more: int) -> bool:
+    def _makes_room(self, key: Hashable, need: Need) -> bool:
         """Pause others, if there have to be fewer; whether that was enough. Alone, a run always has room."""
-        if self.used + more <= PAUSED_ABOVE * self._capacity:
+        if self._fits(need, PAUSED_ABOVE):
             return True
         between = [other for other, stay in self._stays.items() if not stay.running and other != key]
         for other in sorted(between, key=lambda other: -self._stays[other].arrived_s):
-            if self.used + more <= AIM * self._capacity:
+            if self._fits(need, AIM):
                 break
             self._pause(other)
         alone = all(other == key for other in self._stays)
-        return alone or self.used + more <= PAUSED_ABOVE * self._capacity
+        return alone or self._fits(need, PAUSED_ABOVE)
 
     def _end_turns(self, now_s: float) -> None:
         for key, stay in list(self._stays.items()):
@@ -234,6 +233,9 @@ class Admission(Generic[T]):
             same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(last, blocks, strict=False)))
             before = self._again.get(key.program, 1.0)
             self._again[key.program] = before + WEIGHT * (same / len(last) - before)
+
+    def _fits(self, need: Need, share: float) -> bool:
+        return self.used + self._more(need) <= share * self._capacity
 
     def _more(self, need: Need) -> int:
         """Blocks that a call would add."""
