@@ -169,13 +169,12 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def cells(options: argparse.Namespace) -> list[Cell]:
-    drawn = list(product(options.programs.split(","), range(options.seeds)))
     about = {"requests": options.requests, "profile": options.profile}
-    saturated = [Cell(name, kv, seed=seed, **about) for kv, (name, seed) in product(options.kv, drawn)]
-    loaded = [
-        Cell(name, min(options.kv), load, True, seed, **about) for load, (name, seed) in product(options.loads, drawn)
-    ]
-    return saturated + loaded
+    found = []
+    for seed, name in product(range(options.seeds), options.programs.split(",")):
+        found += [Cell(name, kv, seed=seed, **about) for kv in options.kv]
+        found += [Cell(name, min(options.kv), load, True, seed, **about) for load in options.loads]
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:

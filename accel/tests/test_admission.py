@@ -233,9 +233,11 @@ def test_never_above_the_capacity_but_alone_and_nothing_starves(
     """Runs make calls that grow, share and end as they like; in the end each call has been served."""
     engine, runs = Engine(), {n: Session(f"{n}") for n in range(6)}
     begun: list[Call] = []
+    longest = dict.fromkeys(runs, 0)
     count = 0
     for number, size, own, ends, later in asked:
-        engine.ask(runs[number], blocks(number % 4, size), own, early=ends and later % 2 == 1)
+        longest[number] = max(longest[number], size)
+        engine.ask(runs[number], blocks(number % 4, longest[number]), own, early=ends and later % 2 == 1)
         count += 1
         begun += engine.take()
         _check(engine)
