@@ -11,6 +11,7 @@ import copy
 import os
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from dataclasses import replace
 from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -22,7 +23,7 @@ from .reports import timeline as pictures
 from .reports.explain import Format
 from .reports.report import Report
 from .run import batch as batches
-from .run import saved, switch
+from .run import deadline, saved, switch
 from .run.journal import Serde
 from .run.many import Asked, Many
 from .run.plan import Plan
@@ -321,15 +322,20 @@ class Insight:
         many = Many(self._accel.plan, self._accel_serde(), asked)
         return await many.aall(lambda value: self._accel_arun(value, **options), inputs)
 
-    def _accel_settings(self, asynchronous: bool = False, asked: Mode | None = None) -> Settings | None:
+    def _accel_settings(
+        self, asynchronous: bool = False, asked: Mode | None = None, within_s: float | None = None
+    ) -> Settings | None:
         """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
-        the run that it is inside of; PASSING if this run is not worth following. `asked`: how much Accel is to do, by
-        the call's metadata."""
+        the run that it is inside of; PASSING if this run is not worth following. By the call's metadata, `asked`: how
+        much Accel is to do; `within_s`: when it is to be over."""
         if switch.off or scope.get() is not None:
             return None
         settings = switch.settings_for(self._accel.settings, asked)
         if settings is None:
             return None
+        within_s = deadline.here() if within_s is None else within_s
+        if within_s is not None:
+            return replace(settings, deadline_s=within_s)
         follows, within = self._accel.plan.follows(loop_here() if asynchronous else None), batches.here()
         return settings if follows or (within is not None and within.hopeful) else PASSING
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "bench.serve:main",
     "batch": "bench.batch:main",
     "devices": "bench.batch_devices:main",
+    "arrivals": "bench.arrivals:main",
     "strangers": "bench.strangers.command:main",
     "report": "bench.report:main",
     "headline": "bench.headline:main",

@@ -57,6 +57,11 @@ class Work(BaseCallbackHandler):
         if parent_run_id is not None:
             self._parents[run_id] = parent_run_id
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest call, with its answer."""
+        return max((len(call.prompt) + call.answer_tokens for call in self._asked.values()), default=0)
+
     def on_chat_model_start(
         self,
         serialized: dict[str, Any],

@@ -17,6 +17,7 @@ from .protocols import Prompt as Prompt
 from .protocols import Record as Record
 from .protocols import RerankEngine as RerankEngine
 from .protocols import Sampling as Sampling
+from .protocols import Session as Session
 from .protocols import StagedVectorStore as StagedVectorStore
 from .protocols import TokenIds as TokenIds
 from .protocols import Usage as Usage

@@ -24,42 +24,20 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import ConfigurationError
 from ..process import clock
+from .admission import Admission
+from .deadlines import Deadlines
 from .profile import Profile
 from .protocols import Priority
+from .tickets import AGING_S, Ticket
 
 T = TypeVar("T")
 
-AGING_S = 60.0
-"""Early work that has waited this long is raised to a demand; a demand that has goes before all others, first come,
-first served. So nothing starves, neither beside long runs nor beside many."""
 LEAST_SHARE = 0.5
 """Of a prompt, what has to be in the cache to be a reason to serve it now."""
 BATCH_AGING_S = 600.0
 """A call of a batch that has waited this long goes before all others of its batch."""
 RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
-
-
-@dataclass(eq=False, slots=True)
-class Ticket(Generic[T]):
-    """A call that waits, with those of its entries (texts, requests) that are not taken yet."""
-
-    entries: deque[T]
-    priority: Priority
-    number: int
-    """Of its arrival at the engine."""
-    since_s: float
-    """When it came, or was raised because it had waited so long."""
-    begun: bool = False
-
-    @property
-    def bucket(self) -> str | int:
-        """A call of no run is a run by itself."""
-        return self.priority.run or self.number
-
-    @property
-    def arrived_s(self) -> float:
-        return self.priority.arrived_s if self.priority.run else self.since_s
 
 
 Order = Callable[[Sequence[Ticket[Any]], float], list[Ticket[Any]]]
@@ -179,12 +157,15 @@ def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], R
 class Policy:
     """How an engine chooses. `reserved`: the share of its places that early work leaves to demands. `apart`: early
     prompts are prefilled one at a time, and not beside a demand's, which would wait longer for its first token.
-    `reuses`: batches are served by what is in the cache."""
+    `reuses`: batches are served by what is in the cache. `admits`: runs are admitted to the KV cache. `heeds`: calls
+    are served by their runs' deadlines."""
 
     order: Order
     reserved: float = RESERVED
     apart: bool = True
     reuses: bool = True
+    admits: bool = True
+    heeds: bool = True
 
     def places(self, places: int, priority: Priority) -> int:
         """How many of an engine's places may be taken when a call of this priority takes one of them."""
@@ -199,9 +180,11 @@ TOPOLOGY_AWARE = Policy(topology_aware)
 POLICIES = {
     "topology-aware": TOPOLOGY_AWARE,
     "topology-aware, without reuse": Policy(topology_aware, reuses=False),
-    "run by run": Policy(run_by_run, reuses=False),
-    "demands first": Policy(demands_first, reuses=False),
-    "blind": Policy(blind, reserved=0.0, apart=False, reuses=False),
+    "topology-aware, without admission": Policy(topology_aware, admits=False),
+    "topology-aware, without deadlines": Policy(topology_aware, heeds=False),
+    "run by run": Policy(run_by_run, reuses=False, admits=False, heeds=False),
+    "demands first": Policy(demands_first, reuses=False, admits=False, heeds=False),
+    "blind": Policy(blind, reserved=0.0, apart=False, reuses=False, admits=False, heeds=False),
 }
 """Engines use the first one. The others are there to be compared with it, on simulated engines."""
 
@@ -227,6 +210,8 @@ class Waiting(Generic[T]):
         """`reuse`: what the engine has of an entry; None where it can't know. `shared`: what waits for this engine and
         for others like it."""
         self.policy = policy
+        self._admission: Admission[T] | None = None
+        self._deadlines = Deadlines() if policy.heeds else None
         self._now_s = now_s
         self._reuse = reuse if policy.reuses else None
         self._shared = shared
@@ -243,9 +228,19 @@ class Waiting(Generic[T]):
         if ticket.entries:
             self._tickets.append(ticket)
 
+    def admit(self, admission: Admission[T]) -> None:
+        """From now on runs are admitted, if the policy says so; whatever is taken has to be `ended`."""
+        self._admission = admission if self.policy.admits else None
+
+    def ended(self, entry: T) -> None:
+        """What was taken is over, or given up. Idempotent."""
+        if self._admission is not None:
+            self._admission.end(entry, self._now_s())
+
     def take(self, accept: Callable[[T], bool | None]) -> list[T]:
         """The next batch. `accept` is asked entry by entry, the best first, and says whether this one is taken; the
-        first that isn't ends the batch, unless it has to wait for something else than room (None)."""
+        first that isn't ends the batch, unless it has to wait for something else than room (None). Those of paused runs
+        are passed over."""
         taken: list[T] = []
         now_s = self._now_s()
         tickets = self._tickets if self._shared is None else [*self._tickets, *self._shared._tickets]
@@ -256,12 +251,22 @@ class Waiting(Generic[T]):
         ordered = self.policy.order(tickets, now_s)
         if self._reuse is not None:
             ordered = by_reuse(ordered, now_s, self._reuse)
+        if self._admission is not None:
+            ordered = self._admission.line(ordered, now_s)
+        if self._deadlines is not None:
+            ordered = self._deadlines.line(ordered, now_s)
         for ticket in ordered:
+            if self._admission is not None and not self._admission.admits(ticket, now_s):
+                continue
             accepted: bool | None = True
             while ticket.entries and (accepted := accept(ticket.entries[0])):
+                if self._admission is not None:
+                    self._admission.begin(ticket.entries[0], ticket.priority, now_s)
                 taken.append(ticket.entries.popleft())
                 if not ticket.begun:
                     ticket.begun = True
+                    if self._deadlines is not None:
+                        self._deadlines.taken(ticket, now_s)
                     self.begun += 1
                     self.waited_s += now_s - ticket.since_s
             if accepted is False:

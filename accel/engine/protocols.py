@@ -11,6 +11,7 @@ Every call has a `Priority`: lower is served first; 0 is a call the program dema
 An early call that the program comes to wait for is raised to a demand, wherever it waits.
 """
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -82,18 +83,57 @@ class CancelToken:
                 self._callbacks.pop(key, None)
 
 
+class Session:
+    """A run as engines know it, from its first call to its end: what one of its calls leaves in the KV cache serves the
+    next. Thread-safe.
+
+    due_s: when the run is to be over, by `accel.process.clock`; infinite where nobody says. program: what it is a run
+    of.
+    Pickled it arrives without those who want to know of its end.
+    """
+
+    __slots__ = ("__weakref__", "_over", "due_s", "name", "program")
+
+    def __init__(self, name: str, due_s: float = math.inf, program: str = "") -> None:
+        self.name = name
+        self.due_s = due_s
+        self.program = program
+        self._over = CancelToken()
+
+    @property
+    def ended(self) -> bool:
+        return self._over.cancelled
+
+    def end(self) -> None:
+        """It makes no more calls. Calls, in this thread, whoever wants to know."""
+        self._over.cancel()
+
+    def on_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called at its end (now, if it has ended); returns a function that unregisters it."""
+        return self._over.on_cancel(callback)
+
+    def __reduce__(self) -> tuple[type["Session"], tuple[str, float, str]]:
+        return Session, (self.name, self.due_s, self.program)
+
+    def __repr__(self) -> str:
+        return f"Session({self.name!r}, {self.due_s})"
+
+
 class Priority:
     """How urgent a call is, and whose: what `accel.engine.batching` chooses by among all that wait. Thread-safe.
 
     value: 0, a call the program waits for; larger, early work; lower is served first. run: whose call it is ("": of no
     run). arrived_s: when that run began, by `accel.process.clock`. depth: how many primitives of
-    the run still depend on it. batch: the run is many, of which nobody waits for one more than for another. query: the
-    one of them whose call it is. next_use: how many calls later that one asks for what begins alike; 0: nobody knows.
-    outline: what the batch is going to ask of language models, as far as is known.
+    the run still depend on it. batch: the run is many, of which nobody waits for one more than for another. session:
+    of the single run; None for a call of no run. left_s: how long that run should take yet, with this call. next_use:
+    how many calls later it asks for what begins alike; 0: nobody knows. outline: what the batch is going to ask of
+    language models, as far as is known.
     Pickled it arrives as it stands, and is raised there for itself.
     """
 
-    __slots__ = ("_callbacks", "_value", "arrived_s", "batch", "depth", "next_use", "outline", "query", "run")
+    __slots__ = (
+        "_callbacks", "_value", "arrived_s", "batch", "depth", "left_s", "next_use", "outline", "run", "session"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -102,7 +142,8 @@ class Priority:
         arrived_s: float = 0.0,
         depth: int = 0,
         batch: bool = False,
-        query: str = "",
+        session: Session | None = None,
+        left_s: float = 0.0,
         next_use: int = 0,
         outline: Sequence[Operator] = (),
     ) -> None:
@@ -111,7 +152,8 @@ class Priority:
         self.arrived_s = arrived_s
         self.depth = depth
         self.batch = batch
-        self.query = query or run
+        self.session = session
+        self.left_s = left_s
         self.next_use = next_use
         self.outline = outline
         self._callbacks: tuple[Callable[[], None], ...] = ()
@@ -141,16 +183,19 @@ class Priority:
         with _changing:
             self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
-    def arrived(self, arrived_s: float) -> "Priority":
-        """The same, of a run that began then; raised for itself."""
-        return Priority(
-            self._value, self.run, arrived_s, self.depth, self.batch, self.query, self.next_use, self.outline
-        )
+    @property
+    def query(self) -> str:
+        """The name of the single run, also of one of a batch."""
+        return self.session.name if self.session is not None else self.run
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Priority, (
-            self._value, self.run, self.arrived_s, self.depth, self.batch, self.query, self.next_use, self.outline
-        )  # fmt: skip
+    def arrived(self, arrived_s: float, session: Session | None) -> "Priority":
+        """The same, of a run that began then, and is this one here; raised for itself."""
+        given = (self._value, self.run, arrived_s, self.depth, self.batch, session)
+        return Priority(*given, self.left_s, self.next_use, self.outline)
+
+    def __reduce__(self) -> tuple[type["Priority"], tuple[Any, ...]]:
+        given = (self._value, self.run, self.arrived_s, self.depth, self.batch, self.session)
+        return Priority, (*given, self.left_s, self.next_use, self.outline)
 
     def __repr__(self) -> str:
         return f"Priority({self._value}, {self.run!r}, {self.arrived_s}, {self.depth}, batch={self.batch})"

@@ -8,6 +8,7 @@ with bounded loads). Synchronous, without a clock; used by every host.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
@@ -75,6 +76,10 @@ class Prefixes:
     def forget(self) -> None:
         """The engine's cache is empty again."""
         self._chains.clear()
+
+    def needs(self, tokens: float) -> int:
+        """Blocks, for so many tokens."""
+        return math.ceil(tokens / self._block_tokens) if self._block_tokens else 0
 
     def blocks(self, token_ids: Sequence[int]) -> list[int]:
         """Each block by what it holds and all that precedes it."""

@@ -11,10 +11,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from weakref import WeakSet
 
+from .admission import Admission, Need
 from .batching import TOPOLOGY_AWARE, Policy, Reuse, Waiting
-from .protocols import Priority
-from .replicas import Prefixes
+from .protocols import Priority, Session
+from .replicas import KEPT_BLOCKS, Prefixes
+
+ANSWER_WEIGHT = 0.1
+"""Of the last answer, in the mean of their lengths."""
 
 
 @dataclass(eq=False, slots=True)
@@ -22,7 +27,9 @@ class _Turn:
     given: asyncio.Future[None]
     priority: Priority
     blocks: Sequence[int]
-    """Of its prompt."""
+    """Of its prompt,"""
+    own: int
+    """and what it takes of the KV cache besides."""
 
 
 class Slots:
@@ -38,21 +45,33 @@ class Slots:
         self.prefixes = Prefixes(0)
         """What the engine should have in its cache, once it is known what a block is."""
         self._waiting: Waiting[_Turn] = Waiting(policy, reuse=self._reuse)
+        self._answer_tokens = 0.0
+        """In the mean of the last ones."""
+        self._met: WeakSet[Session] = WeakSet()
+        """Runs whose end tells that others may go on."""
 
     def _reuse(self, turn: _Turn) -> Reuse:
         return self.prefixes.reuse(turn.blocks)
+
+    def caches(self, block_tokens: int, kv_blocks: int | None) -> None:
+        """The engine keeps prompts in blocks of so many tokens, so many in all: None where it doesn't say. By that its
+        reuse is known, and runs are admitted."""
+        self.prefixes = Prefixes(block_tokens, kv_blocks or KEPT_BLOCKS)
+        if block_tokens and kv_blocks:
+            self._waiting.admit(Admission(kv_blocks, lambda turn: Need(turn.blocks, turn.own)))
 
     @asynccontextmanager
     async def place(
         self, priority: Priority, token_ids: Sequence[int] = ()
     ) -> AsyncGenerator[Callable[[], None], None]:
-        """Wait for a place for a prompt, and give it back in the end. Gives a function to be called when the request
-        has begun, any number of times."""
-        await self._turn(priority, token_ids)
-        begun = False
+        """Wait for a place for a prompt, and give it back in the end. Gives a function to be called with each piece of
+        the answer."""
+        turn = await self._turn(priority, token_ids)
+        begun, pieces = False, 0
 
         def begin() -> None:
-            nonlocal begun
+            nonlocal begun, pieces
+            pieces += 1
             if not begun:
                 begun = True
                 self._starting -= 1
@@ -60,27 +79,37 @@ class Slots:
 
         try:
             yield begin
+            if pieces:
+                self._answer_tokens += ANSWER_WEIGHT * (pieces - self._answer_tokens)
         finally:
             self._taken -= 1
+            self._waiting.ended(turn)
             begin()
             self._admit()
 
-    async def _turn(self, priority: Priority, token_ids: Sequence[int]) -> None:
+    async def _turn(self, priority: Priority, token_ids: Sequence[int]) -> _Turn:
         loop = asyncio.get_running_loop()
-        turn: asyncio.Future[None] = loop.create_future()
-        forget = priority.on_raise(lambda: self._raised(loop))
-        self._waiting.add([_Turn(turn, priority, self.prefixes.blocks(token_ids))], priority)
+        given: asyncio.Future[None] = loop.create_future()
+        forget = priority.on_raise(lambda: self._look_again(loop))
+        if priority.session is not None and priority.session not in self._met:
+            self._met.add(priority.session)
+            priority.session.on_end(lambda: self._look_again(loop))
+        blocks = self.prefixes.blocks(token_ids)
+        turn = _Turn(given, priority, blocks, self.prefixes.needs(len(token_ids) + self._answer_tokens) - len(blocks))
+        self._waiting.add([turn], priority)
         self._admit()
         try:
-            await turn
+            await given
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it had just got its place
+            if given.done() and not given.cancelled():  # it had just got its place
                 self._taken -= 1
                 self._starting -= 1
+                self._waiting.ended(turn)
                 self._admit()
             raise
         finally:
             forget()
+        return turn
 
     def _admit(self) -> None:
         if not len(self._waiting):
@@ -101,7 +130,7 @@ class Slots:
         turn.given.set_result(None)
         return True
 
-    def _raised(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The program has come to wait for something that waits here; called on any thread."""
+    def _look_again(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The program has come to wait for something that waits here, or a run is over; called on any thread."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(self._admit)

@@ -61,6 +61,8 @@ class Measured:
         """The last ones."""
         self.batch = plan.batch
         """The last batch; None if there was none."""
+        self.deadlines = plan.deadlines
+        """How many runs had one, and how many met it."""
         self._plan, self._trace = plan, plan.last
         self._earlier = tuple(plan.tally.parts[:-1])
         self._settings, self._nodes = settings or Settings(), nodes

@@ -29,6 +29,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
             "ratio": report.ratio,
             "accel_processor_s": report.own_s,
         },
+        "deadlines": {"runs": report.deadlines.runs, "met": report.deadlines.met},
         "last": _request(report),
         "calls": {
             "demanded": counts.demanded,

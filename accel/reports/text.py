@@ -66,6 +66,9 @@ def headline(report: Measured) -> Iterator[str]:
         yield said
     elif report.runs:
         yield "  last request: it raised, was stopped, or made too many calls to be worked out"
+    if report.deadlines.runs:
+        met, runs = report.deadlines.met, report.deadlines.runs
+        yield f"  deadlines: {met} of {plural(runs, 'request')} met theirs ({met / runs:.0%})"
     yield from _spent(report)
     if report.batch is not None:
         yield from batched(report.batch)

@@ -29,7 +29,7 @@ LONGEST = 64
 
 
 class Member:
-    """A run that is under way, as long as whoever called waits for it; all there is of one that is not followed."""
+    """A run that is under way, as long as whoever called waits for it."""
 
     def __init__(self, crowd: Crowd, followed: bool) -> None:
         self._crowd: Crowd | None = crowd
@@ -41,9 +41,6 @@ class Member:
         crowd, self._crowd = self._crowd, None
         if crowd is not None and self._process == os.getpid():
             crowd.left(self._followed)
-
-    def finish(self, completed: bool) -> None:
-        self.returned()
 
 
 class Crowd:

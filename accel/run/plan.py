@@ -38,6 +38,7 @@ from .calls import Calls
 from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
+from .deadline import Deadlines
 from .pace import Pace
 from .reliance import Asked
 from .says import Says
@@ -118,6 +119,7 @@ class Plan:
         self.chances = Chances()
         self.worth = Worth()
         """What calls are worth that may not be demanded."""
+        self.deadlines = Deadlines()
         self.caps = Caps()
         self.contexts = Contexts()
         """In which contexts nodes and bindings were seen."""
@@ -253,6 +255,7 @@ class Plan:
             self.runs += 1
             self.total += run.counts
             self.history.append(run.counts)
+            self.deadlines.note(run.trace, run.settings.deadline_s)
             if self._learner != learner.number:  # in a forked child: nobody will come for them
                 self._learner = learner.number
                 self._waiting.clear()
@@ -310,6 +313,7 @@ class Plan:
         if not trace.completed or not trace.calls:
             return
         self.worth.note(trace)
+        self.deadlines.learn(trace)
         judged = judge(self.learnt, trace)
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)

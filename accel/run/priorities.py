@@ -26,16 +26,18 @@ def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
     if outer is not None:
         depth = max(depth, outer.priority.depth)
     next_use = min((schedule.next_use for schedule in schedules if schedule.next_use), default=0)
-    return _priority(0, run, depth, next_use)
+    return _priority(0, run, depth, site, next_use)
 
 
 def of_early(run: Run, node: Node) -> Priority:
-    return _priority(EARLY, run, node.schedule.depth, node.schedule.next_use)
+    return _priority(EARLY, run, node.schedule.depth, node.site, node.schedule.next_use)
 
 
-def _priority(value: int, run: Run, depth: int, next_use: int) -> Priority:
+def _priority(value: int, run: Run, depth: int, site: str, next_use: int) -> Priority:
+    heeds = run.settings.deadline_s is not None
+    left_s = run.plan.deadlines.left_s(site, run.site_counts.get(site, 0)) if heeds else 0.0
     member = run.calls.batch
     if member is not None:
         batch = member.batch
-        return Priority(value, batch.name, now_s(), depth, True, run.name, next_use, batch.outline)
-    return Priority(value, run.name, run.trace.started_s, depth, next_use=next_use)
+        return Priority(value, batch.name, now_s(), depth, True, run.session, left_s, next_use, batch.outline)
+    return Priority(value, run.name, run.trace.started_s, depth, False, run.session, left_s, next_use)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import itertools
-import os
+import math
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from operator import methodcaller
 from time import thread_time
 from typing import Any
-from uuid import uuid4
 
 from .. import engine
 from ..graph.ir import Graph
@@ -33,7 +31,7 @@ from ..process.threads import collecting, issuer
 from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.record import CallRecord, Trace, Visit
-from . import batch, gates
+from . import batch, gates, names
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -49,9 +47,6 @@ from .steps import Steps
 from .waiting import took
 from .worth import Cost
 
-_process = uuid4().hex
-_numbers = itertools.count()
-
 Follow = Callable[["Run", Compiled], Follower]
 Event = Callable[[Follower], None]
 
@@ -66,8 +61,10 @@ class Run:
         self.plan, self.settings, self.host, self._follow = plan, settings, host, follow
         self.trace = Trace(snapshot(value))
         self.trace.tick()
-        self.name = f"{_process}-{os.getpid()}-{next(_numbers):012}"
-        """Unlike that of any other run, also of other processes that use the same engines; ascends within a process."""
+        self.name = names.new()
+        due_s = self.trace.started_s + (settings.deadline_s or math.inf)
+        self.session = engine.Session(self.name, due_s, plan.says.program)
+        """What engines know it by."""
         self.counts = Counts()
         self.own_s = 0.0  # processor time of Accel's own
         self.staked = Cost()
@@ -240,9 +237,9 @@ class Run:
             self.closed = True
             self.token.cancel()
             self.calls.drop_undemanded(forget=False)
+        self.session.end()
         OPEN.discard(self)
-        if self.forecast is not None:
-            self.reasons = self.forecast.reasons
+        self.reasons = self.forecast.reasons if self.forecast is not None else self.reasons
         # What holds this run goes, or only the garbage collector would find it.
         self.forecast = None
         self.announced.clear()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ..trace.record import Visit
 from .call import Call
-from .crowd import Member
 from .run import Run
 
 
@@ -39,7 +38,7 @@ class _CurrentScope:
         here = self._held.get()
         return None if here is None or here.run.gone else here
 
-    def set(self, here: Scope | None) -> Token[Scope | None]:
+    def set(self, here: Scope) -> Token[Scope | None]:
         return self._held.set(here)
 
     def reset(self, token: Token[Scope | None]) -> None:
@@ -47,8 +46,3 @@ class _CurrentScope:
 
 
 scope = _CurrentScope()
-
-
-def handle_of(run: Run | Member) -> Scope | None:
-    """For code of the run; none where it is not followed."""
-    return Scope(run) if isinstance(run, Run) else None

@@ -122,6 +122,8 @@ class Settings:
     speculate: Speculate = "auto"
     egress: Egress = "known"
     budget: Budget = Budget()
+    deadline_s: float | None = None
+    """Of a single run: within how many seconds it is to be over, as its request says."""
 
     def __post_init__(self) -> None:
         for name, options in (("speculate", get_args(Speculate)), ("egress", get_args(Egress))):

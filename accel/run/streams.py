@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from .crowd import Member
 from .inner import step
 from .run import Run
-from .scope import handle_of, scope
+from .scope import Scope, scope
+from .unfollowed import Unfollowed
 
 _END = object()
 
 
-def streamed(begin: Callable[[], Run | Member], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
+@contextmanager
+def inside(run: Run | Unfollowed) -> Generator[None, None, None]:
+    """Around the code of a run's program."""
+    if isinstance(run, Unfollowed):
+        with run.inside():
+            yield
+        return
+    token = scope.set(Scope(run))
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+
+def streamed(begin: Callable[[], Run | Unfollowed], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
     """What `open_` gives, with the handle of a new run set while that works and at no other time."""
     run = begin()
-    handle, parts, completed = handle_of(run), iter(open_()), False
+    parts, completed = iter(open_()), False
     try:
         while True:
-            token = scope.set(handle)
-            try:
-                part = next(parts)
-            except StopIteration:
+            with inside(run):
+                part = next(parts, _END)
+            if part is _END:
                 completed = True
                 return
-            finally:
-                scope.reset(token)
             yield part
     finally:
         try:
@@ -38,18 +50,15 @@ def streamed(begin: Callable[[], Run | Member], open_: Callable[[], Iterator[Any
 
 
 async def astreamed(
-    begin: Callable[[], Run | Member], open_: Callable[[], AsyncIterator[Any]]
+    begin: Callable[[], Run | Unfollowed], open_: Callable[[], AsyncIterator[Any]]
 ) -> AsyncGenerator[Any, None]:
     """As `streamed`."""
     run = begin()
-    handle, parts, completed = handle_of(run), open_(), False
+    parts, completed = open_(), False
     try:
         while True:
-            token = scope.set(handle)
-            try:
+            with inside(run):
                 part = await step(parts, _END)
-            finally:
-                scope.reset(token)
             if part is _END:
                 completed = True
                 return

@@ -54,6 +54,8 @@ class Used:
         self.saved: dict[str, SavedCall] = {}
         """Of a loaded plan, by call site."""
         self._identities: dict[str, Hashable] = {}
+        self.engines = False
+        """There are components among them that Accel's own engines serve."""
 
     def by(self, node: Node, mixed: bool) -> tuple[Any, Method] | None:
         """The component and method that calls of a node went to in earlier runs; `mixed`: its site calls several."""
@@ -81,6 +83,7 @@ class Used:
             if host.loop is not None:
                 self._loops[call.site] = weakref.ref(host.loop)
             self._identities[call.site] = call.identity
+            self.engines = self.engines or hasattr(type(call.component), "__accel__")
             self.at[call.site] = (call.component, method)
             self.methods[call.site, host.streaming] = method
 

@@ -251,6 +251,8 @@ def test_the_other_policies_know_less() -> None:
     assert {name: order(name) for name in POLICIES} == {
         "topology-aware": ["old", "young", "early"],
         "topology-aware, without reuse": ["old", "young", "early"],
+        "topology-aware, without admission": ["old", "young", "early"],
+        "topology-aware, without deadlines": ["old", "young", "early"],
         "run by run": ["old", "young", "early"],
         "demands first": ["young", "old", "early"],
         "blind": ["early", "young", "old"],

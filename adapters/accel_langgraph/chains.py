@@ -18,18 +18,17 @@ from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
-from accel.run.crowd import Member
 from accel.run.drive import begin
 from accel.run.journal import Serde
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import handle_of, scope
 from accel.run.settings import PASSING, Settings
-from accel.run.streams import astreamed, streamed
+from accel.run.streams import astreamed, inside, streamed
+from accel.run.unfollowed import Unfollowed
 
 from .batches import serde
 from .components import install_all, is_component
-from .hosts import asked_by, host_of, references_of
+from .hosts import asked_by, host_of, references_of, within_s
 
 _OPENED = (Runnable, Pregel)
 _MODULE = "langchain_core.runnables."
@@ -43,10 +42,10 @@ class Acceleration:
         self.plan = plan
         self.ways = Ways()
 
-    def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run | Member:
+    def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run | Unfollowed:
         """The handle of a new run."""
         if settings is PASSING:
-            return self.plan.pace.crowd.join(followed=False)
+            return Unfollowed(self.plan)
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
         references = references_of([chain], _OPENED, self.ways)
@@ -66,13 +65,13 @@ class AcceleratedChain(Insight):
         if settings is None:
             return inner(input, config, **options)
         run = self._accel.begin(self, settings, input, config)
-        token, completed = scope.set(handle_of(run)), False
+        completed = False
         try:
-            result = inner(input, config, **options)
+            with inside(run):
+                result = inner(input, config, **options)
             completed = True
             return result
         finally:
-            scope.reset(token)
             run.finish(completed)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
@@ -81,13 +80,13 @@ class AcceleratedChain(Insight):
         if settings is None:
             return await inner(input, config, **options)
         run = self._accel.begin(self, settings, input, config)
-        token, completed = scope.set(handle_of(run)), False
+        completed = False
         try:
-            result = await inner(input, config, **options)
+            with inside(run):
+                result = await inner(input, config, **options)
             completed = True
             return result
         finally:
-            scope.reset(token)
             run.finish(completed)
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
@@ -109,7 +108,8 @@ class AcceleratedChain(Insight):
     def _accel_heeded(self, config: RunnableConfig | None, asynchronous: bool = False) -> Settings | None:
         if switch.off:
             return None
-        return self._accel_settings(asynchronous, asked_by(getattr(self, "config", None), config))
+        layers = (getattr(self, "config", None), config)
+        return self._accel_settings(asynchronous, asked_by(*layers), within_s(*layers))
 
     def _accel_like(self, plain: Any) -> Any:
         return shallow(plain, type(self))

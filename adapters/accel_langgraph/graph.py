@@ -25,17 +25,17 @@ from accel.parts.functions import pure
 from accel.parts.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
-from accel.run.crowd import Member
 from accel.run.drive import begin
 from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, streamed
+from accel.run.unfollowed import Unfollowed
 
 from .batches import Batches
 from .chains import accelerate_chain
 from .components import install_all
-from .hosts import asked_by, configurable_of, host_of, references_of
+from .hosts import asked_by, configurable_of, host_of, references_of, within_s
 from .topology import Compiled, topology_of
 from .visits import watch, watched
 
@@ -61,10 +61,10 @@ class Acceleration:
 
     def begin(
         self, fast: Compiled, settings: Settings, value: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Run | Member:
+    ) -> Run | Unfollowed:
         """The handle of a new run."""
         if settings is PASSING:
-            return self.plan.pace.crowd.join(followed=False)
+            return Unfollowed(self.plan)
         install_all()
         watch()
         configurable = configurable_of(fast.config, config)
@@ -140,11 +140,11 @@ class Accelerated(Batches):
     ) -> Settings | None:
         if switch.off or options.get("version") == "v3":
             return None
-        return self._accel_settings(asynchronous, asked_by(self.config, config))
+        return self._accel_settings(asynchronous, asked_by(self.config, config), within_s(self.config, config))
 
     def _accel_begin(
         self, settings: Settings, input: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Run | Member:
+    ) -> Run | Unfollowed:
         return self._accel.begin(self, settings, input, config, options)  # type: ignore[arg-type]
 
     def copy(self, update: dict[str, Any] | None = None) -> Any:

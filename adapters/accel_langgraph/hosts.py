@@ -21,7 +21,7 @@ from langsmith._internal import _context  # guarded as well
 
 from accel.graph.topology import Control
 from accel.parts.references import References, Ways
-from accel.run import switch
+from accel.run import deadline, switch
 from accel.run.scope import scope
 from accel.run.settings import Host
 from accel.run.switch import Mode
@@ -54,6 +54,15 @@ def asked_by(*layers: Mapping[str, Any] | None) -> Mode | None:
         asked = switch.asked_by(layer.get("metadata")) if layer else None
         if asked is not None:
             return asked
+    return None
+
+
+def within_s(*layers: Mapping[str, Any] | None) -> float | None:
+    """When a run is to be over, found as `asked_by` finds how much Accel is to do."""
+    for layer in (*reversed(layers), var_child_runnable_config.get()):
+        within = deadline.asked_by(layer.get("metadata")) if layer else None
+        if within is not None:
+            return within
     return None
 
 

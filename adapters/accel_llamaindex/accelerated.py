@@ -31,15 +31,14 @@ from accel.graph.topology import Control
 from accel.insight import Insight, of_program, shallow
 from accel.parts.patches import enable
 from accel.parts.references import References, Ways
-from accel.run.crowd import Member
 from accel.run.drive import begin
 from accel.run.journal import Serde
 from accel.run.many import Asked
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import handle_of, scope
 from accel.run.settings import PASSING, Settings
-from accel.run.streams import astreamed, streamed
+from accel.run.streams import astreamed, inside, streamed
+from accel.run.unfollowed import Unfollowed
 from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
@@ -71,10 +70,10 @@ class Acceleration:
         self.parts = Parts(original)
         plan.topology = self.parts.topology
 
-    def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run | Member:
+    def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run | Unfollowed:
         """The handle of a new run."""
         if settings is PASSING:
-            return self.plan.pace.crowd.join(followed=False)
+            return Unfollowed(self.plan)
         install_all()
         watch()
         self.plan.topology = self.parts.topology  # it may have shown more parts since
@@ -210,17 +209,16 @@ def _opening(cls: type, name: str) -> Any:
         settings = self._accel_settings()
         if settings is None:
             return inner(*args, **kwargs)
-        run: Run | Member = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
-        token = scope.set(handle_of(run))
+        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
         try:
-            result = inner(*args, **kwargs)
+            with inside(run):
+                result = inner(*args, **kwargs)
         except BaseException:
             run.finish(False)
             raise
         finally:
-            scope.reset(token)
             run.returned()
-        return _finished(run, result) if isinstance(run, Run) else result
+        return _finished(run, result)
 
     return _span_of(cls, name, method)
 
@@ -233,17 +231,16 @@ def _aopening(cls: type, name: str) -> Any:
         settings = self._accel_settings(asynchronous=True)
         if settings is None:
             return await inner(*args, **kwargs)
-        run: Run | Member = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
-        token = scope.set(handle_of(run))
+        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
         try:
-            result = await inner(*args, **kwargs)
+            with inside(run):
+                result = await inner(*args, **kwargs)
         except BaseException:
             run.finish(False)
             raise
         finally:
-            scope.reset(token)
             run.returned()
-        return _finished(run, result) if isinstance(run, Run) else result
+        return _finished(run, result)
 
     return _span_of(cls, name, method)
 
@@ -264,9 +261,11 @@ def _starting(cls: type, follows: bool) -> Any:
     return _span_of(cls, "run", run)
 
 
-def _finished(run: Run, result: Any) -> Any:
+def _finished(run: Run | Unfollowed, result: Any) -> Any:
     """The run ends with the method, or with the stream that it gave."""
-    if isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
+    if isinstance(run, Unfollowed):
+        run.finish(True)
+    elif isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
         parts = result.response_gen
         result.response_gen = kept(run, streamed(lambda: run, lambda: parts))
     elif isinstance(result, AsyncStreamingResponse) and isinstance(result.response_gen, AsyncGenerator):

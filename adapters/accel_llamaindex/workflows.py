@@ -19,10 +19,11 @@ from workflows.plugins import basic
 from workflows.runtime.types import plugin, results
 
 from accel.parts import patches
-from accel.run.crowd import Member
 from accel.run.plan import Plan
 from accel.run.run import Run
-from accel.run.scope import handle_of, scope
+from accel.run.scope import scope
+from accel.run.streams import inside
+from accel.run.unfollowed import Unfollowed
 from accel.trace.ambient import FRAMEWORK_VARS
 
 FRAMEWORK_VARS.update(
@@ -34,27 +35,25 @@ _WAIT = "a step that waits for an event"
 _watching: set[asyncio.Task[None]] = set()
 
 
-def started(run: Run | Member, start: Callable[[], WorkflowHandler]) -> WorkflowHandler:
+def started(run: Run | Unfollowed, start: Callable[[], WorkflowHandler]) -> WorkflowHandler:
     """The handler of a workflow that goes on in this run."""
-    token = scope.set(handle_of(run))
     try:
-        handler = start()
+        with inside(run):
+            handler = start()
     except BaseException:
         run.finish(False)
         raise
-    finally:
-        scope.reset(token)
     task = asyncio.ensure_future(_watch(run, handler))
     _watching.add(task)
     task.add_done_callback(_watching.discard)
     return handler
 
 
-async def _watch(run: Run | Member, handler: WorkflowHandler) -> None:
+async def _watch(run: Run | Unfollowed, handler: WorkflowHandler) -> None:
     completed = False
     try:
         await handler.stop_event_result()
-        completed = isinstance(run, Run) and not has_waited(run.plan)
+        completed = not has_waited(run.plan)
     except Exception:  # noqa: BLE001  it is for whoever awaits the handler
         return
     finally:

@@ -34,7 +34,7 @@ from accel_local.processes import sweep
 from accel_local.replicas import EngineLost
 from accel_ray.encoding import probe
 from accel_ray.flush import Flush, Outgoing
-from accel_ray.requests import Leases, Requests
+from accel_ray.requests import Leases, Requests, Sessions
 from accel_ray.wire import ActorSpec, Call, Failure, Family, Opened, Private, Reply, packed, version
 
 LEASE_S = 60.0
@@ -50,6 +50,7 @@ class EngineActor:
         self._host: Host | None = None
         self._instances: dict[EngineConfig[Any], tuple[Engine, str]] = {}
         self._requests = Requests()
+        self._sessions = Sessions()
         self._leases = Leases(LEASE_S)
         self._watching: asyncio.Task[None] | None = None
         self._closing = False
@@ -126,6 +127,7 @@ class EngineActor:
 
     async def _let_go(self, client: str) -> None:
         self._requests.abort_all_of(client)
+        self._sessions.end_all_of(client)
         for config in list(self._instances):
             if isinstance(config, Private) and config.client == client:
                 await self._close_engine(config)
@@ -134,19 +136,26 @@ class EngineActor:
 
     async def serve(self, call: Call) -> Reply:
         """One call of an engine's method."""
-        priority = call.priority_here()
+        priority = self._priority_of(call)
         work = asyncio.create_task(self._perform(call, priority))
         with self._requests.under_way(call.id, call.client, priority, work.cancel):
             return await self._reply(_unless_cancelled(work))
 
     async def stream(self, call: Call) -> AsyncGenerator[Reply, None]:
         """A call of `generate`: a list of deltas in every reply."""
-        priority = call.priority_here()
+        priority = self._priority_of(call)
         outgoing = Outgoing(self._deltas(call, priority), Flush())
         with self._requests.under_way(call.id, call.client, priority, outgoing.cancel):
             async with contextlib.aclosing(outgoing.batches()) as batches:
                 while (reply := await self._reply(anext(batches, None))).value is not None:
                     yield reply
+
+    def _priority_of(self, call: Call) -> Priority:
+        return call.priority_here(self._sessions.here(call.client, call.priority.session, now_s() - call.sent_s))
+
+    async def end_session(self, name: str) -> None:
+        """A run of a program is over."""
+        self._sessions.end(name)
 
     async def abort(self, id: str) -> None:
         self._requests.abort(id)

@@ -14,9 +14,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import ray
 
+from accel import engine
 from accel.engine import (
     DEMAND,
     Delta,
@@ -171,6 +173,8 @@ class Replica:
         self.forgetful = False
         """A store whose records end with the actor's process."""
         self._own = 0
+        self._told: WeakSet[engine.Session] = WeakSet()
+        """Runs of whose end the actor will be told."""
         self._recovering: asyncio.Task[None] | None = None
         self._gone: EngineClosed | None = None
 
@@ -290,6 +294,10 @@ class Replica:
         self, method: str, args: tuple[Any, ...], options: dict[str, Any], priority: Priority, pinned: bool
     ) -> Call:
         instance = self.opened.instance if pinned or self.forgetful else ""
+        run = priority.session
+        if run is not None and run not in self._told:
+            self._told.add(run)
+            run.on_end(partial(self._tell, "end_session", run.name))
         session = self.session
         return Call(session.new_id(), session.client, self.config, method, args, options, priority, instance)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from accel.engine import Priority
+from accel.engine import Priority, Session
 
 REMEMBERED = 10_000
 """Ids of requests that were spoken of and not seen; far more than can be on their way."""
@@ -63,6 +63,36 @@ class Requests:
         for id, request in list(self._under_way.items()):
             if request.client == client:
                 self.abort(id)
+
+
+class Sessions:
+    """The runs that have asked an actor for something, by the programs they belong to, each as one object. They end as
+    they do in their program, or with it."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, tuple[str, Session]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def here(self, client: str, given: Session | None, later_s: float) -> Session | None:
+        """The run that came with a request. `later_s`: what the clock shows here more than in its program."""
+        if given is None:
+            return None
+        if given.name not in self._open:
+            self._open[given.name] = client, Session(given.name, given.due_s + later_s, given.program)
+            if len(self._open) > REMEMBERED:
+                self._open.popitem(last=False)[1][1].end()
+        return self._open[given.name][1]
+
+    def end(self, name: str) -> None:
+        """Unknown ones have ended."""
+        if name in self._open:
+            self._open.pop(name)[1].end()
+
+    def end_all_of(self, client: str) -> None:
+        for name in [name for name, (whose, _) in self._open.items() if whose == client]:
+            self.end(name)
 
 
 def _remember(ids: OrderedDict[str, None], id: str) -> None:

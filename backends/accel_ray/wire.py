@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import accel
 from accel import errors
-from accel.engine import DEMAND, Engine, EngineConfig, Priority
+from accel.engine import DEMAND, Engine, EngineConfig, Priority, Session
 from accel.engine.profile import Profile
 from accel.errors import AccelError, RequestError
 from accel.process.clock import now_s
 from accel_local.replicas import EngineLost
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised with every change to this file or to the actor's methods."""
 
 Family = Literal["llm", "embedding", "reranking", "store"]
@@ -76,9 +76,9 @@ class Call:
     instance: str = ""
     sent_s: float = field(default_factory=now_s)
 
-    def priority_here(self) -> Priority:
-        """The caller's priority, its arrival by the clock of the process that asks."""
-        return self.priority.arrived(self.priority.arrived_s + now_s() - self.sent_s)
+    def priority_here(self, session: Session | None = None) -> Priority:
+        """The caller's priority, its times by the clock of the process that asks. `session`: the run's, here."""
+        return self.priority.arrived(self.priority.arrived_s + now_s() - self.sent_s, session)
 
 
 @dataclass(frozen=True, slots=True)

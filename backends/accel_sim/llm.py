@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from random import Random
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
+from accel.engine.admission import Admission, Need
 from accel.engine.batching import Waiting, policy_named
 from accel.engine.profile import Profile
 from accel.errors import EngineClosed, InvalidRequest, RequestError
@@ -100,6 +101,8 @@ class SimLLM:
             reuse=lambda request: self.kv_cache.reuse(request.blocks),
             shared=self._line.waiting,
         )
+        if self.kv_cache.most_tokens is not None:
+            self._waiting.admit(Admission(self.kv_cache.most_tokens // self._costs.block_tokens, self._need))
         self._device: Device | None = None
         self.is_full = False
         """It had no room for the last request that it looked at, or its device holds another model."""
@@ -257,6 +260,10 @@ class SimLLM:
     def _bound(self) -> str:
         return "max_model_len" if self._most_tokens == self._config.max_model_len else "kv_tokens"
 
+    def _need(self, request: Request) -> Need:
+        blocks = -(-(len(request.ids) + len(request.pieces)) // self.cache_block_tokens)
+        return Need(request.blocks, blocks - len(request.blocks))
+
     def _submit(self, request: Request) -> None:
         ordered = request.priority.batch and self._waiting.policy.reuses
         self._want(request, ordered)
@@ -286,6 +293,7 @@ class SimLLM:
         request.place = None
         self._running.remove(request)
         self.kv_cache.end(place, request.priority.query, request.priority.next_use)
+        self._waiting.ended(request)
 
     # Steps
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.profile import Profile
-from accel.engine.replicas import Prefixes
 from accel.engine.slots import Slots
 from accel.errors import AccelError, EngineClosed, EngineStartError, InvalidRequest, RequestError
 from accel_local.profiles import recall, remember
@@ -92,7 +91,7 @@ class TransformersEngine:
         self._constraints = Constraints(loaded.tokenizer, loaded.outputs, loaded.ends)
         self._block_tokens = block_tokens if batching.shares_prefixes else 0
         self._batch_tokens = batch_tokens
-        self._slots.prefixes = Prefixes(self._block_tokens, max(1, batching.kv_tokens // block_tokens))
+        self._slots.caches(self._block_tokens, max(1, batching.kv_tokens // block_tokens))
         if abandoned.is_set():
             batching.stop()
 

@@ -22,7 +22,6 @@ from typing import Any
 from accel.engine import DEMAND, ChatMessage, Constraint, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.batching import request_priority
 from accel.engine.profile import Profile
-from accel.engine.replicas import KEPT_BLOCKS, Prefixes
 from accel.engine.slots import Slots
 from accel.errors import (
     AccelError,
@@ -132,7 +131,7 @@ class VLLMEngine:
             raise EngineClosed("The engine was closed while it started.")
         self._block_tokens = int(llm.vllm_config.cache_config.block_size)
         self._batch_tokens = int(llm.vllm_config.scheduler_config.max_num_batched_tokens)
-        self._slots.prefixes = Prefixes(self._block_tokens, llm.vllm_config.cache_config.num_gpu_blocks or KEPT_BLOCKS)
+        self._slots.caches(self._block_tokens, llm.vllm_config.cache_config.num_gpu_blocks)
         return llm
 
     async def close(self) -> None:

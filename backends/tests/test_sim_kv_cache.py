@@ -247,7 +247,8 @@ def test_of_a_batch_what_begins_alike_is_served_together_where_little_fits(profi
 
     together, apart, without = virtual.run(main)
     assert together < 6 * 40 + 30 + 40, "less than one document is computed again"
-    assert min(apart, without) > 2 * together
+    assert apart > 2 * together
+    assert without > 1.5 * together, "even if runs are admitted by what their beginnings take beside others"
 
 
 def test_replicas_share_out_requests_and_send_a_prompt_where_its_beginning_lies(profile: str) -> None:

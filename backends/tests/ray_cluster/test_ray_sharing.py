@@ -195,12 +195,12 @@ def test_a_backend_of_another_version(shared: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(accel, "__version__", "9.9.9")
     message = refused(shared).what
-    assert "runs Accel 0.1.0 (protocol 1), this program Accel 9.9.9 (protocol 1)" in message
+    assert "runs Accel 0.1.0 (protocol 2), this program Accel 9.9.9 (protocol 2)" in message
     monkeypatch.undo()
     from accel_ray import wire
 
-    monkeypatch.setattr(wire, "PROTOCOL", 2)
-    assert "(protocol 2)" in refused(shared).what
+    monkeypatch.setattr(wire, "PROTOCOL", wire.PROTOCOL + 1)
+    assert "(protocol 3)" in refused(shared).what
 
 
 def test_a_name_that_is_taken(shared: str, fast_profile: str) -> None:

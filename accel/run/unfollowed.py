@@ -1,0 +1,42 @@
+"""A run that nobody follows: it is counted among those under way (`crowd`), and engines are told that its calls belong
+together (`engine.admission`)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ..engine import Priority, Session, priority
+from ..process.clock import now_s
+from . import names
+from .plan import Plan
+
+
+class Unfollowed:
+    """`finish` must be called exactly once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.returned = plan.pace.crowd.join(followed=False).returned
+        """Whoever called has what he waited for."""
+        around = priority.get()
+        self._session: Session | None = None
+        self._urgency = around
+        if plan.used.engines and around.session is None:  # else it is part of another one
+            self._session = Session(names.new(), program=plan.says.program)
+            run = around.run if around.batch else self._session.name
+            self._urgency = Priority(0, run, now_s(), batch=around.batch, session=self._session, outline=around.outline)
+
+    @contextmanager
+    def inside(self) -> Generator[None, None, None]:
+        """Around the program's own code."""
+        token = priority.set(self._urgency)
+        try:
+            yield
+        finally:
+            priority.reset(token)
+
+    def finish(self, completed: bool) -> None:
+        self.returned()
+        if self._session is not None:
+            self._session.end()
