@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..reports.text import folded
 from .cassette import Cassette
 from .compare import Difference
 
@@ -42,9 +43,10 @@ class Wasted:
     again: bool
     """The program made the same call itself: an early read of what somebody may have changed only feeds predictions."""
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         made = "made again by the program" if self.again else "never asked for"
-        return f"{made}: {self.times} x {self.component.rpartition('.')[2]}.{self.method} {self.input}"
+        return f"{self.component.rpartition('.')[2]}.{self.method}, {made}"
 
 
 @dataclass
@@ -110,6 +112,14 @@ class CheckResult:
             notes.append(f"made each time, because no copy can be kept: {', '.join(sorted(self.cassette.live))}")
         return notes
 
+    def _not_taken(self) -> list[str]:
+        """By what was called, the most first, with an input of each."""
+        kinds: dict[str, list[Wasted]] = {}
+        for each in self.wasted:
+            kinds.setdefault(each.what, []).append(each)
+        most = sorted(kinds.items(), key=lambda item: -sum(one.times for one in item[1]))
+        return [f"{sum(one.times for one in each)} x {what}, such as {each[0].input}" for what, each in most]
+
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
         tape = self.cassette
@@ -156,13 +166,12 @@ class CheckResult:
             lines.append(f"  {len(shown) - _MAX_FOUND} more differences")
         if c:
             lines.append(
-                f"  {c['demanded']} calls demanded, {c['issued']} issued early, {c['retired']} retired, "
-                f"{c['wasted']} wasted, {c['fed']} only fed predictions"
+                f"  {c['demanded']} calls by the program; {c['issued']} early ones: {c['retired']} answered it, "
+                f"{c['fed']} only fed predictions, {c['wasted']} were in vain"
             )
         if self.cassette is not None:
             tape = self.cassette
             lines.append(f"  {tape.path}: {tape.recorded} answers recorded, {tape.replayed} replayed")
-        lines += [f"  early, {each}" for each in self.wasted[:_MAX_WASTED]]
-        if len(self.wasted) > _MAX_WASTED:
-            lines.append(f"  early, and not taken: {len(self.wasted) - _MAX_WASTED} more")
-        return "\n".join([*lines, *(f"  note: {each}" for each in self.notes)])
+        lines += [f"  early, and not taken: {each}" for each in self._not_taken()[:_MAX_WASTED]]
+        lines += [f"  note: {each}" for each in self.notes]
+        return "\n".join(part for line in lines for text in line.splitlines() for part in folded(text))

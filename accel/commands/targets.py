@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from importlib import import_module
@@ -98,12 +99,16 @@ def _of_file(path: Path) -> ModuleType:
 def _unimportable(place: str, error: Exception) -> ConfigurationError:
     if isinstance(error, ConfigurationError):
         return error
-    frames = traceback.extract_tb(error.__traceback__)
-    user = [frame for frame in frames if "/importlib/" not in frame.filename and "<frozen" not in frame.filename]
-    ours = str(Path(__file__).parent)
-    last = next((frame for frame in reversed(user) if not frame.filename.startswith(ours)), None)
+    last = next(filter(_is_users, reversed(traceback.extract_tb(error.__traceback__))), None)
     at = f" ({Path(last.filename).name}, line {last.lineno})" if last is not None else ""
     return ConfigurationError(
         f"{place} can't be imported{at}: {type(error).__name__}: {error}",
         "Make sure that python can import it here; --env-file gives it variables.",
     )
+
+
+def _is_users(frame: traceback.FrameSummary) -> bool:
+    """Whether a line is neither Accel's, nor Python's, nor of a package that was installed."""
+    path = Path(frame.filename)
+    known = Path(__file__).parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
+    return path.is_absolute() and not any(path.is_relative_to(folder) for folder in known)

@@ -1,4 +1,4 @@
-"""`accel explain` and `accel timeline`: programs by their names, files, exit codes and remedies."""
+"""`accel report`, `accel explain` and `accel timeline`: programs by their names, files, exit codes and remedies."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ def inputs(tmp_path: Path) -> str:
 
 def accel(*words: str) -> Any:
     return CliRunner().invoke(app, [*words])
+
+
+def test_report_says_what_is_gained_and_where(inputs: str) -> None:
+    said = accel("report", f"{MODULE}:graph", "--inputs", inputs)
+    assert said.exit_code == 0, said.output
+    assert " per request: " in said.stdout and "  checked_programs.py:" in said.stdout
+    found = json.loads(accel("report", f"{MODULE}:graph", "--inputs", inputs, "--json").stdout)
+    assert found["runs"]["followed"] and found["lines"]
 
 
 def test_explain_says_what_waits_for_what(inputs: str) -> None:

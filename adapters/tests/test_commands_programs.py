@@ -129,11 +129,13 @@ def test_an_env_file_is_read_before_the_program(app: str, tmp_path: Path, monkey
         ("APP:needs", "takes model.*without required arguments"),
         ("broken.py:graph", r"can't be imported \(broken.py, line 2\): ZeroDivisionError"),
         ("lacking.py:graph", "No module named 'not_installed_here'"),
+        ("keyless.py:graph", r"can't be imported \(keyless.py, line 3\): JSONDecodeError"),
     ],
 )
 def test_what_is_wrong_with_a_name_is_said(app: str, named: str, said: str) -> None:
     Path("broken.py").write_text("x = 1\nx / 0\n")
     Path("lacking.py").write_text("import not_installed_here\n")
+    Path("keyless.py").write_text("import json\n\njson.loads('')\n")
     with pytest.raises(ConfigurationError) as raised, opened(named.replace("APP", app)):
         pass
     pattern = said.replace("APP", app)
