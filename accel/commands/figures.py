@@ -8,7 +8,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from ..reports.text import folded
+from ..reports.text import folded, plural
 from .findings import ACCELERATED, EQUAL, UNMODIFIED, USAGE
 
 RESAMPLES = 2_000
@@ -188,7 +188,7 @@ class BenchResult:
 
     @property
     def title(self) -> str:
-        return f"{self.program}: {self.inputs} inputs, {self.rounds} rounds"
+        return f"{self.program}: {plural(self.inputs, 'input')}, {plural(self.rounds, 'round')}"
 
     @property
     def below(self) -> list[str]:

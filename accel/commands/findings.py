@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..reports.text import folded
+from ..reports.text import folded, plural
 from .cassette import Cassette
 from .compare import Difference
 
@@ -94,7 +94,10 @@ class CheckResult:
             remedy = "" if self.cassette is not None else "; with --cassette FILE its models answer the same each time"
             notes.append(f"the unmodified program differs from run to run by itself: nothing can be said{remedy}")
         if self.verdict == "raised":
-            notes.append("the unmodified program raised an error in every run: nothing else was compared")
+            notes.append(
+                "the unmodified program raised an error in every run: nothing else was compared; run it by itself "
+                "first, on the same inputs"
+            )
         elif self.raised:
             notes.append(f"the unmodified program raised an error in {self.raised} of {self.runs} runs")
         notes += sorted(self.errors)[:_MAX_FOUND]
@@ -157,14 +160,14 @@ class CheckResult:
     def __str__(self) -> str:
         c = self.counts
         lines = [
-            f"{self.program}: {self.verdict} in {self.runs} runs ({self.inputs} inputs, {self.rounds} rounds, "
-            f"{' and '.join(self.ways)})"
+            f"{self.program}: {self.verdict} in {plural(self.runs, 'run')} ({plural(self.inputs, 'input')}, "
+            f"{plural(self.rounds, 'round')}, {' and '.join(self.ways)})"
         ]
         shown = [each for each in self.found if not each.varies] or self.found[:1]
         lines += [f"  {each}" for each in shown[:_MAX_FOUND]]
         if len(shown) > _MAX_FOUND:
             lines.append(f"  {len(shown) - _MAX_FOUND} more differences")
-        if c:
+        if c and self.verdict != "raised":
             lines.append(
                 f"  {c['demanded']} calls by the program; {c['issued']} early ones: {c['retired']} answered it, "
                 f"{c['fed']} only fed predictions, {c['wasted']} were in vain"

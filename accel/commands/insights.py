@@ -37,6 +37,7 @@ from .shell import (
     Target,
     errors,
     ran,
+    writable,
 )
 from .tapping import Tapping
 
@@ -121,6 +122,7 @@ def explain(
 
     with errors():
         form = check_form(format, graph)
+        writable(out)
         text = ran(program, env_file, awaited, config, work, "running")
         if out is None:
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
@@ -166,6 +168,7 @@ def timeline(
         return str(watched.fast.report()).splitlines()[0]
 
     with errors():
+        writable(out)
         headline = ran(program, env_file, awaited, config, work, "running")
     sys.stderr.write(f"{headline}\n{out}\n")
 

@@ -42,6 +42,12 @@ def test_explain_says_what_waits_for_what(inputs: str) -> None:
     assert "apples" not in said.stdout
 
 
+def test_a_folder_that_is_not_there_is_said_before_anything_runs(inputs: str) -> None:
+    for words in (["timeline", "--out", "nowhere/run.html"], ["explain", "--out", "nowhere/graph.svg"]):
+        said = accel(words[0], "no_such_program.py:graph", "--inputs", inputs, *words[1:])
+        assert said.exit_code == 2 and "There is no folder nowhere" in said.stderr
+
+
 def test_explain_draws_into_files(inputs: str, tmp_path: Path) -> None:
     chart, picture = tmp_path / "graph.mmd", tmp_path / "graph.svg"
     for form, path in (("mermaid", chart), ("svg", picture)):
@@ -92,7 +98,10 @@ def test_models_are_asked_once_where_there_is_a_cassette(inputs: str, tmp_path: 
         (["explain", f"{MODULE}:graph"], "There are no inputs"),
         (["explain", f"{MODULE}:graph", "--input", '{"question": "fragile"}'], "Every run raised ValueError"),
         (["explain", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--format", "png"], "mermaid"),
-        (["timeline", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--out", "/nowhere/page.html"], "written"),
+        (
+            ["timeline", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--out", "/nowhere/page.html"],
+            "no folder",
+        ),
     ],
     ids=["unknown name", "no inputs", "raises", "unknown format", "no such folder"],
 )
