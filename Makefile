@@ -55,8 +55,8 @@ listed-check:  # the built-in table against the packages it speaks of, about 5 m
 	@$(LISTED) -m pip install --quiet --disable-pip-version-check --no-deps -r setup/light.txt -r setup/listed.txt
 	@$(LISTED) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@PYTHONPATH=$(CURDIR):$(CURDIR)/adapters:$(CURDIR)/backends $(LISTED) -m pytest -p no:cacheprovider \
-		accel/tests/test_listed.py adapters/tests/test_listed_classes.py compat_tests/server/test_compatible_clients.py \
-		compat_tests/server/test_warmed_prefixes.py
+		accel/tests/test_listed.py adapters/tests/test_listed_classes.py adapters/tests/test_listed_near.py \
+		compat_tests/server/test_compatible_clients.py compat_tests/server/test_warmed_prefixes.py
 
 lint: light-venv
 	@$(PY) -m ruff check .

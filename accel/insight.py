@@ -10,7 +10,7 @@ import asyncio
 import copy
 import os
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import replace
 from inspect import getattr_static
 from pathlib import Path
@@ -24,6 +24,7 @@ from .reports.explain import Format
 from .reports.report import Report
 from .run import batch as batches
 from .run import deadline, saved, switch
+from .run.given import Configs, configured, several
 from .run.journal import Serde
 from .run.many import Asked, Many
 from .run.plan import Plan
@@ -110,30 +111,32 @@ def load_plan(path: StrPath) -> Plan:
     return saved.load(os.fspath(path))
 
 
-def warmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
+def warmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None:
     """Run the program on these inputs, effects included, and wait until Accel has learnt from them.
 
     `inputs`: two at least, and of different words, as what one run has shown may be somebody's data: each is what the
-    program's main method takes (of methods with several arguments, a dict of them). `options`: handed to every call.
+    program's main method takes (of methods with several arguments, a dict of them). `config`: of graphs and chains, one
+    for all runs or a list of one for each input, so that what differs with every request (`thread_id`, say) differs
+    here, too. `options`: handed to every call.
 
-    Raises ConfigurationError if there is no input, or if it isn't a list of them; warns (AccelWarning) if they don't
-    differ, and nothing was learnt before.
+    Raises ConfigurationError for what is no list of inputs, or no configuration for each; warns (AccelWarning) if the
+    inputs don't differ, and nothing was learnt before.
     """
     accelerated = _accelerated(fast, "warmup")
-    values = _inputs(accelerated, inputs, "warmup")
+    asked = _asked(accelerated, inputs, config, "warmup")
     accelerated._accel.plan.pace.news()
-    for value in values:
-        accelerated._accel_run(value, **options)
+    for value, beside in asked:
+        accelerated._accel_run(value, **beside, **options)
     learner.settle(SETTLE_S)
 
 
-async def awarmup(fast: object, inputs: Iterable[Any], **options: Any) -> None:
+async def awarmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None:
     """`warmup` of a program of coroutines."""
     accelerated = _accelerated(fast, "awarmup")
-    values = _inputs(accelerated, inputs, "awarmup")
+    asked = _asked(accelerated, inputs, config, "awarmup")
     accelerated._accel.plan.pace.news()
-    for value in values:
-        await accelerated._accel_arun(value, **options)
+    for value, beside in asked:
+        await accelerated._accel_arun(value, **beside, **options)
     await asyncio.to_thread(learner.settle, SETTLE_S)
 
 
@@ -192,8 +195,8 @@ class Accelerated(Protocol):
     def report(self) -> Report: ...
     def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str: ...
     def timeline(self, path: StrPath, *, texts: bool = False) -> None: ...
-    def warmup(self, inputs: Iterable[Any], **options: Any) -> None: ...
-    async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None: ...
+    def warmup(self, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None: ...
+    async def awarmup(self, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None: ...
     def save_plan(self, path: StrPath) -> None: ...
 
 
@@ -210,29 +213,25 @@ def _accelerated(fast: Any, function: str) -> Insight:
     return fast  # type: ignore[no-any-return]
 
 
-def _inputs(fast: Insight, inputs: Any, function: str) -> list[Any]:
+def _asked(fast: Insight, inputs: Any, config: Configs, function: str) -> list[tuple[Any, dict[str, Any]]]:
     remedy = f"Give a list of two inputs or more that differ: accel.{function}(fast, [first, second])."
     if isinstance(fast, type):
         raise ConfigurationError(f"accel.{function}() runs an object, not a class.", "Call the class first.")
-    if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
-        raise ConfigurationError(f"The inputs of {function}() are a {kind_of(inputs)}, not a list.", remedy)
-    values = list(inputs)
+    values = list(several(inputs, function, remedy))
     if not values:
         raise ConfigurationError(f"{function}() was given no inputs.", remedy)
     first, *others = map(snapshot, values)
     if not fast.plan.runs and not fast.plan.learnt.nodes and all(same(first, other) for other in others):
         what = f"{function}() was given one input only: what it says may be somebody's data, and is not learnt."
         warnings.warn(AccelWarning(what, remedy), stacklevel=3)
-    return values
+    return configured(values, config, function, fast._accel_configured)
 
 
 def _many(fast: Insight, inputs: Any, function: str) -> Any:
     remedy = f"Give a list or an iterator of inputs: accel.{function}(fast, [first, second])."
     if isinstance(fast, type):
         raise ConfigurationError(f"accel.{function}() runs an object, not a class.", "Call the class first.")
-    if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable | AsyncIterable):
-        raise ConfigurationError(f"The inputs of {function}() are a {kind_of(inputs)}, not a list.", remedy)
-    return inputs
+    return several(inputs, function, remedy, asynchronous=True)
 
 
 def _file(path: Any, function: str) -> str:
@@ -303,6 +302,8 @@ class Insight:
 
     __slots__ = ()
     _accel: HasPlan
+    _accel_configured = False
+    """Whether its runs are given configurations."""
 
     def _accel_run(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
@@ -375,13 +376,13 @@ class Insight:
         """See `accel.timeline`."""
         timeline(self, path, texts=texts)
 
-    def warmup(self, inputs: Iterable[Any], **options: Any) -> None:
+    def warmup(self, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None:
         """See `accel.warmup`."""
-        warmup(self, inputs, **options)
+        warmup(self, inputs, config=config, **options)
 
-    async def awarmup(self, inputs: Iterable[Any], **options: Any) -> None:
+    async def awarmup(self, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None:
         """See `accel.awarmup`."""
-        await awarmup(self, inputs, **options)
+        await awarmup(self, inputs, config=config, **options)
 
     def save_plan(self, path: StrPath) -> None:
         """See `accel.save_plan`."""

@@ -30,7 +30,7 @@ from ..run.settings import Counts
 from ..trace.flow import events_of
 from .cassette import Cassette
 from .check import Progress
-from .compare import shortened
+from .compare import error_in_words
 from .config import accelerate_options
 from .figures import BenchResult, Level, Pair, Ran
 from .findings import ACCELERATED, UNMODIFIED
@@ -225,7 +225,7 @@ class _Bench:
 
     def _failed(self, error: Exception) -> None:
         self.result.failed += 1
-        self.result.errors.add(f"{type(error).__name__}: {shortened(str(error))}")
+        self.result.errors.add(error_in_words(type(error).__name__, str(error)))
 
     # --- the limit
 

@@ -18,7 +18,7 @@ from ..api import accelerate, settle
 from ..errors import ConfigurationError
 from ..run.pace import load
 from .cassette import Cassette
-from .compare import Difference, difference, plain, shortened
+from .compare import GENERATED, Difference, difference, error_in_words, plain, shortened
 from .config import accelerate_options
 from .findings import ACCELERATED, UNMODIFIED, CheckResult, Found, Wasted
 from .programs import Program, program_of
@@ -135,7 +135,7 @@ class _Check:
         self.result.runs += 1
         if (error := before.told.get("raised")) is not None:
             self.result.raised += 1
-            self.result.errors.add(f"{error['$class']}: {shortened(error['args'])}")
+            self.result.errors.add(error_in_words(error["$class"], ", ".join(map(str, error["args"]))))
         self._note_waste(before.log, after.log)
         told, calls = self._told(before.told, after.told), _calls(before.log, after.log)
         found = calls if calls and after.log.unrecorded else [*told, *calls]  # what it ended with comes from that
@@ -213,7 +213,7 @@ class _Check:
         result, counts = self.result, self.fast.plan.total
         result.counts = {name: getattr(counts, name) for name in ("demanded", "issued", "retired", "wasted", "fed")}
         result.wasted = [
-            Wasted(leaf.key.component, leaf.key.family, shortened(leaf.said), times, again)
+            Wasted(leaf.key.component, leaf.key.family, shortened(GENERATED.sub("…", leaf.said)), times, again)
             for (leaf, again), times in self._wasted.most_common()
         ]
 

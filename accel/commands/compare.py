@@ -117,5 +117,13 @@ def _shown(one: Any, other: Any) -> tuple[str, str]:
 
 def shortened(value: Any, most: int = SHOWN) -> str:
     """On one line."""
-    text = repr(value)
+    return _cut(repr(value), most)
+
+
+def error_in_words(name: str, said: str) -> str:
+    """An error's class and its message, on one line."""
+    return _cut(": ".join(filter(None, (name, " ".join(said.split())))), 2 * SHOWN)
+
+
+def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -8,6 +8,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
+from ..reports.text import folded, plural
 from .findings import ACCELERATED, EQUAL, UNMODIFIED, USAGE
 
 RESAMPLES = 2_000
@@ -187,7 +188,7 @@ class BenchResult:
 
     @property
     def title(self) -> str:
-        return f"{self.program}: {self.inputs} inputs, {self.rounds} rounds"
+        return f"{self.program}: {plural(self.inputs, 'input')}, {plural(self.rounds, 'round')}"
 
     @property
     def below(self) -> list[str]:
@@ -195,16 +196,17 @@ class BenchResult:
         lines = []
         if self.limit_s is not None and self.share_of_limit is not None:
             lines.append(
-                f"limit: {seconds(self.limit_s)} with these components, one run at a time; "
-                f"{self.share_of_limit:.0%} of it reached"
+                f"limit: {seconds(self.limit_s)} with these components, one run at a time; each input by itself, "
+                f"{min(1.0, self.share_of_limit):.0%} of its limit is reached (medians of inputs)"
             )
         return [*lines, *(f"note: {each}" for each in self.notes)]
 
     def __str__(self) -> str:
-        rows = self.rows()
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        rows = self.rows() if self.exit_code == EQUAL else []
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self.title, *(f"  {line}" for line in (*table, *self.below))])
+        below = (part for line in self.below for part in folded(f"  {line}"))
+        return "\n".join([self.title, *(f"  {line}" for line in table), *below])
 
 
 def seconds(value: float) -> str:

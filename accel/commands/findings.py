@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..reports.text import folded, plural
 from .cassette import Cassette
 from .compare import Difference
 
@@ -42,9 +43,10 @@ class Wasted:
     again: bool
     """The program made the same call itself: an early read of what somebody may have changed only feeds predictions."""
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
         made = "made again by the program" if self.again else "never asked for"
-        return f"{made}: {self.times} x {self.component.rpartition('.')[2]}.{self.method} {self.input}"
+        return f"{self.component.rpartition('.')[2]}.{self.method}, {made}"
 
 
 @dataclass
@@ -92,7 +94,10 @@ class CheckResult:
             remedy = "" if self.cassette is not None else "; with --cassette FILE its models answer the same each time"
             notes.append(f"the unmodified program differs from run to run by itself: nothing can be said{remedy}")
         if self.verdict == "raised":
-            notes.append("the unmodified program raised an error in every run: nothing else was compared")
+            notes.append(
+                "the unmodified program raised an error in every run: nothing else was compared; run it by itself "
+                "first, on the same inputs"
+            )
         elif self.raised:
             notes.append(f"the unmodified program raised an error in {self.raised} of {self.runs} runs")
         notes += sorted(self.errors)[:_MAX_FOUND]
@@ -109,6 +114,14 @@ class CheckResult:
         if self.cassette is not None and self.cassette.live:
             notes.append(f"made each time, because no copy can be kept: {', '.join(sorted(self.cassette.live))}")
         return notes
+
+    def _not_taken(self) -> list[str]:
+        """By what was called, the most first, with an input of each."""
+        kinds: dict[str, list[Wasted]] = {}
+        for each in self.wasted:
+            kinds.setdefault(each.what, []).append(each)
+        most = sorted(kinds.items(), key=lambda item: -sum(one.times for one in item[1]))
+        return [f"{sum(one.times for one in each)} x {what}, such as {each[0].input}" for what, each in most]
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -147,22 +160,21 @@ class CheckResult:
     def __str__(self) -> str:
         c = self.counts
         lines = [
-            f"{self.program}: {self.verdict} in {self.runs} runs ({self.inputs} inputs, {self.rounds} rounds, "
-            f"{' and '.join(self.ways)})"
+            f"{self.program}: {self.verdict} in {plural(self.runs, 'run')} ({plural(self.inputs, 'input')}, "
+            f"{plural(self.rounds, 'round')}, {' and '.join(self.ways)})"
         ]
         shown = [each for each in self.found if not each.varies] or self.found[:1]
         lines += [f"  {each}" for each in shown[:_MAX_FOUND]]
         if len(shown) > _MAX_FOUND:
             lines.append(f"  {len(shown) - _MAX_FOUND} more differences")
-        if c:
+        if c and self.verdict != "raised":
             lines.append(
-                f"  {c['demanded']} calls demanded, {c['issued']} issued early, {c['retired']} retired, "
-                f"{c['wasted']} wasted, {c['fed']} only fed predictions"
+                f"  {c['demanded']} calls by the program; {c['issued']} early ones: {c['retired']} answered it, "
+                f"{c['fed']} only fed predictions, {c['wasted']} were in vain"
             )
         if self.cassette is not None:
             tape = self.cassette
             lines.append(f"  {tape.path}: {tape.recorded} answers recorded, {tape.replayed} replayed")
-        lines += [f"  early, {each}" for each in self.wasted[:_MAX_WASTED]]
-        if len(self.wasted) > _MAX_WASTED:
-            lines.append(f"  early, and not taken: {len(self.wasted) - _MAX_WASTED} more")
-        return "\n".join([*lines, *(f"  note: {each}" for each in self.notes)])
+        lines += [f"  early, and not taken: {each}" for each in self._not_taken()[:_MAX_WASTED]]
+        lines += [f"  note: {each}" for each in self.notes]
+        return "\n".join(part for line in lines for text in line.splitlines() for part in folded(text))

@@ -25,9 +25,8 @@ def given(file: str | Path | None, texts: Sequence[str]) -> list[Given]:
     """Of a file first. Raises ConfigurationError."""
     found = [*(_of_file(Path(file)) if file is not None else ()), *map(_of_text, texts)]
     if not found:
-        raise ConfigurationError(
-            "There are no inputs.", "Give a file with --inputs inputs.jsonl, or single ones with --input '...'."
-        )
+        what = f"{file} has no inputs." if file is not None else "There are no inputs."
+        raise ConfigurationError(what, "Give a file with --inputs inputs.jsonl, or single ones with --input '...'.")
     return found
 
 

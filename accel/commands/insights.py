@@ -1,4 +1,4 @@
-"""`accel explain` and `accel timeline`: what accelerated objects tell of a user's program, from a shell.
+"""`accel report`, `accel explain`, `accel timeline`: what accelerated objects tell of a user's program, from a shell.
 
 Results go to standard output or into a file; the program's own words, and progress, to standard error.
 """
@@ -20,9 +20,10 @@ from ..reports.explain import check_form
 from ..reports.timeline import timeline as draw
 from ..run.pace import load
 from .cassette import Cassette
-from .compare import shortened
+from .compare import error_in_words
 from .programs import Program, options
 from .shell import (
+    AsJson,
     Awaited,
     CassetteFile,
     Config,
@@ -36,6 +37,7 @@ from .shell import (
     Target,
     errors,
     ran,
+    writable,
 )
 from .tapping import Tapping
 
@@ -46,8 +48,45 @@ Progress = Callable[[int, int, str], None]
 
 def add(app: typer.Typer) -> None:
     """Make these subcommands of the command."""
+    app.command()(report)
     app.command()(explain)
     app.command()(timeline)
+
+
+def report(
+    program: Target,
+    inputs: Inputs = None,
+    input: OneInput = None,
+    rounds: Rounds = ROUNDS,
+    cassette: CassetteFile = None,
+    env_file: EnvFile = None,
+    config: Config = None,
+    speculate: Speculate = None,
+    egress: Egress = None,
+    plan: Plan = None,
+    pure_node: PureNode = None,
+    awaited: Awaited = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what your program gains, and by which lines it would gain more.
+
+    The program runs with its effects, accelerated, on your own inputs.
+    With --cassette FILE, models and services are asked once, and then
+    replayed as fast as they were.
+
+    Exit codes: 0; 2 wrong usage, or every run raised an error.
+    """
+    chosen = {"speculate": speculate, "egress": egress, "plan": plan, "pure_nodes": pure_node or None}
+
+    def work(of: Program, progress: Progress) -> str:
+        watched = Watched(of, of.inputs(inputs, input or ()), cassette, options(config, **chosen))
+        watched.run(rounds, progress)
+        found = watched.fast.report()
+        return found.to_json() if as_json else str(found)
+
+    with errors():
+        text = ran(program, env_file, awaited, config, work, "running")
+        sys.stdout.write(f"{text}\n")
 
 
 def explain(
@@ -83,6 +122,7 @@ def explain(
 
     with errors():
         form = check_form(format, graph)
+        writable(out)
         text = ran(program, env_file, awaited, config, work, "running")
         if out is None:
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
@@ -128,6 +168,7 @@ def timeline(
         return str(watched.fast.report()).splitlines()[0]
 
     with errors():
+        writable(out)
         headline = ran(program, env_file, awaited, config, work, "running")
     sys.stderr.write(f"{headline}\n{out}\n")
 
@@ -173,7 +214,8 @@ class Watched:
         if self.fast.plan.last is None or (self._failed is not None and not self.fast.report().requests):
             error = self._failed
             raise ConfigurationError(
-                f"Every run raised {type(error).__name__}: {shortened(str(error))}", "Run the program as it is first."
+                f"Every run raised {error_in_words(type(error).__name__, str(error))}",
+                "Run the program as it is first.",
             )
         return before
 

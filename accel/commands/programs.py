@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from ..api import accelerate
-from ..errors import ConfigurationError
+from ..errors import AccelError, ConfigurationError
 from ..insight import Insight
 from .inputs import Given, given
 from .kinds import Programs, Told, programs_of, unknown
-from .targets import target
+from .targets import failed, target
 
 __all__ = ["Program", "opened", "options", "program_of"]
 
@@ -193,8 +193,15 @@ def _made(name: str, obj: Any, loops: Loops, awaited: bool | None, config: Mappi
     found, make = programs_of(obj) if not isinstance(obj, type) else None, None
     if found is None and callable(obj):
         make = partial(_called, name, obj, loops)
-        obj = make()
+        try:
+            obj = make()
+        except AccelError:
+            raise
+        except Exception as error:
+            raise failed(name, error) from error
         found = programs_of(obj)
+        if found is None:
+            raise unknown(f"What {name} gives", obj)
     if found is None:
         raise unknown(name, obj)
     return Program(name, found[0], found[1], loops, awaited=awaited, config=config, make=make)

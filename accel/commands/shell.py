@@ -119,6 +119,7 @@ def bench(
         return run_bench(of, asked, rounds, warm, levels, cassette, progress, options(config, **chosen))
 
     with errors():
+        writable(picture)
         result = ran(program, env_file, awaited, config, work, "measuring")
         if picture is not None and result.exit_code != USAGE:
             draw(result, picture)
@@ -134,6 +135,14 @@ def _levels(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ConfigurationError(f"--concurrency {text} is no list of numbers.", "Write 1,16.") from None
+
+
+def writable(path: Path | None) -> None:
+    """Before a program runs for long: the folder is there. Raises ConfigurationError."""
+    if path is not None and not path.parent.is_dir():
+        raise ConfigurationError(
+            f"There is no folder {path.parent}.", f"Create it first (mkdir -p {path.parent}), or name another."
+        )
 
 
 def draw(result: Any, path: Path) -> None:

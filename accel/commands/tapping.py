@@ -47,9 +47,11 @@ class Leaf:
 
     @property
     def said(self) -> str:
-        """Its texts, the last ones first to be seen: prompts begin alike."""
-        found = [(str(path[-1]) if path else "", text) for path, text in leaves(self.input) if isinstance(text, str)]
-        return " | ".join(text for key, text in reversed(found) if text and not is_class_name(key, text))
+        """Its texts, the last ones first to be seen, as prompts begin alike; settings behind them."""
+        found = [(path, text) for path, text in reversed(leaves(self.input)) if isinstance(text, str)]
+        found.sort(key=lambda each: each[0][:1] == ("kwargs",))
+        keyed = ((str(path[-1]) if path else "", text) for path, text in found)
+        return " | ".join(text for key, text in keyed if text and not is_class_name(key, text))
 
 
 @dataclass(eq=False, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from importlib import import_module
@@ -55,16 +56,24 @@ def _module(place: str) -> ModuleType:
     is_file = path.suffix == ".py" or path.is_file()
     if is_file and not path.is_file():
         raise ConfigurationError(f"There is no file {place}.", _FORM)
-    if not place:
-        raise ConfigurationError("The name has no module.", _FORM)
+    if not place.strip("."):
+        raise ConfigurationError(f"{place or 'The name'} is no module.", _FORM)
+    given, sys.argv = sys.argv, [place]  # the words are Accel's, not the program's
     try:
         return _of_file(path.resolve()) if is_file else import_module(place)
+    except SystemExit as error:
+        raise ConfigurationError(
+            f"{place} ends the process while it is imported{_at(error)}: {error}",
+            "Put what runs it as a script under if __name__ == '__main__'.",
+        ) from error
     except ModuleNotFoundError as error:
         if error.name and not is_file and (place == error.name or place.startswith(f"{error.name}.")):
             raise ConfigurationError(f"There is no module {place!r}.", _FORM) from error
         raise _unimportable(place, error) from error
     except Exception as error:
         raise _unimportable(place, error) from error
+    finally:
+        sys.argv = given
 
 
 def _of_file(path: Path) -> ModuleType:
@@ -98,12 +107,26 @@ def _of_file(path: Path) -> ModuleType:
 def _unimportable(place: str, error: Exception) -> ConfigurationError:
     if isinstance(error, ConfigurationError):
         return error
-    frames = traceback.extract_tb(error.__traceback__)
-    user = [frame for frame in frames if "/importlib/" not in frame.filename and "<frozen" not in frame.filename]
-    ours = str(Path(__file__).parent)
-    last = next((frame for frame in reversed(user) if not frame.filename.startswith(ours)), None)
-    at = f" ({Path(last.filename).name}, line {last.lineno})" if last is not None else ""
-    return ConfigurationError(
-        f"{place} can't be imported{at}: {type(error).__name__}: {error}",
-        "Make sure that python can import it here; --env-file gives it variables.",
-    )
+    remedy = "Make sure that python can import it here; --env-file gives it variables."
+    if "relative import" in str(error):
+        remedy = "Name it by its package, package.module:graph, in the folder that the package is in."
+    return ConfigurationError(f"{place} can't be imported{_at(error)}: {type(error).__name__}: {error}", remedy)
+
+
+def failed(named: str, error: Exception) -> ConfigurationError:
+    """What to raise where a function that was named raised."""
+    what = f"{named} raised an error{_at(error)}: {type(error).__name__}: {error}"
+    return ConfigurationError(what, "Call it by itself first; --env-file gives it variables.")
+
+
+def _at(error: BaseException) -> str:
+    """The last line of the user's that an error came by."""
+    last = next(filter(_is_users, reversed(traceback.extract_tb(error.__traceback__))), None)
+    return f" ({Path(last.filename).name}, line {last.lineno})" if last is not None else ""
+
+
+def _is_users(frame: traceback.FrameSummary) -> bool:
+    """Whether a line is neither Accel's, nor Python's, nor of a package that was installed."""
+    path = Path(frame.filename)
+    known = Path(__file__).parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
+    return path.is_absolute() and not any(path.is_relative_to(folder) for folder in known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TypedDict
 
@@ -52,6 +53,16 @@ class Facts:
         merged = {name: getattr(other, name) if value is None else value for name, value in known.items()}
         better = self.pure is None and other.pure is not None
         return Facts(**{**merged, "reason": other.reason if better else self.reason or other.reason})
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How to tell that a store is in this process: what holds it is of these classes, and keeps it in a folder."""
+
+    held: Mapping[str, str]
+    """By attribute, the full name of the class; empty: nothing may be there. The first one must be there."""
+    place: str = ""
+    """Where the holder says where it keeps it: in this process, or in a folder, unless that is an address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
@@ -19,6 +19,7 @@ from typing import Any
 from .facts import Entry
 from .facts import Facts as Facts
 from .listed_classes import LISTED as LISTED
+from .listed_classes import NEAR
 
 _found: weakref.WeakKeyDictionary[type, Entry | None] = weakref.WeakKeyDictionary()
 
@@ -152,13 +153,35 @@ def addresses_of(component: Any) -> list[str] | None:
 def is_inside(component: Any) -> bool:
     """Whether a store of a listed class is held by objects of this process: all that it has, and one at least."""
     entry = listed(type(component))
-    if entry is None or not entry.inside:
+    if entry is None:
+        return _is_near(component)
+    if not entry.inside:
         return False
     held = [(at(component, path), classes) for path, classes in entry.inside]
     found = [(value, classes) for value, classes in held if value is not None]
-    return bool(found) and all(
-        f"{type(value).__module__}.{type(value).__qualname__}" in classes for value, classes in found
-    )
+    return bool(found) and all(_full_name(type(value)) in classes for value, classes in found)
+
+
+def _is_near(component: Any) -> bool:
+    """The same of a store that is not listed."""
+    cls = type(component)
+    near = next((found[cls.__name__] for package, found in NEAR.items() if _is_of(cls, package, found)), None)
+    if near is None:
+        return False
+    held = [at(component, path) for path in near.held]
+    classes = ["" if each is None or each is _MISSING else _full_name(type(each)) for each in held]
+    if not classes[0] or any(cls not in ("", known) for cls, known in zip(classes, near.held.values(), strict=True)):
+        return False
+    place = str(at(component, near.place)) if near.place else ""
+    return ":" not in place or place.startswith(("memory://", "file://"))
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _is_of(cls: type, package: str, names: Iterable[str]) -> bool:
+    return cls.__name__ in names and f"{cls.__module__}.".startswith(f"{package}.")
 
 
 def calls_the_programs(component: Any) -> bool:
@@ -205,11 +228,28 @@ methods or changes default values. Any other component is vouched for with `acce
 - **Addresses**: where an instance keeps the addresses it sends to. It counts as local if all that are set are private.
   *unknown* always counts as remote.
 """
+_TAIL = """## Local once they are declared
+
+Nobody vouches for these stores, as their searches may disturb what the program reads from the same connection. If you
+do (`accel.register(store, readonly=True)`), they count as local where they are in this process: an address (`db://`,
+`s3://`) is remote.
+
+| Package | Class | In this process if |
+| --- | --- | --- |
+"""
 
 
 def document() -> str:
     """The table for people, as Markdown."""
-    return "\n".join([_HEAD, *_lines()]) + "\n"
+    return "\n".join([_HEAD, *_lines()]) + f"\n{_TAIL}{''.join(_near())}"
+
+
+def _near() -> Iterator[str]:
+    for package, classes in NEAR.items():
+        for name, near in classes.items():
+            held = [f"`{path}` is a `{cls}`" if cls else f"there is no `{path}`" for path, cls in near.held.items()]
+            kept = [f"`{near.place}` is a path"] if near.place else []
+            yield f"| `{package}` | `{name}` | {', '.join(held + kept)} |\n"
 
 
 def _lines() -> Iterator[str]:

@@ -11,7 +11,8 @@ it. Clients that are made at the first call and kept, or keys that are renewed, 
   process) and PubMed (waits longer and longer),
 * what writes to read: LlamaIndex's `PGVectorStore` makes its tables with the first query, `LanceDBVectorStore` an index
   with the first one for words,
-* stores on a connection that the program may share (DuckDB, SQLite): a search ends what is being read from it,
+* stores on a connection that the program may share (DuckDB, SQLite): a search ends what is being read from it, or may
+  not come from another thread; of those that tell, `NEAR` says where they are,
 * what blocks or needs the event loop it was made in: LlamaIndex's `VllmServer` (`OpenAILike` reaches the same servers)
   and `ElasticsearchStore`,
 * what draws random numbers, tools that may write (`QuerySQLDatabaseTool`), and those whose answer is the present moment
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .facts import Entry
+from .facts import Entry, Near
 from .listed_kinds import (
     ACONTENT,
     ACREATE,
@@ -341,3 +342,17 @@ LISTED: dict[str, dict[str, Entry]] = {
     "llama_index.vector_stores.redis": {"RedisVectorStore": store(QUERY)},
 }
 """By package and name of the class."""
+
+LANCE = Near(
+    {"_connection": "lancedb.db.LanceDBConnection", "_table": "lancedb.table.LanceTable", "_reranker": ""},
+    place="_connection.uri",
+)
+NEAR: dict[str, dict[str, Near]] = {
+    "langchain_community": {
+        "LanceDB": LANCE,
+        "SQLiteVec": Near({"_connection": "sqlite3.Connection"}),
+    },
+    "llama_index.vector_stores.lancedb": {"LanceDBVectorStore": LANCE},
+}
+"""Stores that nobody vouches for and that may be in this process: declared by a user, they are local without his saying
+so. DuckDB's connections don't tell whether they lead to MotherDuck."""

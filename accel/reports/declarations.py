@@ -15,7 +15,7 @@ from ..parts.components import TOOL, endpoint_of, facts_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..run.settings import Settings
 from ..trace.record import CallRecord, Trace, Use
-from ..trace.sites import where
+from ..trace.sites import line_of
 from .held import EGRESS, MANY, Missing
 from .replay import Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of
@@ -109,7 +109,7 @@ def _unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
         took_s = sum(use.took_s for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called = _lift_of(each[0])
-            yield _made(lift, called, len(each), took_s, where(each[0].site))
+            yield _made(lift, called, len(each), took_s, line_of(each[0]))
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
     idle: dict[str, list[float]] = {}
@@ -169,4 +169,4 @@ def _declaration(
     told = {"component": component, "calls": MANY, "address": endpoint_of(freed[0][1].component)}
     line, sure = lift.line.format(**told), lift.sure.format(**told)
     most = max(freed, key=lambda event: spared_s[event[0]])[1]
-    return Declaration(lift.name, component, line, len(freed), gain_s, together, sure, where(most.site))
+    return Declaration(lift.name, component, line, len(freed), gain_s, together, sure, line_of(most))

@@ -171,7 +171,8 @@ def _row(
             gain_s = best.sooner_s.get(call, 0.0) if best is not None else 0.0
             gain_s = gain_s if gain_s > SOONER_S else 0.0
             reason = why(plan, trace, settings, call, gain_s, best)
-            late.setdefault(str(reason), (reason, []))[1].append(gain_s)
+            sooner_s = 0.0 if reason.rule is AT_ONCE else gain_s
+            late.setdefault(str(reason), (reason, []))[1].append(sooner_s)
     for use in uses:
         reason = UNDECLARED_TOOL(component=use.name)
         late.setdefault(str(reason), (reason, []))[1].append(0.0)
@@ -269,6 +270,9 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     if call.composite:
         return COMPOSITE()
     held = _held(plan, call)
+    if held is not None and held.rule is AT_ONCE and gain_s and best is not None:
+        missed = _missed(plan, call, best)  # what it waits for could have been there sooner
+        return missed if missed.rule is BEHIND else held
     if held is not None and (gain_s or best is None or held.rule is not LIMITED):
         return held
     if not trace.completed:

@@ -62,7 +62,8 @@ class Step:
 
     @property
     def label(self) -> str:
-        return f"`{self.name}` ({self.place or self.what})"
+        at = self.place or self.what
+        return f"`{self.name}` ({at})" if at != self.name else f"`{self.name}`"
 
 
 def steps_of(plan: Plan) -> list[Step]:
@@ -103,7 +104,7 @@ def _place(node: Node) -> str:
 
 def name_of(node: Node) -> str:
     """What a user calls its step: the function, or the framework node."""
-    return function_of(where(node.site)) or node.within or node.op.name
+    return function_of(where(node.site)) or node.within or node.site.split("|")[2].rpartition(".")[2] or node.op.name
 
 
 def _add_needs(step: Step, node: Node, plan: Plan, found: dict[str, Step]) -> None:

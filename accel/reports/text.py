@@ -51,7 +51,7 @@ def headline(report: Measured) -> Iterator[str]:
     elif not any(request.early for request in report.requests):
         yield f"Nothing was early yet: {seconds(report.took_s)} per request, {_mean(requests)}"
     else:
-        more = "saved" if report.saved_s >= 0.0 else "lost"
+        more = "saved" if report.saved_s > -5e-5 else "lost"
         yield (
             f"{seconds(abs(report.saved_s))} {more} per request: {seconds(report.took_s)} instead of "
             f"{seconds(report.alone_s)} ({report.ratio:.2f}x), {_mean(requests)}"

@@ -28,6 +28,7 @@ class Batches(Insight):
     """Mixed in front of the graph's own class."""
 
     __slots__ = ()
+    _accel_configured = True
 
     def batch(
         self,

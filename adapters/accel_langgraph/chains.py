@@ -58,6 +58,7 @@ class AcceleratedChain(Insight):
 
     __slots__ = ()
     _accel: Acceleration
+    _accel_configured = True
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         inner: Callable[..., Any] = super().invoke  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""`accel explain` and `accel timeline`: programs by their names, files, exit codes and remedies."""
+"""`accel report`, `accel explain` and `accel timeline`: programs by their names, files, exit codes and remedies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,25 @@ def accel(*words: str) -> Any:
     return CliRunner().invoke(app, [*words])
 
 
+def test_report_says_what_is_gained_and_where(inputs: str) -> None:
+    said = accel("report", f"{MODULE}:graph", "--inputs", inputs)
+    assert said.exit_code == 0, said.output
+    assert " per request: " in said.stdout and "  checked_programs.py:" in said.stdout
+    found = json.loads(accel("report", f"{MODULE}:graph", "--inputs", inputs, "--json").stdout)
+    assert found["runs"]["followed"] and found["lines"]
+
+
 def test_explain_says_what_waits_for_what(inputs: str) -> None:
     said = accel("explain", f"{MODULE}:graph", "--inputs", inputs)
     assert said.exit_code == 0, said.output
     assert "What waits for what" in said.stdout and "(checked_programs.py:" in said.stdout
     assert "apples" not in said.stdout
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_runs(inputs: str) -> None:
+    for words in (["timeline", "--out", "nowhere/run.html"], ["explain", "--out", "nowhere/graph.svg"]):
+        said = accel(words[0], "no_such_program.py:graph", "--inputs", inputs, *words[1:])
+        assert said.exit_code == 2 and "There is no folder nowhere" in said.stderr
 
 
 def test_explain_draws_into_files(inputs: str, tmp_path: Path) -> None:
@@ -84,7 +98,10 @@ def test_models_are_asked_once_where_there_is_a_cassette(inputs: str, tmp_path: 
         (["explain", f"{MODULE}:graph"], "There are no inputs"),
         (["explain", f"{MODULE}:graph", "--input", '{"question": "fragile"}'], "Every run raised ValueError"),
         (["explain", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--format", "png"], "mermaid"),
-        (["timeline", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--out", "/nowhere/page.html"], "written"),
+        (
+            ["timeline", f"{MODULE}:graph", "--input", '{"question": "pears"}', "--out", "/nowhere/page.html"],
+            "no folder",
+        ),
     ],
     ids=["unknown name", "no inputs", "raises", "unknown format", "no such folder"],
 )

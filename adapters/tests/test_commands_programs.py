@@ -129,11 +129,23 @@ def test_an_env_file_is_read_before_the_program(app: str, tmp_path: Path, monkey
         ("APP:needs", "takes model.*without required arguments"),
         ("broken.py:graph", r"can't be imported \(broken.py, line 2\): ZeroDivisionError"),
         ("lacking.py:graph", "No module named 'not_installed_here'"),
+        ("ends.py:graph", r"ends the process while it is imported \(ends.py, line 2\): bye.*__main__"),
+        ("related.py:graph", "relative import.*by its package"),
+        ("failing.py:make", r"failing.py:make raised an error \(failing.py, line 2\): KeyError: 'NO_SUCH'.*--env-file"),
+        ("failing.py:amake", r"failing.py:amake raised an error \(failing.py, line 4\): KeyError"),
+        ("failing.py:nothing", "What failing.py:nothing gives is an object of NoneType"),
+        (".:graph", "is no module"),
+        ("keyless.py:graph", r"can't be imported \(keyless.py, line 3\): JSONDecodeError"),
     ],
 )
 def test_what_is_wrong_with_a_name_is_said(app: str, named: str, said: str) -> None:
     Path("broken.py").write_text("x = 1\nx / 0\n")
     Path("lacking.py").write_text("import not_installed_here\n")
+    Path("ends.py").write_text("import sys\nsys.exit('bye')\n")
+    Path("related.py").write_text("from .app import graph\n")
+    fails = "    return {}['NO_SUCH']\n"
+    Path("failing.py").write_text(f"def make():\n{fails}async def amake():\n{fails}def nothing():\n    pass\n")
+    Path("keyless.py").write_text("import json\n\njson.loads('')\n")
     with pytest.raises(ConfigurationError) as raised, opened(named.replace("APP", app)):
         pass
     pattern = said.replace("APP", app)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import pytest
-from langchain_core.runnables import RunnableLambda, RunnableSerializable
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from llama_index.core import Document, SummaryIndex, VectorStoreIndex
@@ -94,6 +94,8 @@ async def test_what_it_tells(graph: Graph, tmp_path: Path) -> None:
     fast = accelerate(graph)
     accel.warmup(fast, INPUTS)
     await accel.awarmup(fast, INPUTS)
+    configs: list[RunnableConfig] = [{"configurable": {"thread_id": str(n)}} for n, _ in enumerate(INPUTS)]
+    accel.warmup(fast, INPUTS, config=configs)
     assert_type(accel.settle(), bool)
     assert accel.settle(timeout_s=30)
 
@@ -101,7 +103,7 @@ async def test_what_it_tells(graph: Graph, tmp_path: Path) -> None:
     assert_type(report, accel.Report)
     counts = report.runs, report.demanded, report.issued, report.retired, report.wasted
     assert_type(counts, tuple[int, int, int, int, int])
-    assert (report.runs, report.demanded) == (4, 0)
+    assert (report.runs, report.demanded) == (6, 0)
     assert_type(accel.explain(fast), str)
 
     accel.timeline(fast, tmp_path / "run.html")

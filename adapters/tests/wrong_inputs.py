@@ -102,6 +102,10 @@ CASES = {
         "fresh.warmup(None)",
         "fresh.warmup([{'q': 'beaches'}])",
         "fresh.warmup([{'q': 'beaches'}, {'q': 'beaches'}])",
+        "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config=[{}])",
+        "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config='thread-1')",
+        "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config=['thread-1', 'thread-2'])",
+        "accel.warmup(engine, ['beaches', 'rivers'], config={})  # a query engine",
         "accel.warmup(workflow, ['beaches', 'rivers'])",
         "accel.warmup(accelerate(VectorStoreIndex), ['beaches', 'rivers'])",
         "accel.timeline(fresh, 'run.html')",
@@ -179,8 +183,9 @@ def _names(folder: Path) -> dict[str, Any]:
     from langchain_core.runnables import RunnableConfig, RunnableLambda
     from langchain_openai import ChatOpenAI
     from langgraph.graph import START, StateGraph
-    from llama_index.core import VectorStoreIndex
+    from llama_index.core import SummaryIndex, VectorStoreIndex
     from llama_index.core.base.base_query_engine import BaseQueryEngine
+    from llama_index.core.llms import MockLLM
     from pydantic import SecretStr
 
     def configured(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
@@ -211,6 +216,7 @@ def _names(folder: Path) -> dict[str, Any]:
         "reads_config": with_node("a", configured),
         "chain": RunnableLambda(score) | RunnableLambda(str),
         "workflow": accel.accelerate(Flow()),
+        "engine": accel.accelerate(SummaryIndex([]).as_query_engine(llm=MockLLM())),
         "model": Chat(world),
         "embeddings": DeterministicFakeEmbedding(size=8),
         "BaseQueryEngine": BaseQueryEngine,

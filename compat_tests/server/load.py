@@ -14,7 +14,7 @@ import httpx
 
 from examples.serving.kinds import questions
 from examples.serving.load import client
-from examples.serving.model_server import STALLS
+from examples.serving.model_replies import STALLS
 from examples.serving.processes import GRACE_S, Process
 
 ENDPOINTS = ("awaited", "threaded", "streamed")

@@ -86,12 +86,9 @@ async def accelerated(graph: Any, settings: Settings, plan: Plan | None) -> Any:
 
 
 async def warm_up(fast: Any) -> None:
-    """Not by `awarmup`, which gives all runs one configuration: what differs with every request must differ here, too,
-    so that two runs have shown that it doesn't matter."""
-    for number, question in enumerate(WARM_UP):
-        asked = Ask(question=question, thread=f"warm-up {number}", request=f"warm-up {number}")
-        await fast.ainvoke({"question": asked.question}, asked.config)
-    await asyncio.to_thread(accel.settle)
+    """What differs with every request differs here, too, so that two runs have shown that it doesn't matter."""
+    asked = [Ask(question=each, thread=f"warm-up {n}", request=f"warm-up {n}") for n, each in enumerate(WARM_UP)]
+    await accel.awarmup(fast, [{"question": one.question} for one in asked], config=[one.config for one in asked])
 
 
 async def lines(graph: Any, asked: Ask) -> AsyncIterator[str]:

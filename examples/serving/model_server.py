@@ -1,7 +1,8 @@
-"""A model server that speaks OpenAI's protocol: chat completions, plain and streamed, completions, and embeddings.
+"""A model server that speaks OpenAI's protocol: chat completions, plain and streamed, with tools and with schemas of
+answers, completions, and embeddings.
 
-Every answer, and the time it takes (0.05 to 0.3 s), is a function of the text. A text with `STALLS` in it is never
-answered.
+Every answer, and the time it takes (0.05 to 0.3 s), is a function of the text (`model_replies`). A text with `STALLS`
+in it is never answered.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import asyncio
 import base64
 import hashlib
 import json
-import random
 import struct
 import threading
 from collections import Counter
@@ -22,40 +22,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
-DIMENSIONS = 64
-STALLS = "never answered"
-_WORDS = "tide harbour signal meadow copper lantern orbit granite velvet summit ember willow prism cargo".split()
-
-
-def seconds(text: str) -> float:
-    return 0.05 + 0.25 * _fraction("seconds", text)
-
-
-def reply(prompt: str) -> str:
-    """What the model says: rewritings of a question, a grade, or an answer."""
-    if "search queries" in prompt:
-        return "\n".join(f"{_words(f'{prompt} {n}', 3)} {n}" for n in range(1, 4))
-    if "yes or no" in prompt:
-        return "yes" if _fraction("grade", prompt) < 0.6 else "no"
-    return f"It is {_words(prompt, 24)}."
-
-
-def vector(text: str) -> list[float]:
-    """Near for texts that share words."""
-    found = [1e-3] * DIMENSIONS
-    for word in text.lower().split():
-        digest = hashlib.sha256(word.encode()).digest()
-        found[digest[0] % DIMENSIONS] += 1.0 + digest[1] / 512
-    length = sum(x * x for x in found) ** 0.5
-    return [x / length for x in found]
-
-
-def _fraction(salt: str, text: str) -> float:
-    return int.from_bytes(hashlib.sha256(f"{salt}:{text}".encode()).digest()[:6], "big") / 2**48
-
-
-def _words(text: str, n: int) -> str:
-    return " ".join(random.Random(text).choices(_WORDS, k=n))
+from .model_replies import STALLS, reply, said, seconds, vector
 
 
 @dataclass
@@ -113,8 +80,9 @@ def create_app(scale: float = 1.0, served: Served | None = None) -> FastAPI:
     @app.post("/openai/deployments/{deployment}/chat/completions")
     async def chat(request: Request, body: dict[str, Any]) -> Any:
         served.note(request.url.path, body)
-        prompt = "\n".join(_text(message["content"]) for message in body["messages"])
-        answer = reply(prompt)
+        prompt = "\n".join(_text(message.get("content")) for message in body["messages"])
+        given = "\n".join([prompt, *map(json.dumps, body.get("tools") or ())])
+        message = said(prompt, body)
         common = {
             "id": f"chat-{hashlib.sha256(prompt.encode()).hexdigest()[:12]}",
             "created": 0,
@@ -123,12 +91,12 @@ def create_app(scale: float = 1.0, served: Served | None = None) -> FastAPI:
         if body.get("stream"):
             with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
             return StreamingResponse(
-                _stream(served, prompt, answer, common, with_usage, scale), media_type="text/event-stream"
+                _stream(served, prompt, given, message, common, with_usage, scale), media_type="text/event-stream"
             )
         with served.one(prompt):
             await _takes_time(prompt, scale)
-        choice = {"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}
-        return {**common, "object": "chat.completion", "choices": [choice], "usage": _usage(prompt, answer)}
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": _finish(message)}
+        return {**common, "object": "chat.completion", "choices": [choice], "usage": _usage(given, message["content"])}
 
     @app.post("/v1/completions")
     @app.post("/openai/deployments/{deployment}/completions")
@@ -178,22 +146,34 @@ def create_app(scale: float = 1.0, served: Served | None = None) -> FastAPI:
 
 
 async def _stream(
-    served: Served, prompt: str, answer: str, common: dict[str, Any], with_usage: bool, scale: float
+    served: Served,
+    prompt: str,
+    given: str,
+    message: dict[str, Any],
+    common: dict[str, Any],
+    with_usage: bool,
+    scale: float,
 ) -> AsyncIterator[str]:
     def event(choices: list[dict[str, Any]], **more: Any) -> str:
         chunk = {**common, "object": "chat.completion.chunk", "choices": choices, **more}
         return f"data: {json.dumps(chunk)}\n\n"
 
     with served.one(prompt):
-        pieces = [piece for word in answer.splitlines(keepends=True) for piece in _pieces(word)]
+        pieces = [piece for line in message["content"].splitlines(keepends=True) for piece in _pieces(line)]
         await _takes_time(prompt, scale)
         yield event([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
         for piece in pieces:
             yield event([{"index": 0, "delta": {"content": piece}, "finish_reason": None}])
-        yield event([{"index": 0, "delta": {}, "finish_reason": "stop"}])
+        for number, call in enumerate(message.get("tool_calls", ())):
+            yield event([{"index": 0, "delta": {"tool_calls": [{"index": number, **call}]}, "finish_reason": None}])
+        yield event([{"index": 0, "delta": {}, "finish_reason": _finish(message)}])
         if with_usage:
-            yield event([], usage=_usage(prompt, answer))
+            yield event([], usage=_usage(given, message["content"]))
         yield "data: [DONE]\n\n"
+
+
+def _finish(message: dict[str, Any]) -> str:
+    return "tool_calls" if "tool_calls" in message else "stop"
 
 
 def _text(content: Any) -> str:
