@@ -15,7 +15,7 @@ import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -126,7 +126,6 @@ def _reached(component: Any, holders: list[_Holder]) -> Iterator[Any]:
             coming += fields if isinstance(value, dict) else ()
 
 
-@lru_cache(4_096)
 def _is_opened(cls: type) -> bool:
     return cls.__name__ not in _DATA and _package(cls) in PACKAGES | _CARRIERS
 
@@ -184,7 +183,6 @@ def _name(value: Any) -> str:
     return f"an object of the class {kind.__qualname__}"
 
 
-@lru_cache(4_096)
 def _package(cls: type) -> str:
     return _root(cls.__module__)
 

@@ -16,7 +16,7 @@ from ..trace.ambient import INCOMPARABLE, Ambient, user_vars
 from ..trace.record import CallRecord
 from . import priorities
 from .call import Call
-from .egress import endpoint_key
+from .egress import recipient
 from .run import Run
 from .scope import Scope
 from .waiting import loop_here
@@ -68,7 +68,7 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         count = run.site_counts[site] = run.site_counts.get(site, 0) + 1
     call.priority.raise_to_demand()
     if not facts.local:
-        run.ledger.add(endpoint_key(component), tree)
+        run.ledger.add(recipient(run.plan.keys, component, tree), tree)
     if writes:
         call.resource = resource_of(component)
         bump(call.resource)

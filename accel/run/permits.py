@@ -14,7 +14,7 @@ from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
-from .egress import endpoint_key
+from .egress import recipient
 from .gates import gate_of
 from .reliance import UNSURE, Asked
 from .run import Run
@@ -181,8 +181,9 @@ def _unfit(case: Case) -> Found:
 
 def _egress(case: Case) -> bool:
     run = case.run
-    judged = case.component.judges(run.settings.egress)
-    return judged and not run.ledger.knows(endpoint_key(case.component.component), case.values)
+    if not case.component.judges(run.settings.egress):
+        return False
+    return not run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), case.values)
 
 
 def bounds(run: Run) -> Reason | None:
@@ -237,6 +238,6 @@ def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> Reas
         return limited
     if not facts.local and run.settings.egress == "known":
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-        if not run.ledger.knows(endpoint_key(component), texts):
+        if not run.ledger.knows(recipient(run.plan.keys, component, tree), texts):
             return rules.INNER_EGRESS(component=name)
     return None
