@@ -173,6 +173,11 @@ UNSENT = Rule(
     "an early search would only feed predictions of calls that may not be sent what it finds yet",
     'accelerate(..., egress="inputs") would allow it',
 )
+GUARDED = Rule(
+    "guarded",
+    "the callback handler {handler} is asked before each call, and may stop it (raise_error=True)",
+    "raise_error=False if it only records",
+)
 CACHE = Rule("cache", "a cache may answer it", lasting=True)
 LIMITER = Rule("rate limiter", "has a rate limiter", lasting=True)
 EGRESS = Rule(

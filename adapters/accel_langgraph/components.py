@@ -19,7 +19,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from accel.graph.rules import CACHE, LIMITER, Reason
+from accel.graph.rules import CACHE, GUARDED, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import TOOL, said_of_class
 from accel.parts.listed import listed
@@ -32,6 +32,7 @@ from accel.text.values import Opaque, Tree, snapshot, thaw
 
 from . import callers, surroundings
 from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
+from .guards import guard_of
 from .tool_calls import closed_calls
 from .views import view_answer
 
@@ -422,7 +423,10 @@ def _is_component(cls: type) -> bool:
 
 
 def holds(component: Any) -> Reason | None:
-    """Why LangChain may answer a call of this model without calling it, or must slow it down."""
+    """Why LangChain may answer a call of this component without calling it, stop it, or must slow it down."""
+    guard = guard_of(getattr(component, "callbacks", None))
+    if guard:
+        return GUARDED(handler=guard)
     if not isinstance(component, BaseLanguageModel):
         return None
     cached = getattr(component, "cache", None)

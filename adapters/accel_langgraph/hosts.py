@@ -19,6 +19,7 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guard
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME  # guarded as well
 from langsmith._internal import _context  # guarded as well
 
+from accel.graph.rules import GUARDED
 from accel.graph.topology import Control
 from accel.parts.references import References, Ways
 from accel.run import switch
@@ -29,6 +30,7 @@ from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 
 from .components import holds, is_component
+from .guards import guard_of
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
 FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
@@ -130,6 +132,9 @@ def host_of(
         "metadata": dict(given.get("metadata") or {}),
     }
 
+    around: Mapping[str, Any] | None = var_child_runnable_config.get()
+    guard = next(filter(None, (guard_of((layer or {}).get("callbacks")) for layer in (around, *layers))), "")
+
     def set_config() -> None:
         var_child_runnable_config.set(early_config)
 
@@ -146,7 +151,8 @@ def host_of(
         max_concurrency=given.get("max_concurrency"),
         loop=loop_here(),
         set_config=set_config,
-        holds=holds,
+        holds=holds if not guard else lambda component: GUARDED(handler=guard),
+        guard=guard_of if not guard else lambda manager: "",
         references=references,
     )
 
