@@ -30,7 +30,7 @@ from accel.run.nested import tells
 from accel.run.scope import scope
 from accel.text.values import Opaque, Tree, snapshot, thaw
 
-from . import callers, surroundings
+from . import callers, stores, surroundings
 from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
 from .guards import guard_of
 from .tool_calls import closed_calls
@@ -378,6 +378,7 @@ def install_all() -> None:
         surroundings.install()
         for manager in (CallbackManager, AsyncCallbackManager):
             patches.put(manager, "configure", _telling(vars(manager)["configure"]))
+    stores.install_all()
     for base, methods in FAMILIES:
         for cls in _CLASSES.new(base):
             if base is BaseTool and not _only_reads(cls):
