@@ -175,8 +175,7 @@ UNSENT = Rule(
 )
 GUARDED = Rule(
     "guarded",
-    "the callback handler {handler} is asked before each call, and may stop it (raise_error=True)",
-    "raise_error=False if it only records",
+    "the callback handler {handler} is asked before each call, and may stop it; {lifted}",
 )
 CACHE = Rule("cache", "a cache may answer it", lasting=True)
 LIMITER = Rule("rate limiter", "has a rate limiter", lasting=True)

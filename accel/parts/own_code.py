@@ -148,14 +148,14 @@ def _clients(component: Any) -> Iterable[Any]:
     for name, value in _fields(component).items():
         if any(_package(base) in _CARRIERS for base in type(value).__mro__):
             yield value
-        elif _CLIENT.search(name) is not None and (type(value) is dict or _is_the_programs(type(value))):
+        elif _CLIENT.search(name) is not None and (type(value) is dict or is_the_programs(type(value))):
             yield value
 
 
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
 
-def _is_the_programs(cls: type) -> bool:
+def is_the_programs(cls: type) -> bool:
     """Whether a class is neither Python's nor of a package that was installed."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
     return _package(cls) not in _STANDARD and not file.startswith(_INSTALLED)

@@ -39,8 +39,8 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         site, here.within, method.name, method.family, method.op, component, identity, tree, key,
         run.trace.tick(), now, parent, here.visit,
     )  # fmt: skip
-    guard = run.host.guard(manager) if (manager := _manager(args, kwargs)) is not None else ""
-    if guard:
+    guard = run.host.guard(manager) if (manager := _manager(args, kwargs)) is not None else None
+    if guard is not None:
         run.plan.guarded[site] = guard
     facts = run.bindings.facts(component)
     writes = method.op == "ingestion"

@@ -179,11 +179,6 @@ def _unfit(case: Case) -> Found:
     return {"why": why} if why is not None else None
 
 
-def _guarded(case: Case) -> Found:
-    handler = case.run.plan.guarded.get(case.node.site)
-    return {"handler": handler} if handler else None
-
-
 def _egress(case: Case) -> bool:
     run = case.run
     if not case.component.judges(run.settings.egress):
@@ -223,7 +218,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.FAILING, lambda case: case.run.calls.is_failing(case.component.identity)),
     (rules.TELLS, lambda case: {"how": case.telling} if case.telling else None),
     (rules.FEEDS, _only_feeds),
-    (rules.GUARDED, _guarded),
+    (rules.GUARDED, lambda case: case.run.plan.guarded.get(case.node.site)),
     (rules.CACHE, lambda case: case.run.host.holds(case.component.component)),
     (rules.EGRESS, _egress),
     (rules.BUDGET, lambda case: bounds(case.run)),

@@ -19,7 +19,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from accel.graph.rules import CACHE, GUARDED, LIMITER, Reason
+from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import TOOL, said_of_class
 from accel.parts.listed import listed
@@ -426,10 +426,8 @@ def _is_component(cls: type) -> bool:
 def holds(component: Any) -> Reason | None:
     """Why LangChain may answer a call of this component without calling it, stop it, or must slow it down."""
     guard = guard_of(getattr(component, "callbacks", None))
-    if guard:
-        return GUARDED(handler=guard)
-    if not isinstance(component, BaseLanguageModel):
-        return None
+    if guard is not None or not isinstance(component, BaseLanguageModel):
+        return guard
     cached = getattr(component, "cache", None)
     if cached or (cached is None and get_llm_cache() is not None):
         return CACHE()

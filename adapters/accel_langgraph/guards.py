@@ -7,6 +7,8 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from accel.graph.rules import GUARDED, Reason
+
 _STARTS = (
     "on_chat_model_start", "on_llm_start", "on_retriever_start", "on_tool_start", "on_chain_start",
 )  # fmt: skip
@@ -14,11 +16,11 @@ _THEIRS = frozenset(("accel", "accel_langgraph", "langchain_core", "langgraph", 
 """Packages whose handlers record, and stop nothing."""
 
 
-def guard_of(callbacks: Any) -> str:
-    """The class of a handler that may stop a call; empty if there is none. `callbacks`: a list of handlers, or a
-    manager of them."""
+def guard_of(callbacks: Any) -> Reason | None:
+    """Who may stop a call; None if nobody may. `callbacks`: a list of handlers, or a manager of them."""
     handlers = callbacks.handlers if hasattr(callbacks, "handlers") else callbacks or ()
-    return next((type(handler).__name__ for handler in handlers if _may_stop(handler)), "")
+    names = [type(handler).__name__ for handler in handlers if _may_stop(handler)]
+    return GUARDED(handler=names[0], lifted="raise_error=False if it only records") if names else None
 
 
 def _may_stop(handler: Any) -> bool:

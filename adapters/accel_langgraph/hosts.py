@@ -19,7 +19,6 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guard
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME  # guarded as well
 from langsmith._internal import _context  # guarded as well
 
-from accel.graph.rules import GUARDED
 from accel.graph.topology import Control
 from accel.parts.references import References, Ways
 from accel.run import switch
@@ -133,7 +132,7 @@ def host_of(
     }
 
     around: Mapping[str, Any] | None = var_child_runnable_config.get()
-    guard = next(filter(None, (guard_of((layer or {}).get("callbacks")) for layer in (around, *layers))), "")
+    guard = next(filter(None, (guard_of((layer or {}).get("callbacks")) for layer in (around, *layers))), None)
 
     def set_config() -> None:
         var_child_runnable_config.set(early_config)
@@ -151,8 +150,8 @@ def host_of(
         max_concurrency=given.get("max_concurrency"),
         loop=loop_here(),
         set_config=set_config,
-        holds=holds if not guard else lambda component: GUARDED(handler=guard),
-        guard=guard_of if not guard else lambda manager: "",
+        holds=holds if guard is None else lambda component: guard,
+        guard=guard_of if guard is None else lambda manager: None,
         references=references,
     )
 

@@ -3,6 +3,7 @@ it is asked about is called early."""
 
 from __future__ import annotations
 
+import contextvars
 import json
 import time
 from pathlib import Path
@@ -12,10 +13,14 @@ import httpx
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler as LlamaHandler
+from llama_index.core.llms import MockLLM
 from pydantic import SecretStr
 
 import accel
 from accel import accelerate
+from accel_llamaindex.components import holds
 from adapters.tests import three_calls
 
 TOPICS = ("bees and hives", "iron in Sweden", "the far side of the moon", "bread of long ago")
@@ -112,3 +117,34 @@ def test_a_run_without_the_guard_of_others_has_its_calls_early() -> None:
     fast = accelerate(program(None, "", []))
     assert early(fast, {"callbacks": [Guard()]}) == 0
     assert early(fast, None) > 0
+
+
+class Asked(LlamaHandler):
+    """LlamaIndex lets through what a handler raises, and has no flag that says whether it will."""
+
+    def __init__(self) -> None:
+        super().__init__([], [])
+
+    def on_event_start(self, event_type: Any, payload: Any = None, *args: Any, **given: Any) -> str:
+        if "secret" in str(payload):
+            raise Refused
+        return ""
+
+    def on_event_end(self, *args: Any, **given: Any) -> None:
+        pass
+
+    def start_trace(self, trace_id: Any = None) -> None:
+        pass
+
+    def end_trace(self, trace_id: Any = None, trace_map: Any = None) -> None:
+        pass
+
+
+def test_a_handler_of_the_program_s_holds_a_model_of_llamaindex() -> None:
+    guarded = MockLLM(callback_manager=CallbackManager([Asked()]))
+    with pytest.raises(Refused):
+        contextvars.copy_context().run(guarded.complete, "a secret")
+    reason = holds(guarded)
+    assert reason is not None and "Asked is asked before each call" in str(reason)
+    assert holds(MockLLM()) is None
+    assert holds(MockLLM(callback_manager=CallbackManager([LlamaDebugHandler()]))) is None
