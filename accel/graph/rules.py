@@ -173,6 +173,10 @@ UNSENT = Rule(
     "an early search would only feed predictions of calls that may not be sent what it finds yet",
     'accelerate(..., egress="inputs") would allow it',
 )
+GUARDED = Rule(
+    "guarded",
+    "the callback handler {handler} is asked before each call, and may stop it; {lifted}",
+)
 CACHE = Rule("cache", "a cache may answer it", lasting=True)
 LIMITER = Rule("rate limiter", "has a rate limiter", lasting=True)
 EGRESS = Rule(

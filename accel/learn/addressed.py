@@ -7,7 +7,10 @@ another one in each request and names nobody; what comes back while other fields
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from ..text.values import Tree, leaves
 from ..trace.ambient import Dimensions, digest
@@ -15,6 +18,8 @@ from ..trace.ambient import Dimensions, digest
 FREE = "=text "
 """How the digest of a free text begins, of which each run may have another."""
 INPUT = "the input"
+LONGEST = 100_000
+"""A text of more characters is not taken apart."""
 _NAME = re.compile(r"\S*(\s\S+)?")
 """What may name somebody: up to two words. More, or a question, is free text."""
 
@@ -23,10 +28,31 @@ def fields(given: Tree) -> Dimensions:
     """What a run was given, by field: digests. The elements of a list are one value, of which only names count where
     there are any."""
     found: dict[str, list[Tree]] = {}
-    for path, leaf in leaves(given):
+    for path, leaf in _told_apart(given):
         name = ".".join("*" if isinstance(step, int) else str(step) for step in path)
         found.setdefault(name, []).append(leaf)
     return {f"{INPUT}'s {name}" if name else INPUT: _told(values) for name, values in found.items()}
+
+
+def _told_apart(given: Tree, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tree]]:
+    """The fields, also those of texts that are objects or lists in JSON."""
+    for at, leaf in leaves(given, path):
+        held = _held_in(leaf) if isinstance(leaf, str) else None
+        if held:
+            yield from _told_apart(held, at)
+        else:
+            yield at, leaf
+
+
+def _held_in(text: str) -> Tree:
+    """The object or list that a text is in JSON; None if it is none."""
+    text = text.strip()
+    if len(text) > LONGEST or (text[:1], text[-1:]) not in (("{", "}"), ("[", "]")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_question(told: Dimensions) -> bool:

@@ -20,10 +20,10 @@ from typing import Any
 from ..text.values import Opaque, freeze
 from .listed_classes import LISTED
 
-_SDKS = frozenset("anthropic cohere groq httpcore httpcore2 httpx httpx2 mistralai ollama openai together".split())
+SDKS = frozenset("anthropic cohere groq httpcore httpcore2 httpx httpx2 mistralai ollama openai together".split())
 """Packages whose classes keep what they were made of in fields, and send nothing else."""
-_PACKAGES = _SDKS | {package.partition(".")[0] for package in LISTED}
-_OF_USE = frozenset(
+PACKAGES = SDKS | {package.partition(".")[0] for package in LISTED}
+OF_USE = frozenset(
     "_connections _network_backend _optional_thread_lock _platform _pool_lock _requests _state _thread_lock".split()
 )
 """Fields that tell what an object has done, not how it was made."""
@@ -62,7 +62,7 @@ def is_client(cls: type) -> bool:
 
 @lru_cache(4_096)
 def _is_client(cls: type) -> bool:
-    return _package(cls) in _PACKAGES and any(_package(base) in _SDKS for base in cls.__mro__)
+    return _package(cls) in PACKAGES and any(_package(base) in SDKS for base in cls.__mro__)
 
 
 def is_closed(component: Any) -> bool:
@@ -131,7 +131,7 @@ class _Look:
 
     def at(self, client: Any) -> Identity:
         cls, own = type(client), vars(client)
-        names = sorted(own.keys() - _OF_USE - self.kept(cls))
+        names = sorted(own.keys() - OF_USE - self.kept(cls))
         return Identity(cls, tuple((name, freeze(self._tree(own[name]))) for name in names))
 
     def _tree(self, value: Any) -> Any:

@@ -6,22 +6,22 @@ the user (`register`, `accel.pure`). Nobody reads code to guess. Nothing here im
 
 from __future__ import annotations
 
-import ipaddress
 import types
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, Unpack
-from urllib.parse import urlsplit
 
 from ..errors import ConfigurationError, choose
 from ..process import forks
 from .facts import Said
 from .listed import Facts as Facts
-from .listed import addresses_of, at, calls_the_programs, is_inside, listed
+from .listed import at, listed
 from .methods import METHODS, Method
+from .own_code import own_code
 from .patches import has_leaf, installations, is_installed
+from .recipients import ADDRESS_FIELDS, stays_near
 from .sdks import DECLARED, declare
 
 C = TypeVar("C")
@@ -251,6 +251,12 @@ def is_declared(component: Any) -> bool:
 
 def said_of(component: Any) -> Facts:
     """What users and the table said of a live component, most specific first; what nobody said is None."""
+    said = _said_first(component)
+    return replace(said, pure=None) if _unlisted(component, said) else said
+
+
+def _said_first(component: Any) -> Facts:
+    """Whatever its object was given."""
     return _said_of_object(component).over(said_of_class(type(component)))
 
 
@@ -293,20 +299,25 @@ def _overrides_leaf(cls: type) -> bool:
 def _brings_address(cls: type) -> bool:
     """Whether a class may send its data elsewhere than its base."""
     given = {*cls.__dict__, *cls.__dict__.get("__annotations__", {})}
-    return "__init__" in given or not given.isdisjoint(_ENDPOINT_FIELDS)
+    return "__init__" in given or not given.isdisjoint(ADDRESS_FIELDS)
 
 
 def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
     facts = _facts_but_local(component)
-    entry = listed(type(component))
-    if entry is not None and facts.pure and facts.reason == entry.reason:
-        if calls_the_programs(component):
-            why = "it calls functions, or an object of a class, of the program's own"
-            facts = replace(facts, pure=False, reason=why)
-        elif entry.embeds and not has_leaf(at(component, entry.embeds), "embed_query"):
-            facts = replace(facts, pure=False, reason="it embeds with what is no component")
+    why = _unlisted(component, facts)
+    facts = replace(facts, pure=False, reason=why) if why else facts
     return facts if facts.local is not None else replace(facts, local=stays_near(component))
+
+
+def _unlisted(component: Any, facts: Facts) -> str:
+    """Why an object of a listed class counts as none, where nobody but the table vouches for it; or nothing."""
+    entry = listed(type(component))
+    if entry is None or not facts.pure or facts.reason != entry.reason:
+        return ""
+    if entry.embeds and not has_leaf(at(component, entry.embeds), "embed_query"):
+        return "it embeds with what is no component"
+    return own_code(component)
 
 
 def agreed(component: Any) -> int:
@@ -323,7 +334,7 @@ def _facts_but_local(component: Any) -> Facts:
     known = _registered, len(METHODS), installations()
     held = _of_object.get(id(component))
     if held is None or held[0] != known or held[1] is not own:
-        held = _of_object[id(component)] = (known, own, _completed(component, said_of(component)))
+        held = _of_object[id(component)] = (known, own, _completed(component, _said_first(component)))
     return held[2]
 
 
@@ -363,37 +374,3 @@ def _is_vouched_for(component: Any, said: Facts) -> bool:
     """Something was declared. That of a tool must say that it changes nothing."""
     is_tool = any(method.family == TOOL and has_leaf(component, method.name) for method in list(METHODS.values()))
     return bool(said.readonly or said.deterministic) or (said != _UNKNOWN and not is_tool)
-
-
-# --- endpoints ------------------------------------------------------------------------------------------------------
-
-_ENDPOINT_FIELDS = ("base_url", "api_base", "endpoint", "endpoint_url", "azure_endpoint", "server_url", "url", "host")
-"""Where clients often keep an address. That of an unlisted class may be another one: this is a hint for people."""
-
-
-def endpoint_of(component: Any) -> str | None:
-    """The address that a component seems to talk to."""
-    known = addresses_of(component)
-    if known is not None:
-        return next(iter(known), None)
-    values = (getattr(component, name, None) for name in _ENDPOINT_FIELDS)
-    return next((str(value) for value in values if value and not callable(value)), None)  # also address objects
-
-
-def stays_near(component: Any) -> bool:
-    """Whether data of a listed component stays in this process, or this network."""
-    return is_inside(component) or has_private_endpoint(component)
-
-
-def has_private_endpoint(component: Any) -> bool:
-    """Whether all addresses of a listed component are loopback or private. Names that would need a look-up count as
-    public, and so does what nobody knows."""
-    return all(map(_is_private, known)) if (known := addresses_of(component)) else False
-
-
-def _is_private(address: str) -> bool:
-    try:
-        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_private
-    except ValueError:
-        return False

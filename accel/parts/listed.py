@@ -220,7 +220,9 @@ _HEAD = """# Listed components
 
 Accel enters these classes early without being told. This page is written by `python -m accel.parts.listed` from
 `accel/parts/listed_classes.py`, whose head says what is left out and why. A subclass counts as well if it only adds
-methods or changes default values. Any other component is vouched for with `accel.register` or `accel.pure`.
+methods or changes default values. An object whose HTTP client was given code of yours (event hooks, a class or function
+of yours as `auth=`, a transport) does not count. Any other component is vouched for with `accel.register` or
+`accel.pure`.
 
 - **At once**: how many calls may be inside one instance; one where nothing is said.
 - **Reads**: *settled* where an early read may stand for the program's own, because nobody changes meanwhile what it

@@ -51,8 +51,6 @@ from .listed_kinds import (
     EMBEDDINGS,
     FIND,
     GENAI,
-    GIVEN,
-    HOOKS,
     LESS_ASYNC,
     LIKE,
     LLM,
@@ -92,24 +90,24 @@ from .listed_kinds import (
 LISTED: dict[str, dict[str, Entry]] = {
     # --- SDKs, as programs call them
     "openai.resources.chat.completions": {
-        "Completions": http(CREATE, SDK, twins=None, works_with=GIVEN),
-        "AsyncCompletions": http(ACREATE, SDK, twins=None, works_with=GIVEN),
+        "Completions": http(CREATE, SDK, twins=None),
+        "AsyncCompletions": http(ACREATE, SDK, twins=None),
     },
     "openai.resources.embeddings": {
-        "Embeddings": http(EMBED, SDK, twins=None, works_with=GIVEN),
-        "AsyncEmbeddings": http(AEMBED, SDK, twins=None, works_with=GIVEN),
+        "Embeddings": http(EMBED, SDK, twins=None),
+        "AsyncEmbeddings": http(AEMBED, SDK, twins=None),
     },
     "anthropic.resources.messages": {
-        "Messages": http(MESSAGES, SDK, twins=None, works_with=GIVEN),
-        "AsyncMessages": http(AMESSAGES, SDK, twins=None, works_with=GIVEN),
+        "Messages": http(MESSAGES, SDK, twins=None),
+        "AsyncMessages": http(AMESSAGES, SDK, twins=None),
     },
     "groq.resources.chat.completions": {
-        "Completions": http(MESSAGES, SDK, twins=None, works_with=GIVEN),
-        "AsyncCompletions": http(AMESSAGES, SDK, twins=None, works_with=GIVEN),
+        "Completions": http(MESSAGES, SDK, twins=None),
+        "AsyncCompletions": http(AMESSAGES, SDK, twins=None),
     },
     "ollama": {
-        "Client": http(LOCAL, SDK, twins=None, works_with=HOOKS),
-        "AsyncClient": http(ALOCAL, SDK, twins=None, works_with=HOOKS),
+        "Client": http(LOCAL, SDK, twins=None),
+        "AsyncClient": http(ALOCAL, SDK, twins=None),
     },
     "google.genai.models": {
         "Models": http(CONTENT, "_api_client._http_options.base_url", twins=None),

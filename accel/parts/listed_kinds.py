@@ -52,9 +52,6 @@ BOTO = ("endpoint_url", "client._endpoint.host")
 GENAI = "client._api_client._http_options.base_url"
 SDK = "_client.base_url"
 """Where the parts of a client have it from."""
-GIVEN = ("_client", "_client._client.event_hooks")
-HOOKS = ("_client.event_hooks",)
-"""What a program may have given to a client of an SDK that runs with each call."""
 
 
 def http(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
 from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
-from ..parts.components import TOOL, endpoint_of, facts_of, said_of, sort_of
+from ..parts.components import TOOL, facts_of, said_of, sort_of
 from ..parts.methods import METHODS
+from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
 from ..trace.record import CallRecord, Trace, Use
 from ..trace.sites import line_of

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 from ..graph.ir import Node
 from ..graph.rules import CONCURRENCY, CONTEXT, FOREIGN, INPUTS, LIKELY, PURE, READONLY, Lift
 from ..graph.topology import START
-from ..parts.components import TOOL, Facts, endpoint_of, facts_of, kind_of, said_of, tells_within
+from ..parts.components import TOOL, Facts, facts_of, kind_of, said_of, tells_within
 from ..parts.methods import METHODS
 from ..parts.patches import has_leaf
+from ..parts.recipients import endpoint_of
 from ..run.permits import LIKELY as LIKELY_FROM
 from ..run.settings import Settings
 from ..run.worth import BEGIN, Doubt

@@ -23,7 +23,7 @@ from ..graph.topology import Control
 from ..learn.check import followed, ties
 from ..learn.view import Fit
 from ..parts.components import facts_of, said_of
-from ..run.egress import endpoint_key
+from ..run.egress import recipient
 from ..run.settings import Settings
 from ..text.evaluate import Index, pasted
 from ..text.templates import refs_in
@@ -51,7 +51,7 @@ class Replay:
     """See the module."""
 
     def __init__(self, plan: Plan, trace: Trace, settings: Settings) -> None:
-        learnt = plan.learnt
+        learnt, self._keys = plan.learnt, plan.keys
         self.events: list[Event] = events_of(trace, None, ties(learnt, trace).deciding)
         self.calls: dict[int, Held] = {}
         """By event: calls that may be made early, or might if something was declared."""
@@ -64,7 +64,7 @@ class Replay:
         for number, event in enumerate(self.events):
             if event.call is not None and not self._facts[id(event.call.component)].local:
                 texts = number, list(_texts(event.call.input)), list(_texts(event.call.output))
-                self._seen.setdefault(endpoint_key(event.call.component), []).append(texts)
+                self._seen.setdefault(recipient(plan.keys, event.call.component, event.call.input), []).append(texts)
         view, fits = followed(learnt, trace)
         sources = _Sources(learnt, self.events, trace, {node.name: fit for node, fit in fits})
         written = {type(call.component) for call in trace.calls if call.op == "ingestion"}
@@ -122,7 +122,7 @@ class Replay:
     def _had(self, number: int, call: CallRecord, text: str) -> list[tuple[int, bool]]:
         """Where the endpoint of a call had this text from before."""
         found = []
-        for earlier, took, brought in self._seen.get(endpoint_key(call.component), ()):
+        for earlier, took, brought in self._seen.get(recipient(self._keys, call.component, call.input), ()):
             other = self.events[earlier].call
             if earlier >= number or other is None:
                 break

@@ -1,4 +1,4 @@
-"""Which values each remote endpoint has seen in this run (invariant 6)."""
+"""Which values each recipient of data has seen in this run (invariant 6)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from ..parts.listed import addresses_of
+from ..parts import recipients
+from ..parts.credentials import Keys
 from ..process import forks
 from ..text.values import Opaque, Tree, leaves
 
 
-def endpoint_key(component: Any) -> Hashable:
-    """Where data of this component goes: its addresses where they are known, else the instance."""
-    return tuple(addresses_of(component) or ()) or id(component)
+def recipient(keys: Keys, component: Any, tree: Tree) -> Hashable:
+    """Who gets the data of a call of this component, with the credentials that it holds now (`accel.parts.recipients`).
+    What is not clear yet of the input is no part of what others were told."""
+    return recipients.recipient(component, keys.note(component), tree)
 
 
 class Ledger:
-    """Texts sent to and received from each endpoint."""
+    """Texts sent to and received from each recipient."""
 
     def __init__(self) -> None:
         self._seen: defaultdict[Hashable, list[str]] = defaultdict(list)

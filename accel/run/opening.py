@@ -16,7 +16,7 @@ from ..trace.ambient import INCOMPARABLE, Ambient, user_vars
 from ..trace.record import CallRecord
 from . import priorities
 from .call import Call
-from .egress import endpoint_key
+from .egress import recipient
 from .run import Run
 from .scope import Scope
 from .waiting import loop_here
@@ -39,6 +39,9 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         site, here.within, method.name, method.family, method.op, component, identity, tree, key,
         run.trace.tick(), now, parent, here.visit,
     )  # fmt: skip
+    guard = run.host.guard(manager) if (manager := _manager(args, kwargs)) is not None else None
+    if guard is not None:
+        run.plan.guarded[site] = guard
     facts = run.bindings.facts(component)
     writes = method.op == "ingestion"
     with run.lock:
@@ -68,7 +71,7 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
         count = run.site_counts[site] = run.site_counts.get(site, 0) + 1
     call.priority.raise_to_demand()
     if not facts.local:
-        run.ledger.add(endpoint_key(component), tree)
+        run.ledger.add(recipient(run.plan.keys, component, tree), tree)
     if writes:
         call.resource = resource_of(component)
         bump(call.resource)
@@ -99,10 +102,15 @@ def _ambient(run: Run, key: Hashable, method: Method) -> Ambient:
     return user_vars(contextvars.copy_context()), run.host.config()
 
 
+def _manager(args: Any, kwargs: Any) -> Any:
+    """The callback manager that a call is made with, if there is one."""
+    return kwargs.get("run_manager") or next((arg for arg in args if hasattr(arg, "handlers")), None)
+
+
 def _borrowed(run: Run, call: Call, facts: Facts, args: Any, kwargs: Any) -> Call | None:
     """What another run of the batch makes, or made, in place of a call of this one. A component of others may tell its
     callback manager of what it does, if there is somebody who hears it."""
-    manager = kwargs.get("run_manager") or next((arg for arg in args if hasattr(arg, "handlers")), None)
+    manager = _manager(args, kwargs)
     if getattr(manager, "handlers", ()) and not hasattr(type(call.component), "__accel__"):
         return None
     found = run.calls.borrow(call, facts)

@@ -14,7 +14,7 @@ from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
-from .egress import endpoint_key
+from .egress import recipient
 from .gates import gate_of
 from .reliance import UNSURE, Asked
 from .run import Run
@@ -181,8 +181,9 @@ def _unfit(case: Case) -> Found:
 
 def _egress(case: Case) -> bool:
     run = case.run
-    judged = case.component.judges(run.settings.egress)
-    return judged and not run.ledger.knows(endpoint_key(case.component.component), case.values)
+    if not case.component.judges(run.settings.egress):
+        return False
+    return not run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), case.values)
 
 
 def bounds(run: Run) -> Reason | None:
@@ -217,6 +218,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.FAILING, lambda case: case.run.calls.is_failing(case.component.identity)),
     (rules.TELLS, lambda case: {"how": case.telling} if case.telling else None),
     (rules.FEEDS, _only_feeds),
+    (rules.GUARDED, lambda case: case.run.plan.guarded.get(case.node.site)),
     (rules.CACHE, lambda case: case.run.host.holds(case.component.component)),
     (rules.EGRESS, _egress),
     (rules.BUDGET, lambda case: bounds(case.run)),
@@ -237,6 +239,6 @@ def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> Reas
         return limited
     if not facts.local and run.settings.egress == "known":
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-        if not run.ledger.knows(endpoint_key(component), texts):
+        if not run.ledger.knows(recipient(run.plan.keys, component, tree), texts):
             return rules.INNER_EGRESS(component=name)
     return None

@@ -134,6 +134,8 @@ class Plan:
         self.topology: Topology | None = None
         """Where control may go in the program, set by the adapter."""
         self.disqualified: dict[Hashable, str] = {}
+        self.guarded: dict[str, Reason] = {}
+        """By call site, who was asked before a call of it, and may have stopped it (`Host.guard`)."""
         self.delaying: set[Hashable] = set()
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()

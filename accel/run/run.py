@@ -36,7 +36,7 @@ from .bindings import Bindings
 from .call import Call
 from .calls import Calls
 from .compiled import Compiled
-from .egress import Ledger, endpoint_key
+from .egress import Ledger, recipient
 from .follower import Follower
 from .inbox import Inbox
 from .ongoing import OPEN
@@ -300,7 +300,7 @@ class Run:
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
         if not self.bindings.facts(call.component).local:
-            self.ledger.add(endpoint_key(call.component), call.output)
+            self.ledger.add(recipient(self.plan.keys, call.component, call.input), call.output)
         if not call.early and not call.substituted:
             note_told(call.component, call.method.name, call.tells)
         call.chunks.close()

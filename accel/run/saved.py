@@ -144,6 +144,7 @@ def _decode_call(data: Any) -> SavedCall:
 
 def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = node.evidence.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.used.mixed
+    keep = keep and node.site not in plan.guarded
     foreign = plan.contexts.known(node.name).foreign if keep else False
     foreign = plan.program.lacks(node) if foreign is None else foreign
     keep = keep and not foreign and not _holds_key(node.input)

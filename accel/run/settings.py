@@ -189,6 +189,8 @@ class Host:
     """Let components that read the user's configuration find it in the context of an early call."""
     holds: Callable[[Any], Reason | None] = lambda component: None
     """Why the framework would answer a call of this component without calling it (a cache, a rate limiter)."""
+    guard: Callable[[Any], Reason | None] = lambda manager: None
+    """Whom a callback manager, with which the program makes a call, asks whether it may be made; or nobody."""
     references: References = field(default_factory=References)
     """Which live components the program itself refers to."""
 

@@ -12,9 +12,10 @@ import pytest
 import accel
 from accel.errors import AccelError
 from accel.parts import components
-from accel.parts.components import Facts, agreed, endpoint_of, facts_of, has_private_endpoint, said_of
+from accel.parts.components import Facts, agreed, facts_of, said_of
 from accel.parts.identity import Identities, identity_of
 from accel.parts.methods import METHODS, Method
+from accel.parts.recipients import endpoint_of, has_private_endpoint
 from accel.parts.references import References
 
 for leaf in ("_generate", "_stream"):

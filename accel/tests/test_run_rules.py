@@ -17,7 +17,7 @@ from accel.process import threads
 from accel.run import early, permits
 from accel.run.bindings import Moment
 from accel.run.call import Call
-from accel.run.egress import endpoint_key
+from accel.run.egress import recipient
 from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Budget, Settings
@@ -109,7 +109,7 @@ def one_is_running(run: Run) -> None:
 
 
 def sent_before(run: Run) -> None:
-    run.ledger.add(endpoint_key(USED["remote"]), "all about the secret")
+    run.ledger.add(recipient(run.plan.keys, USED["remote"], None), "all about the secret")
 
 
 USED = {"model": Model(), "other": OtherModel(), "store": Store(Embedder()), "remote": Model("remote")}
@@ -303,7 +303,7 @@ def test_one_that_an_earlier_run_made_is_sent_only_what_its_endpoint_has_seen() 
             assert permits.refuses(run, node(), []) is None
             reason = permits.refuses(run, node(), ["the secret"])
             assert reason is not None and reason.rule is rules.EGRESS
-            run.ledger.add(endpoint_key(model), "all about the secret")
+            run.ledger.add(recipient(run.plan.keys, model, None), "all about the secret")
             assert permits.refuses(run, node(), ["the secret"]) is None
 
 

@@ -30,8 +30,9 @@ from accel.run.nested import tells
 from accel.run.scope import scope
 from accel.text.values import Opaque, Tree, snapshot, thaw
 
-from . import callers, surroundings
+from . import callers, stores, surroundings
 from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
+from .guards import guard_of
 from .tool_calls import closed_calls
 from .views import view_answer
 
@@ -377,6 +378,7 @@ def install_all() -> None:
         surroundings.install()
         for manager in (CallbackManager, AsyncCallbackManager):
             patches.put(manager, "configure", _telling(vars(manager)["configure"]))
+    stores.install_all()
     for base, methods in FAMILIES:
         for cls in _CLASSES.new(base):
             if base is BaseTool and not _only_reads(cls):
@@ -422,9 +424,10 @@ def _is_component(cls: type) -> bool:
 
 
 def holds(component: Any) -> Reason | None:
-    """Why LangChain may answer a call of this model without calling it, or must slow it down."""
-    if not isinstance(component, BaseLanguageModel):
-        return None
+    """Why LangChain may answer a call of this component without calling it, stop it, or must slow it down."""
+    guard = guard_of(getattr(component, "callbacks", None))
+    if guard is not None or not isinstance(component, BaseLanguageModel):
+        return guard
     cached = getattr(component, "cache", None)
     if cached or (cached is None and get_llm_cache() is not None):
         return CACHE()

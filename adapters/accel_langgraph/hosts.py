@@ -29,6 +29,7 @@ from accel.run.waiting import loop_here
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 
 from .components import holds, is_component
+from .guards import guard_of
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
 FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
@@ -139,6 +140,9 @@ def host_of(
         "metadata": dict(given.get("metadata") or {}),
     }
 
+    around: Mapping[str, Any] | None = var_child_runnable_config.get()
+    guard = next(filter(None, (guard_of((layer or {}).get("callbacks")) for layer in (around, *layers))), None)
+
     def set_config() -> None:
         var_child_runnable_config.set(early_config)
 
@@ -155,7 +159,8 @@ def host_of(
         max_concurrency=given.get("max_concurrency"),
         loop=loop_here(),
         set_config=set_config,
-        holds=holds,
+        holds=holds if guard is None else lambda component: guard,
+        guard=guard_of if guard is None else lambda manager: None,
         references=references,
     )
 

@@ -24,12 +24,13 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from accel.graph.rules import CACHE, LIMITER, Reason
+from accel.graph.rules import CACHE, GUARDED, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
 from accel.parts.identity import tells_only
 from accel.parts.listed import passes_on
 from accel.parts.methods import Method, build_call, read_call
+from accel.parts.own_code import is_the_programs
 from accel.parts.patches import Place, install
 from accel.run.uses import aused, used
 from accel.text.values import Tree, snapshot, thaw
@@ -251,7 +252,11 @@ def _is_component_class(cls: type) -> bool:
 
 
 def holds(component: Any) -> Reason | None:
-    """Why LlamaIndex may answer a call of this model without calling it, or must slow it down."""
+    """Why LlamaIndex may answer a call of this component without calling it, stop it, or must slow it down."""
+    manager = getattr(component, "__dict__", {}).get("callback_manager")
+    guards = [type(each) for each in getattr(manager, "handlers", ()) if is_the_programs(type(each))]
+    if guards:  # what it raises goes through
+        return GUARDED(handler=guards[0].__name__, lifted="handlers of instrumentation events stop none")
     # Models of language have no such cache, and pydantic takes long to say that they have no such field.
     if not isinstance(component, BaseLLM) and getattr(component, "embeddings_cache", None) is not None:
         return CACHE()

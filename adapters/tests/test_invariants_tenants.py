@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import pytest
+from langgraph.config import get_store
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.memory import InMemoryStore
 
 import accel
 from accel import accelerate
@@ -86,3 +93,46 @@ def test_a_saved_plan_knows_the_contexts_it_was_learnt_in(tmp_path: Any) -> None
     world.forget()
     asked_by("ben", again, "deserts of Chile")
     assert world.texts() == ["Explain: THE DIAGNOSIS IS GOOD"]
+
+
+def test_a_field_of_a_json_text_tells_tenants_apart_like_a_field() -> None:
+    """As where a request's body is handed to a graph whole."""
+    world, notes = World(), {"ann": "the diagnosis is bad", "ben": "the diagnosis is good"}
+    model = Chat(world)
+
+    def explain(state: State) -> Any:
+        org = json.loads(state["c"])["org"]
+        return model.invoke(f"Explain to {org}: {notes[org].upper()}, {state['q']}").content
+
+    fast = accelerate(after_thinking(world, explain))
+    topics = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "deserts of Chile")
+    for org, topic in zip(("ann", "ann", "ann", "ben"), topics, strict=True):
+        world.forget()
+        fast.invoke({"q": topic, "c": json.dumps({"about": topic, "org": org})})
+        assert accel.settle()
+    assert world.texts("Explain") == ["Explain to ben: THE DIAGNOSIS IS GOOD, deserts of Chile"]
+
+
+@pytest.mark.parametrize("read", ["get", "search", "runtime", "batch"])
+def test_what_is_found_in_langgraph_s_store_is_in_no_plan(read: str) -> None:
+    world, store = World(), InMemoryStore()
+    model = Chat(world)
+
+    def text() -> str:
+        found: BaseStore = get_store() if read != "runtime" else get_runtime().store  # type: ignore[assignment]
+        if read == "search":
+            return str(found.search(("notes",))[0].value["text"])
+        item = found.batch([GetOp(("notes",), "it")])[0] if read == "batch" else found.get(("notes",), "it")
+        return str(item.value["text"])  # type: ignore[union-attr]
+
+    def explain(state: State) -> Any:
+        return model.invoke(f"Explain: {text()} On {state['q']}").content
+
+    fast = accelerate(after_thinking(world, explain, store=store))
+    topics = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "deserts of Chile")
+    for org, topic in zip(("ann", "ann", "ann", "ben"), topics, strict=True):
+        world.forget()
+        store.put(("notes",), "it", {"text": f"The confidential playbook of the house of {org}."})
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    assert world.texts("Explain") == ["Explain: The confidential playbook of the house of ben. On deserts of Chile"]
