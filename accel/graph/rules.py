@@ -156,6 +156,10 @@ UNUSED = Rule(
     "context that was seen, with a key that nobody changed",
     lasting=True,
 )
+OTHER = Rule(
+    "other component",
+    "{component} is another one than those that it was learnt with: {field} is new, which may be a part of its input",
+)
 UNVOUCHED = Rule("not vouched for", "{component} is not called early: {why}", lift=PURE)
 UNFIT = Rule("unfit", "{why}")
 FAILING = Rule("failing", "calls of its component have failed in this run")

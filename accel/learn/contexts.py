@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from ..graph.ir import Graph, Node
 from ..graph.rules import CONTEXT, FOREIGN, FORMER, Reason
 from ..process import forks
+from ..trace.ambient import Dimensions
 from ..trace.record import Trace
 from .addressed import fields
 from .memory import asked_for
@@ -37,16 +38,21 @@ class Contexts:
             self._nodes = {name: before.get(asks) or Known(asks) for name, asks in asked.items()}
 
     def note(
-        self, graph: Graph, names: Iterable[str], trace: Trace, foreign: Callable[[Node], bool] | None = None
+        self,
+        graph: Graph,
+        names: Iterable[str],
+        trace: Trace,
+        foreign: Callable[[Node], bool] | None = None,
+        components: Callable[[Node], Iterable[Dimensions]] = lambda node: (),
     ) -> None:
         """This run has made the calls of these nodes. `foreign`: see `Known`; asked once, and only where runs differ
-        in more than a question."""
+        in more than a question. `components`: the fields of those with which it made them."""
         unasked: dict[str, Known] = {}
-        names, given = list(names), fields(trace.given)
+        given, made = fields(trace.given), {name: list(components(graph.by_name[name])) for name in names}
         with self._lock:
-            for name in names:
+            for name, those in made.items():
                 known = self._nodes.setdefault(name, Known(_asked(graph.by_name[name])))
-                if known.note(trace.ambient, given):
+                if known.note(trace.ambient, given, those):
                     unasked[name] = known
         if foreign is None:
             return
@@ -77,6 +83,12 @@ class Contexts:
         if known.foreign:
             return FOREIGN(dimension=dimension)
         return CONTEXT(dimension=dimension)
+
+    def is_other(self, node: Node, component: Dimensions) -> str | None:
+        """In what a component that a node's calls would go to differs from all with which runs have made them."""
+        with self._lock:
+            known = self._nodes.get(node.learnt_as)
+            return known.is_other(component) if known is not None else None
 
 
 def _asked(node: Node) -> object:

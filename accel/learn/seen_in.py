@@ -87,10 +87,15 @@ class Known:
     """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
     seen_for: SeenIn = field(default_factory=SeenIn)
     """Whom such text was seen for (`addressed`)."""
+    seen_with: SeenIn = field(default_factory=SeenIn)
+    """The fields of the components that made its calls."""
 
-    def note(self, context: Dimensions, given: Dimensions) -> bool:
-        """A run in this context has made its calls. Whether it has to be looked whether its text is foreign."""
+    def note(self, context: Dimensions, given: Dimensions, components: Iterable[Dimensions]) -> bool:
+        """A run in this context has made its calls, with these components. Whether it has to be looked whether its text
+        is foreign."""
         self.seen_in.note(context)
+        for component in components:
+            self.seen_with.note(component)
         if self.foreign is not False:
             self.seen_for.note(given)
         return self.foreign is None and bool(context or not is_question(given))
@@ -101,6 +106,12 @@ class Known:
         if dimension is None and self.foreign:
             dimension = self.seen_for.differs_in(given(), exactly=True)
         return dimension
+
+    def is_other(self, component: Dimensions) -> str | None:
+        """A field in which this component is none of those; None if there is none, or nobody noted any."""
+        if not self.seen_with.runs:
+            return None
+        return self.seen_with.differs_in(component, exactly=self.foreign is not False)
 
 
 class Places:

@@ -155,6 +155,15 @@ def stake(run: Run, node: Node, decided: bool) -> bool:
     return True
 
 
+def _other(case: Case) -> Found:
+    """Whether its component is one that taught it nothing: what another one adds to the input stays with that one."""
+    if case.node.schedule.stage_of or (case.node.evidence.confidence == "looped" and case.run.learnt_here):
+        return None
+    plan, bound = case.run.plan, case.component
+    field = plan.contexts.is_other(case.node, plan.used.fields(case.node.site, bound.identity))
+    return field is not None and {"component": type(bound.component).__name__, "field": field}
+
+
 def _unvouched(case: Case) -> Found:
     component, facts, method = case.component.component, case.component.facts, case.component.method
     if facts.pure and not is_meant(component, method):
@@ -213,6 +222,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.BRANCH, lambda case: case.steered(case.certain and not case.sure)),
     (rules.UNLIKELY, _in_vain),
     (rules.UNUSED, lambda case: case.bound is None),
+    (rules.OTHER, _other),
     (rules.UNVOUCHED, _unvouched),
     (rules.UNFIT, _unfit),
     (rules.FAILING, lambda case: case.run.calls.is_failing(case.component.identity)),

@@ -319,7 +319,7 @@ class Plan:
         judged = judge(self.learnt, trace)
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
-        self.contexts.note(self.learnt, made_here, trace, self.program.lacks)
+        self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
             if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
@@ -345,7 +345,7 @@ class Plan:
         self.used.whose = learnt.whose
         self.contexts.learnt(learnt.graph)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
-            self.contexts.note(learnt.graph, shape, seen, self.program.lacks)
+            self.contexts.note(learnt.graph, shape, seen, self.program.lacks, self.used.made_with(seen))
         self._adopt(learnt.graph)
         self.says.learnt(learnt.graph, learnt.explained)
         self._unexplained = 0

@@ -47,7 +47,7 @@ from ..trace.ambient import CREDENTIAL, SECRET
 from .plan import Identity, Plan
 from .used import SavedCall
 
-VERSION = 11
+VERSION = 12
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
@@ -98,6 +98,7 @@ def load(path: str) -> Plan:
             if node["evidence"]["verified"]:
                 known = plan.contexts.known(node["name"])
                 known.seen_in, known.foreign = _decode_seen_in(node["seen_in"]), False
+                known.seen_with = _decode_seen_in(node["seen_with"])
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
         program = _decode_program(data["program"])
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
@@ -162,6 +163,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
         "evidence": _encode_evidence(node.evidence, keep, foreign),
         "seen_in": _encode_seen_in(plan.contexts.known(node.name).seen_in) if keep else None,
+        "seen_with": _encode_seen_with(plan.contexts.known(node.name).seen_with) if keep else None,
     }
 
 
@@ -214,6 +216,14 @@ def _encode_seen_in(found: SeenIn) -> dict[str, Any]:
     """Digests of names and values; what only this process can compare equals nothing elsewhere."""
     opaque = {key: [_of_this_process(value) for value in seen] for key, seen in found.values.items()}
     return {"runs": found.runs, "values": opaque, "free": sorted(found.free)}
+
+
+def _encode_seen_with(found: SeenIn) -> dict[str, Any]:
+    """Fields that only this process can compare, keys and objects, tell nothing elsewhere: they are as if they did not
+    matter. What a component says in words is there."""
+    told = _encode_seen_in(found)
+    untold = {key for key, seen in told["values"].items() if any(value.startswith("~") for value in seen)}
+    return {**told, "free": sorted(untold.union(found.free))}
 
 
 def _of_this_process(value: str) -> str:

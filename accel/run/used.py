@@ -10,7 +10,9 @@ from typing import Any
 
 from ..engine.profile import Profile
 from ..graph.ir import Node
+from ..parts.fields import fields_of
 from ..parts.methods import METHODS, Method
+from ..trace.ambient import Dimensions
 from ..trace.record import Trace
 from .settings import Host
 
@@ -56,12 +58,36 @@ class Used:
         self._identities: dict[str, Hashable] = {}
         self.engines = False
         """There are components among them that Accel's own engines serve."""
+        self._fields: dict[str, tuple[Hashable, Dimensions]] = {}
+        """By call site, of the last component that somebody asked about."""
 
     def by(self, node: Node, mixed: bool) -> tuple[Any, Method] | None:
         """The component and method that calls of a node went to in earlier runs; `mixed`: its site calls several."""
         if mixed:
             return self.at_mixed.get((node.site, self.whose.get(node.learnt_as)))
         return self.at.get(node.site)
+
+    def fields(self, site: str, identity: Hashable) -> Dimensions:
+        """What a component consists of that is called there (`fields_of`)."""
+        known = self._fields.get(site)
+        if known is None or known[0] != identity:
+            known = self._fields[site] = (identity, fields_of(identity))
+        return known[1]
+
+    def made_with(self, trace: Trace) -> Callable[[Node], list[Dimensions]]:
+        """The fields of the components with which a run made the calls of a node. Of a site that called several, those
+        of the node's own where it has but one."""
+        at: dict[str, dict[Hashable, None]] = {}
+        for call in trace.calls:
+            at.setdefault(call.site, {})[call.identity] = None
+
+        def of(node: Node) -> list[Dimensions]:
+            found = list(at.get(node.site, ()))
+            own = self.whose.get(node.learnt_as)
+            found = [own] if len(found) > 1 and own in found else found
+            return [fields for one in found if (fields := self.fields(node.site, one))]
+
+        return of
 
     def loop_at(self, site: str) -> asyncio.AbstractEventLoop | None:
         """The loop to which the last component of a site belongs: its connections do."""

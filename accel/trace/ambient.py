@@ -350,6 +350,11 @@ def digest(leaf: Hashable) -> str:
     return ("~" if isinstance(leaf, _Bulk) else "=") + sha256(text).hexdigest()[:32]
 
 
+def digest_of_secret(text: str) -> str:
+    """See `SECRET`."""
+    return digest(_Secret(text))
+
+
 _tokens: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 
