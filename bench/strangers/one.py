@@ -25,12 +25,12 @@ from accel.graph.ops import OPS
 from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
 from accel.process import clock
-from accel.reports.best import Best
 from accel.reports.limit import best_of, latencies
 from accel.reports.rows import MAX_CALLS, why
 from accel.reports.workload import Unbatched
 from accel.run.plan import Plan
 from accel.run.settings import Settings
+from accel.run.soonest import Best
 from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import WHOLE, events_of
