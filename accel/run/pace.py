@@ -276,6 +276,11 @@ class Pace:
             self._gain = 0.0
             return self.every != before
 
+    def idle(self) -> None:
+        """All of the last run was foreseen, and nothing could be early, as in those before."""
+        with self._lock:
+            self._gain *= 1 - AT_REST
+
     def news(self) -> None:
         """Something was learnt that may gain."""
         with self._lock:
