@@ -13,9 +13,10 @@ from .insight import Insight, load_plan
 from .parts import patches
 from .process.threads import learner
 from .run.ongoing import followed
-from .run.plan import Identity, Plan
+from .run.plan import Plan
 from .run.settings import Budget, Egress, Settings, Speculate
 from .run.switch import read_environment
+from .run.which import Identity
 
 T = TypeVar("T")
 

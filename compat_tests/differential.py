@@ -12,6 +12,7 @@ import faulthandler
 import gc
 import json
 import logging
+import math
 import random
 import re
 import sys
@@ -25,6 +26,7 @@ from typing import Any, Protocol
 
 from accel.api import _scopes
 from accel.learn import view
+from accel.run import hopes
 from accel.run.pace import load
 from accel.run.saved import save
 from compat_tests.arms import Arm, Outcome, Runners
@@ -282,6 +284,7 @@ def main() -> int:
     arguments = parser.parse_args()
     load.enabled = False  # the machine may be busy with something else
     view.AT_ONCE_S = -1.0  # components here take no time: everything would follow at once, and nothing would be early
+    hopes.LEAST_S = math.inf  # likewise: every program would rest
     first, _, end = arguments.seeds.partition(":")
     warnings.simplefilter("error", RuntimeWarning)
     sys.setswitchinterval(0.0005)  # Threads change places often: more orders of events are seen.

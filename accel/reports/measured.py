@@ -12,9 +12,10 @@ from ..learn.check import ties
 from ..process.threads import learner
 from ..run.caps import CapNow
 from ..run.settings import Settings
+from ..run.soonest import Best
 from ..run.tally import Request, request_of
 from ..trace.record import Trace
-from .best import Best, best
+from .best import best
 from .declarations import Declaration, Undeclared, declarations, undeclared
 from .limit import Limit, limit
 from .rows import MAX_CALLS, Row, rows, seconds_of

@@ -25,13 +25,14 @@ from ..learn.view import Fit
 from ..parts.components import facts_of, said_of
 from ..run.egress import recipient
 from ..run.settings import Settings
+from ..run.soonest import streams
 from ..text.evaluate import Index, pasted
 from ..text.templates import refs_in
 from ..text.values import Opaque, Tree, leaves
 from ..trace.flow import WHOLE, events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
-from .best import could_stream, streams
+from .best import could_stream
 from .held import EGRESS, MANY, Held, Missing, Sent, elsewhere, has_own_name, held_of, in_doubt, is_free, is_predicted
 
 if TYPE_CHECKING:

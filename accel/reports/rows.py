@@ -33,10 +33,10 @@ from ..graph.rules import (
 )
 from ..parts.components import facts_of
 from ..run.settings import Settings
+from ..run.soonest import Best
 from ..run.tally import Line
 from ..trace.record import CallRecord, Trace, Use, Visit
 from ..trace.sites import function_of, line_of
-from .best import Best
 
 if TYPE_CHECKING:
     from ..run.plan import Plan

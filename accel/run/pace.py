@@ -27,6 +27,8 @@ FIRST_GAIN, RECENT, AT_REST = 0.5, 0.1, 0.5
 rests; one with gain wakes it."""
 DOUBLED_AFTER = 4
 """So many more, followed ones, and it rests twice as long;"""
+AT_FIRST = 4
+"""One in so many is followed of a program that has nothing to gain;"""
 SELDOM = 100
 """but at least one run in so many is followed."""
 LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
@@ -273,6 +275,18 @@ class Pace:
                 self.every = min(SELDOM, self.every * 2)
             self._in_vain += 1
             return self.every != before
+
+    def rest(self) -> bool:
+        """There is nothing to gain. True if the program begins to rest by that."""
+        with self._lock:
+            before, self.every = self.every, max(self.every, AT_FIRST)
+            self._gain = 0.0
+            return self.every != before
+
+    def idle(self) -> None:
+        """All of the last run was foreseen, and nothing could be early, as in those before."""
+        with self._lock:
+            self._gain *= 1 - AT_REST
 
     def news(self) -> None:
         """Something was learnt that may gain."""

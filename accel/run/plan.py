@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from contextvars import Context
 from dataclasses import replace
 from time import thread_time
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ..engine.profile import Profile
 from ..errors import ConfigurationError
@@ -39,12 +39,14 @@ from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .deadline import Deadlines
+from .hopes import Hopes, hopeful_at
 from .pace import Pace
 from .reliance import Asked
 from .says import Says
 from .settings import Counts, Host, Settings
 from .tally import Tally
 from .used import Used
+from .which import Identity
 from .worth import Cost, Worth
 
 MAX_HISTORY = 256
@@ -82,22 +84,6 @@ class Lived(Protocol):
     entry: Context
 
     def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
-
-
-class Identity(NamedTuple):
-    """Which program an object is, as far as can be told without running it."""
-
-    kind: str
-    """Its class."""
-    nodes: frozenset[str]
-    """The names of its nodes; none where it has none by name."""
-
-    def is_other(self, than: Identity) -> bool:
-        """Whether it can't be an earlier or later version of the other one."""
-        return self.kind != than.kind or bool(self.nodes and than.nodes and self.nodes.isdisjoint(than.nodes))
-
-    def __str__(self) -> str:
-        return f"{self.kind} with the nodes {', '.join(sorted(self.nodes))}" if self.nodes else self.kind
 
 
 class Plan:
@@ -139,6 +125,7 @@ class Plan:
         self.delaying: set[Hashable] = set()
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
+        self.hopes = Hopes()
         self.tally = Tally()
         """What became of its runs and of the calls of every line."""
         self.runs = 0
@@ -296,6 +283,7 @@ class Plan:
         self.tally.note(trace)
         try:
             self._learn(run, trace)
+            self._hope(run, trace)
         finally:
             with self._lock:
                 self.own_s += run.own_s + thread_time() - began_s
@@ -322,6 +310,8 @@ class Plan:
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
+            if not (run.counts.issued or run.counts.prefills or self.total.retired):
+                self.pace.idle()
             if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
                 self._adopt(self.learnt)
             else:
@@ -329,7 +319,7 @@ class Plan:
             return
         self._unexplained += 1
         self._memory.add(trace)
-        if self._unexplained < self._runs_between_lessons():
+        if self._unexplained < self._runs_between_lessons() or self.hopes.lost:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
@@ -355,6 +345,15 @@ class Plan:
             self.pace.news()
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
 
+    def _hope(self, run: Lived, trace: Trace) -> None:
+        """A program that has nothing to gain rests; with hope, it is followed again."""
+        if run.settings.speculate == "off" or not trace.completed or not trace.calls:
+            return
+        if self.hopes.note(self.learnt, trace, run.own_s):
+            self.pace.news()
+        elif self.hopes.lost and self.pace.rest():
+            self.says.rests(self.pace.every, "no input of a call is there before the program makes it")
+
     def _runs_between_lessons(self) -> int:
         """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever
         more."""
@@ -377,8 +376,11 @@ class Plan:
         run = coming() if coming is not None else None
         if run is None or run.closed or len(run.trace.calls) > MAX_CALLS:
             return
+        running = run.trace.so_far()
+        if not hopeful_at(run.learnt, running, site):
+            return
         self._note_facts(run)
-        learnt = extend(run.learnt, run.trace.so_far(), site)
+        learnt = extend(run.learnt, running, site)
         if learnt is run.learnt:
             self._hopeless[site] += 1
             return

@@ -44,8 +44,9 @@ from ..text.templates import (
 from ..text.turns import CALLED, Turn
 from ..text.values import Tree
 from ..trace.ambient import CREDENTIAL, SECRET
-from .plan import Identity, Plan
+from .plan import Plan
 from .used import SavedCall
+from .which import Identity
 
 VERSION = 12
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"

@@ -54,6 +54,17 @@ def test_a_program_without_gain_rests(load: Load, what: Trace) -> None:
     assert followed(program, 10 * SELDOM, what) == 10
 
 
+def test_a_program_that_foresees_all_and_has_nothing_early_rests_sooner(load: Load) -> None:
+    program, runs = Pace(), 0
+    while program.every == 1:
+        program.idle()
+        program.ended(Trace())
+        runs += 1
+    assert runs < PATIENCE / 4
+    program.ended(trace(0.05))
+    assert program.every == 1
+
+
 def test_to_be_before_ones_turn_is_no_gain(load: Load) -> None:
     program = Pace()
     late(load, 0.02)

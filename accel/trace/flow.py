@@ -111,6 +111,8 @@ class _Piece:
 
     text: str
     share: float
+    news: bool | None = None
+    """Whether nobody had it before; None as long as nobody asked."""
 
     def find(self, text: str) -> int:
         """Where it stands in another text; -1 if it doesn't."""
@@ -127,6 +129,8 @@ class _Output:
     number: int
     call: CallRecord
     alternatives: list[list[_Piece]]
+    asked: int
+    """How many texts had been asked by then."""
 
 
 class _DataEdges:
@@ -145,14 +149,28 @@ class _DataEdges:
         self._asked.append("\0".join(texts_of(call.input)))
         for vector in vectors_of(call.output):
             self._vectors.setdefault(vector, []).append((number, call))
-        brought = [[piece for piece in pieces if self._is_news(call, piece.text)] for pieces in _alternatives(call)]
-        self._outputs.append(_Output(number, call, brought))
+        self._outputs.append(_Output(number, call, list(_alternatives(call)), len(self._asked)))
 
-    def _is_news(self, call: CallRecord, text: str) -> bool:
+    def _is_news(self, output: _Output, piece: _Piece) -> bool:
         """Choosing among known texts is news, too: what a search or a reranking found counts, were it in the input."""
-        if not OPS[call.op].streams and len(text) >= WORDLIKE:
-            return True
-        return not any(text in asked for asked in self._asked)
+        if piece.news is None:
+            chosen = not OPS[output.call.op].streams and len(piece.text) >= WORDLIKE
+            piece.news = chosen or not any(piece.text in asked for asked in self._asked[: output.asked])
+        return piece.news
+
+    def _found(self, output: _Output, text: str, taken: set[str]) -> list[tuple[_Piece, int]]:
+        """Pieces of an output that stand in a text and are not accounted for yet, and where."""
+        for pieces in output.alternatives:
+            found = [
+                (piece, at)
+                for piece in pieces
+                if not any(piece.text in other for other in taken)
+                and (at := piece.find(text)) >= 0
+                and self._is_news(output, piece)
+            ]
+            if found:
+                return found
+        return []
 
     def add(self, event: Event) -> None:
         """Fill in `needs` and `prefix`. Where several outputs had a text, it counts for the one that explains most of
@@ -169,37 +187,25 @@ class _DataEdges:
             text = text.replace(given, "\0" * len(given))  # there as a whole: nobody had to find it
         open_to = [output for output in self._outputs if output.call.end is not None and output.call.end < call.start]
         taken: set[str] = set()
+        found = {output.number: self._found(output, text, taken) for output in open_to}
         while True:
-            best: tuple[tuple[int, bool, int], _Output, list[tuple[_Piece, int]]] | None = None
+            best: tuple[tuple[int, bool, int], _Output] | None = None
             for output in open_to:
-                found = _found(output, text, taken)
-                worth = (
-                    sum(len(piece.text) for piece, _ in found),
-                    output.call.op == "reranking",
-                    -output.number,
-                )
-                if found and (best is None or worth > best[0]):
-                    best = (worth, output, found)
+                pieces = found[output.number]
+                worth = sum(len(piece.text) for piece, _ in pieces), output.call.op == "reranking", -output.number
+                if pieces and (best is None or worth > best[0]):
+                    best = worth, output
             if best is None:
                 return
-            _, output, found = best
+            _, output = best
             open_to.remove(output)
-            event.needs[output.number] = max(piece.share for piece, _ in found)
-            event.prefix[output.number] = min(at for _, at in found) / max(1, len(text))
-            taken |= {piece.text for piece, _ in found}
-
-
-def _found(output: _Output, text: str, taken: set[str]) -> list[tuple[_Piece, int]]:
-    """Pieces of an output that stand in a text and are not accounted for yet, and where."""
-    for pieces in output.alternatives:
-        found = [
-            (piece, at)
-            for piece in pieces
-            if not any(piece.text in other for other in taken) and (at := piece.find(text)) >= 0
-        ]
-        if found:
-            return found
-    return []
+            event.needs[output.number] = max(piece.share for piece, _ in found[output.number])
+            event.prefix[output.number] = min(at for _, at in found[output.number]) / max(1, len(text))
+            more = {piece.text for piece, _ in found[output.number]}
+            taken |= more
+            for output in open_to:
+                if any(piece.text in other for piece, _ in found[output.number] for other in more):
+                    found[output.number] = self._found(output, text, taken)
 
 
 def _alternatives(call: CallRecord) -> Iterator[list[_Piece]]:

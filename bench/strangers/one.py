@@ -25,12 +25,12 @@ from accel.graph.ops import OPS
 from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
 from accel.process import clock
-from accel.reports.best import Best
 from accel.reports.limit import best_of, latencies
 from accel.reports.rows import MAX_CALLS, why
 from accel.reports.workload import Unbatched
 from accel.run.plan import Plan
 from accel.run.settings import Settings
+from accel.run.soonest import Best
 from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import WHOLE, events_of
@@ -117,6 +117,7 @@ class Arms:
             value_of = self.stranger.value
             told: dict[str, Any] = {}
             sent: dict[str, Counter[str]] = {}
+            followed = fast.plan.runs
             for arm, app in ((UNMODIFIED, self.app), (ACCELERATED, fast))[:: 1 if number % 2 else -1]:
                 self.services.taken()
                 request.seconds[arm], request.processor_s[arm], told[arm] = self.ask(
@@ -132,14 +133,13 @@ class Arms:
             request.asked_all = not missing
             if missing:
                 log.append(f"request {number + 1}: not asked for when accelerated: {', '.join(missing)[:200]}")
-            if fast.plan.history:
+            if fast.plan.runs > followed:  # else it was at rest
                 request.counts = asdict(fast.plan.history[-1])
-            if fast.plan.last is not None:
-                request.tokens = sum(map(tokens_of, fast.plan.last.calls))
+                request.tokens = sum(map(tokens_of, fast.plan.last.calls)) if fast.plan.last is not None else 0
             if number >= WARM:
                 self.ask(recorder, value_of(SUBJECTS[number % len(SUBJECTS)]))
                 if recorder.plan.last is not None:
-                    self.judge(request, recorder.plan.last, fast.plan)
+                    self.judge(request, recorder.plan.last, fast.plan, fast._accel.settings)
             found.append(request)
             raised = told[UNMODIFIED][0] == "raised" and told[UNMODIFIED] or None
             if raised:
@@ -167,7 +167,7 @@ class Arms:
         accel.settle()
         return seconds, worked_s - (self.services.worked_s - served_s), told
 
-    def judge(self, request: Request, recorded: Trace, plan: Plan) -> None:
+    def judge(self, request: Request, recorded: Trace, plan: Plan, settings: Settings) -> None:
         """What could have been early, what was, and the limit."""
         request.calls = len(recorded.calls)
         if plan.last is None or not recorded.completed or not 0 < len(recorded.calls) <= MAX_CALLS:
@@ -189,16 +189,16 @@ class Arms:
                 early[key] -= 1
                 request.early += 1
             else:
-                request.held.append(_held(plan, plan.last, placed.call, placed.sooner_s))
+                request.held.append(_held(plan, plan.last, settings, placed.call, placed.sooner_s))
 
 
 def _key(call: CallRecord) -> Any:
     return call.site, freeze(call.input)
 
 
-def _held(plan: Plan, trace: Trace, call: CallRecord, sooner_s: float) -> dict[str, Any]:
+def _held(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, sooner_s: float) -> dict[str, Any]:
     """What the plan says of a call that was not early though it could have been."""
-    reason = why(plan, trace, Settings(), call, sooner_s, Best(0.0, {}, {}))
+    reason = why(plan, trace, settings, call, sooner_s, Best(0.0, {}, {}))
     rule, said = str(reason) if reason.rule is UNLEARNT else reason.rule.name, str(reason)
     return {
         "rule": rule, "said": said[:400], "where": f"{call.site.split('|', 1)[0] or 'no node'} ({where(call.site)})",

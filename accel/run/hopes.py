@@ -1,0 +1,111 @@
+"""Whether a program has anything to gain: whether the input of any call is complete before the program makes it.
+
+A bound from above, by the values of recorded runs: whatever is learnt, whoever decides, and as if everything might be
+called early. Where each call waits for the one before, or all begin together anyway, there is nothing behind the bound,
+and following the program only costs.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from ..graph.ir import Graph
+from ..learn.check import ties
+from ..parts.components import facts_of
+from ..parts.methods import METHODS
+from ..process.clock import now_s
+from ..trace.flow import events_of
+from ..trace.order import Event
+from ..trace.record import CallRecord, Trace
+from .soonest import schedule
+
+IN_A_ROW = 2
+"""Runs that had nothing to gain, and their program has none for the time being."""
+PAUSE_S = 0.1
+"""A program that goes on sooner after a call has only its framework's steps between the two: no time to be gained."""
+LEAST_PART, TIMES_OWN = 0.02, 2.0
+"""What a run may gain must be so much of the time it takes, and so many times what following it takes."""
+LEAST_S = 0.01
+"""Calls that take less than this together are a trial, and say nothing about time."""
+MAX_CALLS = 48
+"""More are not looked through: where there are so many, there is hope."""
+MOST_TRUST = 16
+"""Of so many runs at least one is looked at, even if there was hope in all before."""
+
+
+class Hopes:
+    """Of one program."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        """It has nothing to gain, as far as its last runs show."""
+        self._in_vain = 0
+        self._trust = self._left = 0
+        """So many runs with hope have been looked at in a row, and so many more go without."""
+
+    def note(self, graph: Graph, trace: Trace, own_s: float) -> bool:
+        """A run is over. `graph`: what is known of the program; `own_s`: the processor time that following it took.
+        True if there is hope again."""
+        if self._left:
+            self._left -= 1
+            return False
+        if hopeful(graph, trace, own_s):
+            self._in_vain, self._trust = 0, min(MOST_TRUST, self._trust + 1)
+            self._left = self._trust - 1
+        else:
+            self._in_vain, self._trust = self._in_vain + 1, 0
+        before, self.lost = self.lost, self._in_vain >= IN_A_ROW
+        return before and not self.lost
+
+
+def hopeful(graph: Graph, trace: Trace, own_s: float) -> bool:
+    """Whether a completed run could have gained by calls that are early."""
+    calls = trace.calls
+    if _says_nothing(trace) or any(call.retired or _is_more_than_early(call) for call in calls):
+        return True
+    keys = [call.key for call in calls if _is_shared(call)]
+    if len(set(keys)) < len(keys):
+        return True
+    events = _events(graph, trace)
+    best_s = schedule(events).seconds
+    for event in events:
+        event.needs = None
+    seconds = schedule(events).seconds
+    return seconds - best_s > max(LEAST_PART * seconds, TIMES_OWN * own_s)
+
+
+def _says_nothing(trace: Trace) -> bool:
+    return len(trace.calls) > MAX_CALLS or sum(call.took_s for call in trace.calls) < LEAST_S
+
+
+def _is_more_than_early(call: CallRecord) -> bool:
+    """Whether its engine does more with what is foreseen: keeps the beginnings of prompts, serves by what is urgent."""
+    return hasattr(type(call.component), "__accel__") or bool(facts_of(call.component).prefix_caching)
+
+
+def _is_shared(call: CallRecord) -> bool:
+    """Whether its result answers an equal call of the same run."""
+    method = METHODS.get((call.family, call.method))
+    return method is not None and method.copy is not None
+
+
+def hopeful_at(graph: Graph, running: Trace, site: str) -> bool:
+    """Whether a call of this site could have begun sooner in a run that is going on."""
+    if _says_nothing(running):
+        return True
+    known = replace(running, calls=[call if call.end is not None else _as_ended(call) for call in running.calls])
+    sooner = schedule(_events(graph, known)).sooner_s
+    return any(seconds > 0.0 for call, seconds in sooner.items() if call.site == site)
+
+
+def _as_ended(call: CallRecord) -> CallRecord:
+    return replace(call, end=sys.maxsize, ended_s=max(call.started_s, now_s()))
+
+
+def _events(graph: Graph, trace: Trace) -> list[Event]:
+    """Without pauses that are none of the program's."""
+    events = events_of(trace, using=ties(graph, trace).using)
+    for event in events:
+        event.think_s = event.think_s if event.think_s >= PAUSE_S else 0.0
+    return events

@@ -1,0 +1,177 @@
+"""A program of which no call can be sooner rests at once, and is followed again when one can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from accel.graph.ir import Graph
+from accel.learn.learner import lesson
+from accel.parts.methods import METHODS
+from accel.parts.patches import install
+from accel.process import clock
+from accel.process.threads import learner
+from accel.run import hopes
+from accel.run import plan as plans
+from accel.run.hopes import IN_A_ROW, Hopes, hopeful, hopeful_at
+from accel.run.pace import AT_FIRST, Pace, load
+from accel.run.plan import Plan
+from accel.tests.fake_host import ASK, Model, opened, patched
+from accel.tests.test_alone import Written
+from accel.trace.record import Trace
+
+BUSY_S = 0.003
+"""Processor time that following a run takes."""
+
+
+@pytest.fixture(autouse=True)
+def time_counts(nobody_loses_hope: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hopes, "LEAST_S", 0.01)
+
+
+def chain(second: str = "Go on from: a first answer") -> Written:
+    run = Written()
+    run.call(0.0, 1.0, got="a first answer", given="Begin")
+    run.call(1.02, 2.0, got="a second answer", given=second)
+    return run
+
+
+def has_hope(trace: Trace, own_s: float = BUSY_S) -> bool:
+    return hopeful(Graph(), trace, own_s)
+
+
+def test_a_call_that_waits_for_the_one_before_gives_no_hope() -> None:
+    assert not has_hope(chain().ended())
+
+
+def test_a_call_whose_input_was_there_gives_hope() -> None:
+    assert has_hope(chain(second="Begin with something else").ended())
+
+
+def test_so_does_one_behind_a_pause_of_the_programs() -> None:
+    run = chain()
+    run.call(2.5, 3.0, given="Sum up: a second answer")
+    assert has_hope(run.ended())
+    run = chain()
+    run.call(2.03, 3.0, given="Sum up: a second answer")
+    assert not has_hope(run.ended())
+
+
+def test_calls_side_by_side_that_begin_together_give_none() -> None:
+    run = Written()
+    run.side_by_side("a", "b", asked_s=0.0, ended_s=1.0)
+    assert not has_hope(run.ended())
+
+
+def test_what_is_shared_within_a_run_gives_hope() -> None:
+    run = chain()
+    for call in run.trace.calls:
+        call.family, call.method, call.key = "embed", "embed_query", "the same"
+    assert not has_hope(run.ended())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(METHODS, ("embed", "embed_query"), replace(ASK, copy=list))
+        assert has_hope(run.ended())
+
+
+def test_a_gain_that_following_costs_is_none() -> None:
+    run = Written()
+    run.call(0.0, 0.02, given="Begin")
+    run.call(0.02, 1.0, given="Begin with something else")
+    assert has_hope(run.ended(), own_s=0.001)
+    assert not has_hope(run.ended(), own_s=0.02)
+
+
+def test_runs_that_take_no_time_and_those_with_early_calls_say_nothing_against_hope() -> None:
+    run = Written()
+    run.call(0.0, 0.001, given="Begin", got="a first answer")
+    assert has_hope(run.ended())
+    run = chain()
+    run.call(2.01, 2.02, issued_s=1.99, answered_s=2.02, given="a second answer")
+    assert has_hope(run.ended())
+
+
+def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
+    program, none, some = Hopes(), chain().ended(), chain(second="Begin anew").ended()
+    told = [(program.note(Graph(), trace, BUSY_S), program.lost) for trace in (none, some, none, none, none, some)]
+    assert [lost for _, lost in told] == [False, False, False, True, True, False]
+    assert [again for again, _ in told] == [False] * 5 + [True]
+    assert IN_A_ROW == 2
+
+
+def test_a_program_with_hope_is_looked_at_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, some, looked = Hopes(), chain(second="Begin anew").ended(), list[Trace]()
+
+    def with_hope(graph: Graph, trace: Trace, own_s: float) -> bool:
+        looked.append(trace)
+        return True
+
+    monkeypatch.setattr(hopes, "hopeful", with_hope)
+    for _ in range(200):
+        program.note(Graph(), some, BUSY_S)
+    assert 200 / hopes.MOST_TRUST <= len(looked) < 40
+
+
+def test_a_loop_that_goes_on_is_learnt_from_where_its_calls_could_be_sooner() -> None:
+    def running(given: str) -> Trace:
+        run = Written()
+        run.call(0.0, 1.0, given="Begin", got="a first answer")
+        last = run.call(1.02, 1.5, given=given)
+        last.end, last.ended_s = None, None
+        return replace(run.trace)
+
+    assert hopeful_at(Graph(), running("Begin with something else"), "here")
+    assert not hopeful_at(Graph(), running("Go on from: a first answer"), "here")
+    assert not hopeful_at(Graph(), running("Begin with something else"), "elsewhere")
+
+
+def test_without_hope_a_program_rests_at_once_until_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "enabled", False)
+    program = Pace()
+    assert [program.follows() for _ in range(3)] == [True] * 3
+    assert program.rest() and not program.rest()
+    followed = [program.follows() for _ in range(2 * AT_FIRST)]
+    assert followed.count(True) == 2
+    program.news()
+    assert all(program.follows() for _ in range(8))
+
+
+class Slow(Model):
+    """Takes a second by its own clock."""
+
+    now_s = 0.0
+
+    def fake_ask(self, text: str) -> str:
+        Slow.now_s += 1.0
+        return f"An answer of many words to <{text}>"
+
+
+def test_a_program_without_hope_is_taught_nothing_more_and_one_with_hope_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons: list[int] = []
+
+    def counted(traces: Any, own: Any) -> Any:
+        lessons.append(len(traces))
+        return lesson(traces, own)
+
+    plan, model = Plan(), Slow()
+    monkeypatch.setattr(plans, "lesson", counted)
+
+    def ask(town: str, waits: bool) -> None:
+        with opened(plan, {"town": town}):
+            answer = model.fake_ask(f"What is {town} known for?")
+            model.fake_ask(f"Is this true? {answer}" if waits else f"Where is {town}?")
+        assert learner.settle(60.0)
+
+    with patched(), clock.replaced(lambda: Slow.now_s):
+        install(Slow, ASK)
+        for town in ("Aberdeen", "Bordeaux"):
+            ask(town, waits=True)
+        assert plan.hopes.lost and plan.pace.every == AT_FIRST and lessons
+        before = len(lessons)
+        ask("Cartagena", waits=True)
+        assert plan.pace.every >= AT_FIRST and len(lessons) == before
+        ask("Dubrovnik", waits=False)
+        assert not plan.hopes.lost and plan.pace.every == 1
+        ask("Eindhoven", waits=False)
+        assert len(lessons) > before
