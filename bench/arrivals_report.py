@@ -28,7 +28,7 @@ class Row:
         return f"{shown} ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else shown
 
     def value(self, what: str, arm: str) -> float:
-        return median(arms[arm][what] for arms in self._drawn.values())
+        return float(median(arms[arm][what] for arms in self._drawn.values()))
 
     def share(self, arm: str) -> str:
         return f"{median(arms[arm]['met'] / arms[arm]['requests'] for arms in self._drawn.values()):.0%}"
@@ -68,8 +68,8 @@ def document(found: Sequence[Record], machine: str, command: str) -> str:
         "# Requests that arrive at random",
         f"Programs (`corpus/arrivals`) whose requests arrive as a Poisson process at a simulated {found[0]['profile']} "
         f"model with 64 slots, in virtual time; {machine}. All arms get the same requests at the same moments; answers "
-        "are compared with those of the unmodified program on an engine with room for everything. Medians over seeds (other "
-        "inputs and arrivals each), with their range.",
+        "are compared with those of the unmodified program on an engine with room for everything. Medians over seeds "
+        "(other inputs and arrivals each), with their range.",
         "- *KV cache*: its tokens over the *working set*: what 64 requests hold, one in each slot, at a request's "
         "longest call.\n"
         "- *Load*: the rate of arrivals over the most that the engine could do if it computed every block of a prompt "
