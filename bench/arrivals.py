@@ -44,7 +44,7 @@ SATURATED = 1.5
 LOADS = (0.5, 1.0, 1.5)
 WITHIN = (2.0, 4.0, 8.0)
 """A deadline is one of these times what a request takes alone, each as often as the others."""
-MOST_CALLS = 720
+MOST_CALLS = 1024
 ALONE = 6
 """Requests that are served one at a time, too."""
 LEARNT_FROM = 3
@@ -66,7 +66,7 @@ class Cell:
     load: float = SATURATED
     deadlines: bool = False
     seed: int = 0
-    requests: int = 96
+    requests: int = 128
     profile: str = "7b"
 
     @property

@@ -130,6 +130,8 @@ CASES = {
         "accelerate(graph)  # with ACCEL=wach",
         "fast.invoke({'q': 'beaches'}, {'metadata': {'accel': False}})",
         "fast.invoke({'q': 'beaches'}, {'metadata': {'accel': 'watched'}})",
+        "fast.invoke({'q': 'beaches'}, {'metadata': {'accel_deadline_s': 0}})",
+        "accel.deadline('2 s')",
     ),
     "Declarations": (
         "accel.register(Client, pur=True)",

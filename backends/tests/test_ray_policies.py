@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from accel.backend import BackendError
-from accel.engine import Delta, Priority, Sampling
+from accel.engine import Delta, Priority, Sampling, Session
 from accel.engine.profile import Profile
 from accel.errors import (
     AccelError,
@@ -33,7 +33,7 @@ from accel_ray.config import EngineSpec
 from accel_ray.flush import Flush, Outgoing
 from accel_ray.kinds import lasting, private, served_as
 from accel_ray.placement import Node, check_fit
-from accel_ray.requests import Leases, Requests
+from accel_ray.requests import Leases, Requests, Sessions
 from accel_ray.routes import route
 from accel_ray.wire import ActorSpec, Call, Failure, Opened, Private, Reply
 
@@ -180,6 +180,22 @@ def test_a_priority_keeps_its_run_and_its_age_by_another_clock() -> None:
     later = call.priority_here()
     assert 0 <= later.arrived_s - here.arrived_s < 60, "ten seconds ago, by our clock"
     assert here is not call.priority
+
+
+def test_a_run_is_one_session_at_an_actor_and_ends_with_it_or_with_its_program() -> None:
+    sessions = Sessions()
+    call = Call("1", "me", VLLMConfig(), "embed", priority=Priority(0, "run", session=Session("run", 90.0, "graph")))
+    here = sessions.here("me", call.priority.session, 5.0)
+    assert here is not None and (here.name, here.due_s, here.program) == ("run", 95.0, "graph")
+    assert sessions.here("me", Session("run", 90.0), 5.5) is here, "another call of the same run"
+    assert call.priority_here(here).session is here
+    assert sessions.here("me", None, 5.0) is None and call.priority_here().session is None
+    other = sessions.here("you", Session("yours"), 0.0)
+    sessions.end("run")
+    sessions.end("unknown")
+    assert here.ended and other is not None and not other.ended
+    sessions.end_all_of("you")
+    assert other.ended and len(sessions) == 0
 
 
 def test_an_actor_lets_go_of_programs_that_fall_silent() -> None:
