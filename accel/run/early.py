@@ -12,7 +12,7 @@ from typing import Any
 from .. import engine
 from ..errors import CallCancelled
 from ..graph.ir import Node
-from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, OVERLAID, UNBUILT, UNLOADED, Reason
+from ..graph.rules import BUSY, CHANGED, FORMER, LATE, MUTABLE, NO_TWIN, OVERLAID, UNBUILT, UNLOADED, Reason
 from ..parts.clients import is_closed
 from ..parts.components import called_plainly, facts_of, note_talks, note_told, talks, tells_within
 from ..parts.epochs import epoch, resource_of
@@ -87,6 +87,8 @@ def issue(
         return NO_TWIN()
     if not all(stands(bound.component, each.name) for each in (bound.method, method)):
         return OVERLAID()
+    if not run.plan.program.stands(node, run.host.references):
+        return FORMER()
     try:
         args, kwargs = method.build(bound.component, tree)
     except LookupError:
