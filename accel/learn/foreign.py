@@ -8,9 +8,6 @@ from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import cached_property
 
 from ..graph.ir import Node
-from ..parts.references import References
-from ..parts.texts import Standing
-from ..parts.wording import Texts
 from ..process.spare import breathe
 from ..text.templates import Collect, Counter, Join, Talk, Template, Whole
 from ..text.values import Opaque, Tree, freeze, is_class_name, texts_of
@@ -26,49 +23,6 @@ LONGEST = 60
 IN_A_ROW = 5
 """So many words in a row are enough, too, wherever they stand and in whatever case."""
 _WORD = re.compile(r"\w+")
-
-
-class Program:
-    """What a program says by itself: looked up off its path, and again after a lesson that holds something else."""
-
-    def __init__(self) -> None:
-        self._references = References()
-        self._ran = False
-        self._standing: Standing = frozenset()
-        """See `accel.parts.texts`."""
-        self._texts: Texts | None = None
-        self._stale = True
-        """Since it was looked up a run has taught something."""
-
-    def look(self, references: References) -> None:
-        """The program is accelerated, and has not run yet: what it holds is its own. Later it may be a run's."""
-        if not self._ran:
-            self._standing = frozenset((*self._standing, *references.standing()))
-
-    def ran(self, references: References) -> None:
-        """A run of the program is over, whose texts can be found from here."""
-        self._ran = True
-        self._references = references
-
-    def changed(self) -> None:
-        """Something new was learnt, maybe because the program is another one now."""
-        self._stale = True
-
-    def lacks(self, node: Node) -> bool:
-        """Whether a literal of this node's holds words that the program doesn't."""
-        texts = list(literals(node.input))
-        if self._texts is not None and all(map(self._texts.cover, texts)):
-            return False
-        if self._stale:
-            self._stale = False
-            self._texts = Texts(self._references.texts(self._standing))
-        return self._texts is None or not all(map(self._texts.cover, texts))
-
-    def own(self, text: str) -> bool:
-        """Whether these are words of the program's."""
-        if self._texts is None:
-            self._texts = Texts(self._references.texts(self._standing))
-        return self._texts.cover(text)
 
 
 class Data:

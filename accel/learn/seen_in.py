@@ -98,7 +98,8 @@ class Known:
             self.seen_with.note(component)
         if self.foreign is not False:
             self.seen_for.note(given)
-        return self.foreign is None and bool(context or not is_question(given))
+        differ = context or not is_question(given) or self.seen_with.free
+        return self.foreign is None and bool(differ)
 
     def differs_in(self, context: Dimensions, given: Callable[[], Dimensions]) -> str | None:
         """A dimension, or a field of the input, that is new to it. `given`: asked where it matters."""

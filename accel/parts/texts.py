@@ -15,9 +15,9 @@ import sys
 import sysconfig
 import types
 import typing
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any
@@ -26,6 +26,8 @@ from ..frameworks import frameworks
 from ..text.values import leaves, snapshot
 from ..trace.ambient import CREDENTIAL
 from ..trace.sites import is_ours
+from . import places
+from .places import Place, Step, cells, fields, plainly
 from .wording import FEWEST_WORDS
 
 MAX_OBJECTS = 4_000
@@ -48,41 +50,73 @@ Standing = Collection[int]
 
 def texts_of_program(
     roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = ()
-) -> set[str]:
-    """The texts of a program that are reached from `roots` without a call. `is_opened`: objects of a framework that
-    are looked into."""
+) -> dict[str, Place | None]:
+    """The texts of a program that are reached from `roots` without a call, and where they stand; None of constants.
+    `is_opened`: objects of a framework that are looked into."""
     look = _look_through(roots, is_component, is_opened, says)
     stored = {stored for code in look.codes for stored in _stored(code)}
-    return look.texts | {text for text in look.held(stored) if hash(text) in standing}
+    held = {text: place for text, place in look.held(stored).items() if hash(text) in standing}
+    return {**held, **look.texts}
+
+
+def stands(roots: Sequence[Any], is_component: Kinds, is_opened: Kinds, says: Says, text: str, place: Place) -> bool:
+    """Whether a text is still where it was found."""
+    try:
+        value = place.now(roots)
+        if place.named:
+            return text in _said((value,))
+        look = _Look(is_component, is_opened, says)
+        for _ in look.into(value, place):
+            pass
+    except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
+        return False
+    return text in look.texts or any(text == said for _, said in look.found)
 
 
 def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> Standing:
     """Asked for when the program is accelerated, on its path."""
-    held = _look_through(roots, is_component, is_opened, says).held(set())
+    held = _look_through(roots, is_component, is_opened, says).held(())
     return frozenset(map(hash, islice(held, MAX_STANDING)))
 
 
 def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
     look = _Look(is_component, is_opened, says)
     seen: dict[int, Any] = {}
-    coming = deque((root, 0, False) for root in roots)
+    coming = deque((root, 0, Place(places.item, number), True) for number, root in enumerate(roots))
     while coming and len(seen) < MAX_OBJECTS:
-        value, depth, held = coming.popleft()
+        value, depth, place, opened = coming.popleft()
         if id(value) in seen or depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
         try:
-            found = [inner for inner in look.into(value, held) if type(inner) not in _DATA]
-            inside = (held and not isinstance(value, _CODE)) or isinstance(value, _CONTAINERS)
+            found = [way for way in look.into(value, place) if type(way[2]) not in _DATA]
+            container = isinstance(value, _CONTAINERS)
+            inside = (place.held and not isinstance(value, _CODE)) or container
+            kinds = Counter(type(inner) for _, _, inner in found) if container and not opened else {}
+            opens = is_opened(value) or (opened and container)
         except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
             continue
-        coming.extend((inner, depth + 1, inside) for inner in found)
+        for step, by, inner in found:
+            several = inside and (place.several or kinds.get(type(inner), 0) > 1)
+            coming.append((inner, depth + 1, Place(step, by, place, inside, several), opens))
     return look
 
 
 _DATA = frozenset((str, bytes, int, float, bool, type(None)))
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 _CODE = (types.FunctionType, types.MethodType, functools.partial, type)
+
+Way = tuple[Step, Any, Any]
+"""How an object refers to another one, and to which."""
+
+
+def _of_module(of: str) -> Step:
+    return lambda function, name: places.of_module(function, (of, name))
+
+
+def _of_base(base: type) -> Step:
+    return lambda cls, name: places.member(base, name)
+
 
 _GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
 Stored = str | tuple[str, str]
@@ -92,60 +126,80 @@ Stored = str | tuple[str, str]
 class _Look:
     def __init__(self, is_component: Kinds, is_opened: Kinds, says: Says) -> None:
         self.is_component, self.is_opened, self.says = is_component, is_opened, says
-        self.texts: set[str] = set()
-        """What code, prompts and components say."""
-        self.found: dict[tuple[Stored, str], None] = {}
-        """What variables, attributes and dicts hold, nearest first."""
+        self.texts: dict[str, Place | None] = {}
+        """What code, prompts and components say, and where it stands; None of constants."""
+        self.found: dict[tuple[Stored, str], Place] = {}
+        """What variables, attributes and dicts hold, nearest first, and where."""
         self.names: set[str] = set()
         """What code names."""
         self.codes: list[types.CodeType] = []
         self._entries = MAX_ENTRIES
 
-    def held(self, stored: Collection[Stored]) -> Iterator[str]:
+    def held(self, stored: Collection[Stored]) -> dict[str, Place]:
         """The texts of variables and attributes that code names, but for what it assigns to itself while it runs: that
         may hold anybody's."""
-        for place, text in self.found:
-            if place not in stored and (isinstance(place, tuple) or not place or place in self.names):
-                yield text
+        found: dict[str, Place] = {}
+        for (name, text), place in self.found.items():
+            if name not in stored and (isinstance(name, tuple) or not name or name in self.names):
+                found.setdefault(text, place)
+        return found
 
-    def into(self, value: Any, held: bool) -> Iterator[Any]:
-        """Note the texts of an object; what to look into next. `held`: by a list or dict, which may be of data."""
+    def into(self, value: Any, place: Place) -> Iterator[Way]:
+        """Note the texts of an object there; what to look into next. It may be held by a list or dict, which may be of
+        data."""
+        self._place, held = place, place.held
         if type(value) in _DATA or isinstance(value, types.ModuleType):
             return
         said = self.says(value, held)
         if said is not None:
-            yield from self._all_in(said, 0, self._hold if isinstance(said, str | list) else self._keep)
+            keep = self._hold if isinstance(said, str | list) else self._keep
+            yield from ((places.fixed, inner, inner) for inner in self._all_in(said, 0, keep))
         if isinstance(value, functools.partial):
             self._hold((*value.args, *value.keywords.values()))
-            yield from (value.func, *value.args, *value.keywords.values())
+            yield places.attribute, "func", value.func
+            yield from ((places.given, at, inner) for at, inner in enumerate(value.args))
+            yield from ((places.given, key, inner) for key, inner in value.keywords.items())
         elif isinstance(value, types.MethodType):
-            yield from (value.__self__, value.__func__)
+            yield places.attribute, "__self__", value.__self__
+            yield places.attribute, "__func__", value.__func__
         elif isinstance(value, types.FunctionType):
             yield from self._of_function(value)
         elif isinstance(value, type):
             yield from self._of_class(value)
         elif isinstance(value, _CONTAINERS):
-            yield from list(value.values() if isinstance(value, dict) else value)[:MAX_HELD]
+            if isinstance(value, dict):
+                yield from ((places.item, key, inner) for key, inner in list(value.items())[:MAX_HELD])
+            else:
+                step = places.item if isinstance(value, list | tuple) else places.nth
+                yield from ((step, at, inner) for at, inner in enumerate(list(value)[:MAX_HELD]))
         elif self.is_component(value) or self.is_opened(value) or _is_users(type(value)):
-            fields = _fields(value)
+            own = fields(value)
             if self.is_component(value):
-                self._keep(text for name, text in fields.items() if not CREDENTIAL.search(name))
+                self._keep(text for name, text in own.items() if not CREDENTIAL.search(name))
             if not held:
-                self._name(fields)
-            yield from fields.values()
-            yield type(value)
+                self._name(own, places.field)
+            yield from ((places.field, name, inner) for name, inner in own.items())
+            yield places.cls_of, None, type(value)
 
     def _keep(self, values: Iterable[Any]) -> None:
-        self.texts.update(_said(values))
+        for text in _said(values):
+            self.texts.setdefault(text, self._place)
+
+    def _fix(self, values: Iterable[Any]) -> None:
+        """Constants."""
+        self.texts.update({text: None for text in _said(values)})
 
     def _hold(self, values: Iterable[Any]) -> None:
         """Code uses them in any case."""
-        self.found.update({("", text): None for text in _said(values)})
+        for text in _said(values):
+            self.found.setdefault(("", text), self._place)
 
-    def _name(self, held: Mapping[str, Any]) -> None:
+    def _name(self, held: Mapping[str, Any], step: Step) -> None:
         for name, value in list(held.items()):
             if type(value) in _DATA or isinstance(value, tuple | frozenset):
-                self.found.update({(name, text): None for text in _said((value,))})
+                place = self._place.to(step, name)
+                for text in _said((value,)):
+                    self.found.setdefault((name, text), place)
 
     def _all_in(self, value: Any, depth: int, keep: Callable[[Iterable[Any]], None]) -> Iterator[Any]:
         """All texts in it; what else there is to look into."""
@@ -158,13 +212,13 @@ class _Look:
         elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
             yield value
         else:
-            for inner in _fields(value).values():
+            for inner in fields(value).values():
                 yield from self._all_in(inner, depth + 1, keep)
 
-    def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
+    def _of_function(self, function: types.FunctionType) -> Iterator[Way]:
         users = _is_users(function)
-        if not users and not self.is_opened(function):
-            yield from _cells(function).values()  # what a framework was given to make a node of
+        if not users and not self.is_opened(function):  # what a framework was given to make a node of
+            yield from ((places.variable, name, inner) for name, inner in cells(function).items())
             return
         names: set[str] = set()
         constants: set[Any] = {function.__name__}
@@ -173,19 +227,27 @@ class _Look:
             constants.update(code.co_consts, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
             if users:
                 self.codes.append(code)
-        self._keep(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
+        self._fix(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
         named = _named(function)
-        for module in [value for value in named.values() if isinstance(value, types.ModuleType)]:
-            named |= {name: vars(module)[name] for name in names if name in vars(module)}
         self.names |= names | named.keys()
-        self._name(named)
+        self._name(named, places.variable)
+        ways: list[Way] = [(places.variable, name, inner) for name, inner in named.items()]
+        for of, module in list(named.items()):
+            if isinstance(module, types.ModuleType):
+                within = {name: vars(module)[name] for name in names if name in vars(module)}
+                named |= within
+                for name, inner in within.items():
+                    self._name({name: inner}, _of_module(of))
+                    ways.append((_of_module(of), name, inner))
         if users:
             self._hold((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
-            self._keep(choice for kind in function.__annotations__.values() for choice in _choices(kind))
+            self._fix(choice for kind in function.__annotations__.values() for choice in _choices(kind))
             for name, value in named.items():
                 self._by_key(name, value, constants, 0)
-            yield from (vars(function).get("__wrapped__"), *named.values(), *(function.__defaults__ or ()))
-            yield from (function.__kwdefaults__ or {}).values()
+            yield places.fixed, (wrapped := vars(function).get("__wrapped__")), wrapped
+            yield from ways
+            yield from ((places.default, at, inner) for at, inner in enumerate(function.__defaults__ or ()))
+            yield from ((places.default, key, inner) for key, inner in (function.__kwdefaults__ or {}).items())
 
     def _by_key(self, name: str, value: Any, constants: set[Any], depth: int, chosen: bool = True) -> None:
         """Of the texts in a dict those that code names by constant keys, from the outermost dict on (`chosen`), and
@@ -197,34 +259,37 @@ class _Look:
         self._entries -= min(len(entries), MAX_HELD)
         for key, inner in entries[:MAX_HELD]:
             if type(inner) is str:
-                if (type(key) is str and key in constants and chosen) or _TEMPLATE.search(inner):
-                    self.found[(name, str(key)), inner] = None
+                by_name = type(key) is str and key in constants and chosen
+                if by_name or _TEMPLATE.search(inner):
+                    place = self._place if by_name or len(entries) < 2 else replace(self._place, several=True)
+                    self.found[(name, str(key)), inner] = place
             else:
                 by_name = key is None or (type(key) is str and key in constants)
                 self._by_key(name, inner, constants, depth + 1, chosen and by_name)
 
-    def _of_class(self, cls: type) -> Iterator[Any]:
+    def _of_class(self, cls: type) -> Iterator[Way]:
         """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""
         for base in cls.__mro__:
             users, members = _is_users(base), dict(vars(base))
             named = getattr(sys.modules.get(base.__module__), base.__name__, None) is base  # not made in a run
-            fields = (members.get("__pydantic_fields__") or {}).values() if users or named else ()
-            for field in fields:
-                self._keep((field.description, field.default, *_choices(field.annotation)))
+            schema = (members.get("__pydantic_fields__") or {}).values() if users or named else ()
+            for field in schema:
+                self._fix((field.description, field.default, *_choices(field.annotation)))
             if not users and not self.is_opened(base):
                 continue
-            self._name(members)
+            self._name(members, places.member if base is cls else _of_base(base))
             for member in members.values():
                 function = _function_of(member)
                 if type(function) is types.FunctionType:
-                    yield function
+                    yield places.fixed, function, function
             if users:
                 values = (member.value for member in members.values() if isinstance(member, enum.Enum))
-                self._keep((base.__name__, base.__doc__, *values))
+                self._fix((base.__name__, base.__doc__, *values))
                 for name, kind in list(members.get("__annotations__", {}).items()):
-                    self._keep((name, *_choices(kind)))
-                for field in fields:
-                    yield from (field.annotation, *typing.get_args(field.annotation))
+                    self._fix((name, *_choices(kind)))
+                for field in schema:
+                    for kind in (field.annotation, *typing.get_args(field.annotation)):
+                        yield places.fixed, kind, kind
                 for made in _factories(members):
                     held = [entry for default in _named(made).values() for entry in leaves(snapshot(default))]
                     self._hold(text for at, leaf in held[:MAX_HELD] for text in (*at, leaf) if isinstance(text, str))
@@ -238,27 +303,13 @@ def _said(values: Iterable[Any]) -> Iterator[str]:
             yield from _said(value)
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    own = _plainly(value, "__dict__")
-    private = _plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
-    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
-
-
-def _plainly(value: Any, name: str) -> Any:
-    """Without asking a `__getattr__` of the user's."""
-    try:
-        return object.__getattribute__(value, name)
-    except AttributeError:
-        return None
-
-
 def _function_of(member: Any) -> Any:
     """What a member of a class runs; without asking the member, which may be anything."""
     kind = type(member)
     if issubclass(kind, property):
         return property.__dict__["fget"].__get__(member)
     if issubclass(kind, staticmethod | classmethod):
-        return _plainly(member, "__func__")
+        return plainly(member, "__func__")
     return vars(member)["func"] if kind is functools.cached_property else member
 
 
@@ -304,19 +355,10 @@ def _stored(code: types.CodeType) -> Iterator[Stored]:
             yield at.argval, key.argval
 
 
-def _cells(function: types.FunctionType) -> dict[str, Any]:
-    """What it closes over."""
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # not bound yet
-            found[name] = cell.cell_contents
-    return found
-
-
 def _named(function: types.FunctionType) -> dict[str, Any]:
     """The variables of others that a function names."""
     names = (name for code in _codes(function.__code__) for name in code.co_names)
-    return {name: function.__globals__[name] for name in names if name in function.__globals__} | _cells(function)
+    return {name: function.__globals__[name] for name in names if name in function.__globals__} | cells(function)
 
 
 def _factories(members: Mapping[str, Any]) -> list[types.FunctionType]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import pairwise
 
 FEWEST_WORDS = 2
 """A part of a program's text must have so many to be recognised by itself."""
+MOST_WORDS = 200
+"""Longer lines are not looked through from their end."""
 _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
 """Where texts are formatted."""
 _WORD = re.compile(r"[^\W_]+")
@@ -39,6 +42,22 @@ class Texts:
         pieces. What is not a word may stand between them, and single letters and counts."""
         text = _normal(text)
         words = list(_WORD.finditer(text))
+        return len(words) in self._reached(text, words)
+
+    def beyond(self, text: str) -> str:
+        """What is left of a text without the program's words at its beginning and its end."""
+        words, normal = list(_WORD.finditer(text)), list(_WORD.finditer(_normal(text)))
+        first = max(self._reached(_normal(text), normal))
+        if first >= len(normal):
+            return ""
+        if len(normal) != len(words):  # some letters are other words in the other case
+            return text
+        starts = [word.start() for word in words[first + 1 : MOST_WORDS]]
+        end = next((start for start in starts if self.cover(text[start:])), len(text))
+        return text[words[first].start() : end].strip()
+
+    def _reached(self, text: str, words: list[re.Match[str]]) -> set[int]:
+        """How many words from the beginning on pieces cover, one after the other."""
         ends = {word.end(): number for number, word in enumerate(words, 1)}
         reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
         for number, word in enumerate(words):
@@ -51,8 +70,8 @@ class Texts:
                 if end in ends and text.startswith(piece, word.start()):
                     reached.add(ends[end])
             if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
-                return True
-        return len(words) in reached
+                reached.add(len(words))
+        return reached
 
     def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
         """How many words from this one on are part of one piece."""
@@ -69,6 +88,19 @@ class Texts:
                 return True
             at = self._all.find(part, at + 1)
         return False
+
+
+def shared(texts: Iterable[str], among: Iterable[str]) -> list[str]:
+    """Which of a program's texts may have a part in these: two words in a row, or a piece of one word."""
+    words = [tuple(_WORD.findall(_normal(text))) for text in texts]
+    singles = {word for row in words for word in row}
+    rows = {pair for row in words for pair in pairwise(row)}
+    found = []
+    for text in among:
+        pieces = [_WORD.findall(_normal(piece)) for piece in (text, *_FIELDS.split(text))]
+        if any((len(piece) == 1 and piece[0] in singles) or not rows.isdisjoint(pairwise(piece)) for piece in pieces):
+            found.append(text)
+    return found
 
 
 def _normal(text: str) -> str:

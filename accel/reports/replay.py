@@ -97,7 +97,7 @@ class Replay:
                 held.never += [(SCOPE, None)] if elsewhere(plan, node) else []
                 held.streams = dict(self._streaming(held.needs))
                 if settings.egress == "known":
-                    values = pasted(node.input, place, position, view.values)
+                    values = [*plan.program.foreign(node), *pasted(node.input, place, position, view.values)]
                     held.sent = list(self._sent(at, call, values, parts))
 
     def rules(self) -> frozenset[Missing]:

@@ -189,7 +189,8 @@ class Drive(Forecast):
             element.measured, element.known = element.input, known_prefix(element.input)
         if element.known < element.prefilled + least * CHARS_PER_TOKEN:
             return True
-        if self.refused(node, element.pasted) or not prefill(self.run, node, element.input):
+        stands = self.run.plan.program.stands(node, self.run.host.references)
+        if self.refused(node, element.pasted) or not stands or not prefill(self.run, node, element.input):
             return False
         element.prefilled = element.known
         return True
@@ -208,7 +209,8 @@ class Drive(Forecast):
             tree = self.compiled.make[node.name](binding, 0, self) if binding[0] >= level.first else None
             if tree is None or has_gap(tree) or run.calls.has(key := bound.key(tree)):
                 continue
-            if not judged or not self.refused(node, pasted(node.input, binding, 0, self)):
+            sent = [*self.foreign(node), *pasted(node.input, binding, 0, self)] if judged else []
+            if not sent or not self.refused(node, sent):
                 asked = foretold(run, node, state.decided)
                 call = early.issue(run, node, run.bindings.now(node, moment), tree, key, asked)
                 if isinstance(call, Reason):

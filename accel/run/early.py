@@ -12,7 +12,19 @@ from typing import Any
 from .. import engine
 from ..errors import CallCancelled
 from ..graph.ir import Node
-from ..graph.rules import BUSY, CHANGED, LATE, MUTABLE, NO_TWIN, OVERLAID, UNBUILT, UNLOADED, UNVOUCHED, Reason
+from ..graph.rules import (
+    BUSY,
+    CHANGED,
+    FORMER,
+    LATE,
+    MUTABLE,
+    NO_TWIN,
+    OVERLAID,
+    UNBUILT,
+    UNLOADED,
+    UNVOUCHED,
+    Reason,
+)
 from ..parts.clients import is_closed
 from ..parts.components import called_plainly, facts_of, note_talks, note_told, talks, tells_within
 from ..parts.epochs import epoch, resource_of
@@ -90,6 +102,8 @@ def issue(
     facts = facts_of(bound.component)
     if not facts.pure:  # since the run first used it
         return UNVOUCHED(component=type(bound.component).__name__, why=facts.reason)
+    if not run.plan.program.stands(node, run.host.references):
+        return FORMER()
     try:
         args, kwargs = method.build(bound.component, tree)
     except LookupError:

@@ -43,6 +43,7 @@ class Forecast:
         self._unbound: set[int] = set()
         """Nodes that may have become ready by their component alone."""
         self._expected = Expected()
+        self._foreign: dict[str, list[str]] = {}
         self._replaced: set[Field] = set()
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
         self._failed: dict[Hashable, tuple[str, int]] = {}
@@ -79,6 +80,12 @@ class Forecast:
             given = self.run.trace.input
             open_to = self.compiled.given - self._replaced
             self._replaced |= {field for field in open_to if replaces(state, field, follow(given, field))}
+
+    def foreign(self, node: Node) -> list[str]:
+        """What of its literals is judged like values (`Program.foreign`)."""
+        if node.name not in self._foreign:
+            self._foreign[node.name] = self.run.plan.program.foreign(node)
+        return self._foreign[node.name]
 
     # --- events
 
@@ -357,7 +364,7 @@ class Forecast:
         changed = False
         element.input = tree
         judged = bound is not None and bound.judges(self.run.settings.egress)
-        element.pasted = pasted(node.input, binding, position, self) if judged else []
+        element.pasted = [*self.foreign(node), *pasted(node.input, binding, position, self)] if judged else []
         key = None if bound is None or has_gap(tree) else bound.key(tree)
         if key is None or key != element.key:
             if element.call is not None:

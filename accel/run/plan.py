@@ -24,9 +24,9 @@ from ..graph.topology import Topology
 from ..learn.carried import carried
 from ..learn.check import judge
 from ..learn.contexts import Contexts
-from ..learn.foreign import Program
 from ..learn.learner import extend, lesson
 from ..learn.memory import Memory, asked_for
+from ..learn.program import Program
 from ..parts.credentials import Keys
 from ..process import forks
 from ..process.threads import learner
@@ -336,6 +336,7 @@ class Plan:
         self.contexts.learnt(learnt.graph)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
             self.contexts.note(learnt.graph, shape, seen, self.program.lacks, self.used.made_with(seen))
+        self.program.note(learnt.graph.nodes)
         self._adopt(learnt.graph)
         self.says.learnt(learnt.graph, learnt.explained)
         self._unexplained = 0

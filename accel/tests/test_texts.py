@@ -92,6 +92,14 @@ def test_a_piece_in_the_middle_of_a_word_covers_nothing() -> None:
     assert not found.cover("banner") and not found.cover("annabad") and found.cover("ann, bad")
 
 
+def test_what_is_left_of_a_text_without_the_program_s_words() -> None:
+    found = Texts(["Explain to {name} that ", " in two lines, please", "As you know"])
+    assert found.beyond("Explain to Ann Miller that") == "Ann Miller"
+    assert found.beyond("Explain to Ann that all is lost in two lines, please.") == "Ann that all is lost"
+    assert found.beyond("All is lost, as you know") == "All is lost,"
+    assert found.beyond("Explain to all that") == "all" and found.beyond("As you know,") == found.beyond("") == ""
+
+
 def test_a_count_that_the_program_computes_names_nobody_and_a_longer_number_does() -> None:
     found = Texts(["Answer in about ", " words."])
     assert found.cover("Answer in about 150 words.") and not found.cover("Answer in about 4711 words.")

@@ -119,6 +119,41 @@ def test_two_temperatures_prove_nothing_of_a_system_prompt() -> None:
     assert not early(asked(fast, 7))
 
 
+def prompts_of(user: str) -> dict[str, PromptTemplate]:
+    return {"check": PromptTemplate(f"PRIVATE-{user}: look for mistakes in this: {{question}}")}
+
+
+class Prompted(Twice):
+    """With prompts that may be updated."""
+
+    def _get_prompts(self) -> Any:
+        return {"ask": self.ask, "check": self.check}
+
+    def _update_prompts(self, prompts: Any) -> None:
+        self.check = prompts.get("check", self.check)
+
+
+def by_update(fast: Any, user: str) -> None:
+    fast.update_prompts(prompts_of(user))
+
+
+def by_field(fast: Any, user: str) -> None:
+    fast.check.template = prompts_of(user)["check"].template
+
+
+@pytest.mark.parametrize("change", [by_update, by_field])
+def test_what_stood_in_a_template_is_not_said_once_it_is_another(change: Callable[[Any, str], None]) -> None:
+    fast = accelerate(Prompted(llm=Advisor()))
+    change(fast, "ann")
+    learnt(fast)
+    for number, user in enumerate(("ann", "bob", "bob", "bob", "cyd", "ann"), 4):
+        change(fast, user)  # also if it says the same: then calls stay early
+        sent = asked(fast, number)
+        assert not any("PRIVATE" in text and f"PRIVATE-{user}" not in text for _, text, _ in sent)
+        if number == 4:
+            assert early(sent)
+
+
 def test_a_saved_plan_knows_what_its_components_said(tmp_path: Path) -> None:
     """But for keys, which it does not tell, nor compare."""
     path = str(tmp_path / "plan.json")

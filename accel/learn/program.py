@@ -1,0 +1,132 @@
+"""What a program says by itself, and whether it still does: only such text is a lesson's own (invariants 6 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..graph.ir import Node
+from ..parts.places import Place
+from ..parts.references import References
+from ..parts.texts import Standing
+from ..parts.wording import Texts, shared
+from .foreign import literals
+from .memory import asked_for
+
+LOOKED_AGAIN = 32
+"""After so many runs a text that stood nowhere is looked for again."""
+MAX_NODES = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """How much of a node's literals is the program's."""
+
+    foreign: tuple[str, ...]
+    """What of their lines is somebody's, or one of several texts that only the program chooses from."""
+    stands: tuple[tuple[str, Place], ...]
+    """Where the others stand, other than in code."""
+
+
+class Program:
+    """Looked up off the program's path, and again after a lesson that holds something else."""
+
+    def __init__(self) -> None:
+        self._references = References()
+        self._ran = False
+        self._standing: Standing = frozenset()
+        """See `accel.parts.texts`."""
+        self._found: dict[str, Place | None] = {}
+        self._texts: Texts | None = None
+        self._chosen: Texts | None = None
+        """Without what is one of several."""
+        self._stale = True
+        """Since it was looked up a run has taught something."""
+        self._nodes: dict[object, Own] = {}
+        """By what nodes ask for."""
+        self._gone: dict[object, int] = {}
+        """Nodes of which a text stands no longer, and how many more runs take that for granted."""
+
+    def look(self, references: References, saved: Iterable[Node] = ()) -> None:
+        """The program is accelerated, and has not run yet: what it holds is its own. Later it may be a run's. `saved`:
+        nodes of a saved plan, which the first run may follow."""
+        if not self._ran:
+            self._standing = frozenset((*self._standing, *references.standing()))
+            self._references = references
+            self.note(saved)
+
+    def ran(self, references: References) -> None:
+        """A run of the program is over, whose texts can be found from here."""
+        self._ran = True
+        self._references = references
+        self._gone = {asked: left - 1 for asked, left in self._gone.items() if left > 1}
+
+    def changed(self) -> None:
+        """Something new was learnt, maybe because the program is another one now."""
+        self._stale = True
+
+    def lacks(self, node: Node) -> bool:
+        """Whether a literal of this node's holds words that the program doesn't."""
+        texts = list(literals(node.input))
+        if self._texts is not None and all(map(self._texts.cover, texts)):
+            return False
+        if self._stale:
+            self._stale = False
+            self._look(self._references)
+        return self._texts is None or not all(map(self._texts.cover, texts))
+
+    def own(self, text: str) -> bool:
+        """Whether these are words of the program's."""
+        if self._texts is None:
+            self._look(self._references)
+        return self._texts is not None and self._texts.cover(text)
+
+    def _look(self, references: References) -> None:
+        found = references.texts(self._standing)
+        texts = chosen = Texts(found)
+        if any(place is not None and place.several for place in found.values()):
+            chosen = Texts(text for text, place in found.items() if place is None or not place.several)
+        self._found, self._texts, self._chosen = found, texts, chosen
+
+    # --- of a node that may be issued
+
+    def note(self, nodes: Iterable[Node]) -> None:
+        """Find out how much of the literals of these nodes is the program's; off its path."""
+        new = [node for node in nodes if node.predictable and asked_for(node) not in self._nodes]
+        for node in new:
+            self.lacks(node)
+        if len(self._nodes) + len(new) > MAX_NODES:
+            self._nodes.clear()
+        self._nodes |= {asked_for(node): self._own(node) for node in new}
+
+    def _own(self, node: Node) -> Own:
+        assert self._chosen is not None
+        texts = list(literals(node.input))
+        lines = [line for text in texts if not self._chosen.cover(text) for line in text.splitlines()]
+        foreign = tuple(rest for line in lines if (rest := self._chosen.beyond(line)))
+        movable = {text: place for text, place in self._found.items() if place is not None and not place.several}
+        used = shared(texts, movable)
+        return Own(foreign, tuple((text, movable[text]) for text in used))
+
+    def foreign(self, node: Node) -> list[str]:
+        """What of a node's literals is to be judged like values. All of it where nobody has looked."""
+        own = self._nodes.get(asked_for(node))
+        return list(own.foreign if own is not None else literals(node.input))
+
+    def stands(self, node: Node, references: References) -> bool:
+        """Whether the program still says what the node's literals had from it, at this moment."""
+        asked = asked_for(node)
+        own = self._nodes.get(asked)
+        if own is None:
+            return True
+        if asked in self._gone:
+            return False
+        if all(references.stands(text, place) for text, place in own.stands):
+            return True
+        self._look(references)  # it may stand elsewhere now
+        now = self._nodes[asked] = self._own(node)
+        if set(now.foreign) <= set(own.foreign):
+            return True
+        self._nodes[asked] = own
+        self._gone[asked] = LOOKED_AGAIN
+        return False

@@ -1,0 +1,103 @@
+"""Where a program's text was found, as a way from a root: to go it again tells what stands there now."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+Step = Callable[[Any, Any], Any]
+"""From an object to one that it refers to. Raises LookupError or AttributeError where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An object that holds a text, or the text itself (`named`)."""
+
+    step: Step
+    by: Any
+    before: Place | None = None
+    held: bool = False
+    """By a container of the program's."""
+    several: bool = False
+    """In a container with others like it: a prompt for every tenant."""
+    named: bool = False
+
+    def now(self, roots: Sequence[Any]) -> Any:
+        """What stands there."""
+        return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
+
+    def to(self, step: Step, by: Any) -> Place:
+        """What the object there calls its own."""
+        return Place(step, by, self, self.held, self.several, named=True)
+
+
+def item(container: Any, key: Any) -> Any:
+    return container[key]
+
+
+def nth(container: Any, number: int) -> Any:
+    """Of what has no keys or positions."""
+    return list(container)[number]
+
+
+def field(value: Any, name: str) -> Any:
+    return fields(value)[name]
+
+
+def member(cls: Any, name: str) -> Any:
+    return vars(cls)[name]
+
+
+def attribute(value: Any, name: str) -> Any:
+    return getattr(value, name)
+
+
+def variable(function: Any, name: str) -> Any:
+    return cells(function)[name] if name in function.__code__.co_freevars else function.__globals__[name]
+
+
+def of_module(function: Any, names: tuple[str, str]) -> Any:
+    return vars(variable(function, names[0]))[names[1]]
+
+
+def default(function: Any, key: Any) -> Any:
+    return (function.__kwdefaults__ if isinstance(key, str) else function.__defaults__)[key]
+
+
+def given(partial: Any, key: Any) -> Any:
+    return (partial.keywords if isinstance(key, str) else partial.args)[key]
+
+
+def fixed(value: Any, inner: Any) -> Any:
+    """What doesn't change, as code doesn't."""
+    return inner
+
+
+def cls_of(value: Any, _: Any) -> Any:
+    return type(value)
+
+
+def fields(value: Any) -> dict[str, Any]:
+    own = plainly(value, "__dict__")
+    private = plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
+    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+
+
+def plainly(value: Any, name: str) -> Any:
+    """Without asking a `__getattr__` of the user's."""
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
+
+
+def cells(function: types.FunctionType) -> dict[str, Any]:
+    """What it closes over."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not bound yet
+            found[name] = cell.cell_contents
+    return found

@@ -1,0 +1,135 @@
+"""Invariant 6: a text that runs had in common goes early to a remote endpoint only if the endpoint has it in this run,
+or the program says it by itself at this moment."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.prompts import ChatPromptTemplate
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import RemoteChat, State, World, chain
+
+TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "deserts of Chile", "forests of Gabon")
+NOTES = {"ann": "the diagnosis of Ann Miller is grim", "bob": "the diagnosis of Bob Smith is good"}
+DATABASE = sqlite3.connect(":memory:", check_same_thread=False)
+DATABASE.execute("create table notes(text)")
+LOCAL, HELD = threading.local(), SimpleNamespace(note="", notes=dict[str, str]())
+NOTE = NOTES["ann"]
+RECORD = {"note": NOTES["ann"], "visits": "many"}
+PROMPT = ChatPromptTemplate.from_template("the case as it was filed: {topic}")
+TONE = "Be as kind as you can be"
+TONES = {"kind": "Be as brief as {topic} allows", "stern": "Be as stern as {topic} allows"}
+
+
+def remember(user: str) -> None:
+    global NOTE
+    NOTE = HELD.note = RECORD["note"] = os.environ["ACCEL_TEST_NOTE"] = NOTES[user]
+    HELD.notes["last"] = NOTES[user]
+    LOCAL.user = user
+    DATABASE.execute("delete from notes")
+    DATABASE.execute("insert into notes values(?)", (NOTES[user],))
+    PROMPT.messages[0].prompt.template = f"{NOTES[user]}: {{topic}}"  # type: ignore[union-attr]
+
+
+@pytest.fixture(autouse=True)
+def ann() -> Iterator[None]:
+    remember("ann")
+    yield
+    os.environ.pop("ACCEL_TEST_NOTE")
+
+
+PLACES: dict[str, Callable[[str], str]] = {
+    "a database": lambda topic: DATABASE.execute("select text from notes").fetchone()[0] + topic,
+    "an object": lambda topic: HELD.note + topic,
+    "an entry": lambda topic: HELD.notes["last"] + topic,
+    "the environment": lambda topic: os.environ["ACCEL_TEST_NOTE"] + topic,
+    "one of several": lambda topic: NOTES[LOCAL.user] + topic,
+    "a variable": lambda topic: NOTE + topic,
+    "a record": lambda topic: RECORD["note"] + topic,
+    "a prompt": lambda topic: PROMPT.format(topic=topic),
+}
+
+
+def program(world: World, say: Callable[[str], str]) -> Any:
+    """Its endpoint has the topic with the first call; the second and third one wait for nothing else."""
+    model = RemoteChat(world)
+
+    def node(name: str) -> Callable[[State], State]:
+        def run(state: State) -> State:
+            world.node(name)
+            asked = f"Alpha asks: {state['q']}" if name == "a" else f"Explain in {name} that {say(state['q'])}"
+            return {name: model.invoke(asked).content}  # type: ignore[misc]
+
+        return run
+
+    return chain(*((name, node(name)) for name in ("a", "b", "c")))
+
+
+def asked(fast: Any, number: int) -> None:
+    fast.invoke({"q": TOPICS[number % 5] + f" in {1900 + number}"})
+    assert accel.settle()
+
+
+@pytest.mark.parametrize("say", PLACES.values(), ids=PLACES)
+def test_what_the_program_says_no_longer_does_not_leave_early(say: Callable[[str], str]) -> None:
+    world = World()
+    fast = accelerate(program(world, say))
+    for number in range(4):
+        asked(fast, number)
+    for number, user in enumerate(("bob", "ann", "bob", "bob"), 4):
+        remember(user)
+        world.forget()
+        asked(fast, number)
+        other = "Ann Miller" if user == "bob" else "Bob Smith"
+        assert not any(other in text for text in world.texts())
+
+
+def test_what_the_endpoint_has_in_this_run_goes_early() -> None:
+    """After the first call that holds the note, the next one needs no other leave."""
+    world = World()
+    fast = accelerate(program(world, PLACES["a database"]))
+    for number in range(4):
+        asked(fast, number)
+    world.forget()
+    world.hooks["c"] = lambda: world.wait_early("Explain in c")
+    asked(fast, 4)
+    assert not world.texts("Explain in b", early=True)
+
+
+OWN: dict[str, Callable[[str], str]] = {
+    "a constant": lambda topic: f"the matter of {topic} is hard",
+    "a variable": lambda topic: f"{TONE}: {topic}",
+    "a prompt": lambda topic: PROMPT.format(topic=topic),
+    "a record": lambda topic: RECORD["visits"] + " times more than " + topic,
+}
+
+
+@pytest.mark.parametrize("say", OWN.values(), ids=OWN)
+def test_what_the_program_says_by_itself_goes_early(say: Callable[[str], str]) -> None:
+    world = World()
+    fast = accelerate(program(world, say))
+    for number in range(4):
+        asked(fast, number)
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early("Explain in b")
+    asked(fast, 4)
+
+
+def test_one_of_several_templates_is_judged_like_a_value() -> None:
+    world = World()
+    fast = accelerate(program(world, lambda topic: TONES[LOCAL.tone].format(topic=topic)))
+    LOCAL.tone = "kind"
+    for number in range(4):
+        asked(fast, number)
+    LOCAL.tone = "stern"
+    world.forget()
+    asked(fast, 4)
+    assert not any("brief" in text for text in world.texts())
