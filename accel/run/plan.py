@@ -10,10 +10,8 @@ import weakref
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping
-from contextvars import Context
 from dataclasses import replace
 from time import thread_time
-from typing import Protocol
 
 from ..engine.profile import Profile
 from ..errors import ConfigurationError
@@ -34,20 +32,20 @@ from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
 from .batch import Batch
-from .calls import Calls
 from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .deadline import Deadlines
 from .hopes import Hopes, hopeful_at
+from .lived import Lived
 from .pace import Pace
 from .reliance import Asked
 from .says import Says
-from .settings import Counts, Host, Settings
+from .settings import Counts
 from .tally import Tally
 from .used import Used
 from .which import Identity
-from .worth import Cost, Worth
+from .worth import Worth
 
 MAX_HISTORY = 256
 MAX_WAITING = 32
@@ -64,26 +62,6 @@ HOPELESS_AFTER = 2
 """Attempts in a row to learn a site inside runs that taught nothing, or nothing that answered a call."""
 LEAST_GAIN = 0.01
 """How much more of all calls a lesson must explain to count as one that taught something."""
-
-
-class Lived(Protocol):
-    """A run, as far as it is learnt from."""
-
-    trace: Trace
-    settings: Settings
-    counts: Counts
-    staked: Cost
-    own_s: float
-    host: Host
-    reasons: dict[str, Reason | None]
-    learnt: Graph
-    learnt_at: set[str]
-    calls: Calls
-    closed: bool
-    name: str
-    entry: Context
-
-    def adopt(self, graph: Graph, learnt_here: bool) -> None: ...
 
 
 class Plan:

@@ -99,7 +99,7 @@ def test_a_run_leaves_once() -> None:
     assert not server.crowd.follows()
     for _, _, _, member in server._under_way[FEW:]:
         member.returned()
-        member.finish(True)
+        member.returned()
     assert not server.crowd.follows()  # four are under way still
     server._under_way[0][3].returned()
     assert server.crowd.follows()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.engine import Priority
+from accel.engine import Priority, Session
 from accel.engine.batching import (
     AGING_S,
     BATCH_AGING_S,
@@ -380,7 +380,7 @@ def test_what_has_to_wait_for_something_else_than_room_lets_others_pass() -> Non
 def test_run_by_run_a_run_of_a_batch_ends_before_the_next_begins() -> None:
     waiting: Waiting[str] = Waiting(policy_named("run by run"), Clock())
     for name, depth in (("2 first", 9), ("1 first", 1), ("1 second", 0), ("2 second", 8)):
-        waiting.add([name], Priority(0, "batch", 5.0, depth, batch=True, query=name[0]))
+        waiting.add([name], Priority(0, "batch", 5.0, depth, batch=True, session=Session(name[0])))
     assert everything(waiting) == ["1 first", "1 second", "2 first", "2 second"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import accel_local
-from accel.engine import Priority, Sampling
+from accel.engine import Priority, Sampling, Session
 from accel.engine.conformance import answer
 from accel.engine.placement import Operator
 from accel.engine.profile import Profile, ProfileFile
@@ -81,7 +81,7 @@ async def batch(large: SimReplicas, small: SimReplicas, outline: Sequence[Operat
     began_s = loop.time()
 
     async def run(number: int) -> None:
-        whose = Priority(0, "batch", 0.0, 0, True, f"{number}", 0, outline)
+        whose = Priority(0, "batch", 0.0, 0, True, Session(f"{number}"), outline=outline)
         for step, engine in enumerate((large, small, large)):
             text, _ = await answer(engine, prompt(1000 * number + 100 * step), SAMPLING, priority=whose)
             assert text

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accel_local
-from accel.engine import Priority, Sampling
+from accel.engine import Priority, Sampling, Session
 from accel.engine.batching import Reuse
 from accel.engine.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine.profile import Profile, ProfileFile
@@ -265,7 +265,7 @@ def test_replicas_share_out_requests_and_send_a_prompt_where_its_beginning_lies(
 
 
 def of_batch(query: str, next_use: int = 0) -> Priority:
-    return Priority(0, "batch", 0.0, batch=True, query=query, next_use=next_use)
+    return Priority(0, "batch", 0.0, batch=True, session=Session(query), next_use=next_use)
 
 
 def test_what_a_run_uses_next_is_kept_where_what_was_used_last_is_not(profile: str) -> None:
