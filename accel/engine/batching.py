@@ -24,82 +24,40 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import ConfigurationError
 from ..process import clock
+from .line import Line, Order, Place
 from .profile import Profile
 from .protocols import Priority
+from .tickets import AGING_S, Ticket
 
 T = TypeVar("T")
 
-AGING_S = 60.0
-"""Early work that has waited this long is raised to a demand; a demand that has goes before all others, first come,
-first served. So nothing starves, neither beside long runs nor beside many."""
 BATCH_AGING_S = 600.0
 """A call of a batch that has waited this long goes before all others of its batch."""
 RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
 
 
-@dataclass(eq=False, slots=True)
-class Ticket(Generic[T]):
-    """A call that waits, with those of its entries (texts, requests) that are not taken yet."""
-
-    entries: deque[T]
-    priority: Priority
-    number: int
-    """Of its arrival at the engine."""
-    since_s: float
-    """When it came, or was raised because it had waited so long."""
-    begun: bool = False
-
-    @property
-    def bucket(self) -> str | int:
-        """A call of no run is a run by itself."""
-        return self.priority.run or self.number
-
-    @property
-    def arrived_s(self) -> float:
-        return self.priority.arrived_s if self.priority.run else self.since_s
-
-
-Order = Callable[[Sequence[Ticket[Any]], float], list[Ticket[Any]]]
-"""Of the tickets that wait, the best first, at a time in seconds."""
-
-
-def topology_aware(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
-    """Algorithm 2 for what is demanded, then for early work; before them what has waited too long."""
-    # A priority may be raised by another thread meanwhile: each is looked at once.
-    ranked = [(_rank(ticket, now_s), ticket) for ticket in waiting]
-    depths: defaultdict[tuple[int, str | int], set[int]] = defaultdict(set)
-    for rank, ticket in ranked:
-        depths[rank, ticket.bucket].add(ticket.priority.depth)
-
-    def place(ranked: tuple[int, Ticket[Any]]) -> tuple[int, int, float, str, int]:
-        rank, ticket = ranked
-        if rank == _OVERDUE:
-            return rank, 0, 0.0, "", ticket.number
-        deeper = sum(depth > ticket.priority.depth for depth in depths[rank, ticket.bucket])
-        # Runs that began in the same moment are told apart by their names, which ascend.
-        return rank, deeper, ticket.arrived_s, ticket.priority.run, ticket.number
-
-    return [ticket for _, ticket in sorted(ranked, key=place)]
-
-
 _OVERDUE = -1
 
 
-def _rank(ticket: Ticket[Any], now_s: float) -> int:
-    """As the priority says, but for demands that have waited too long."""
-    value = max(0, ticket.priority.value)
-    return _OVERDUE if value == 0 and now_s - ticket.since_s >= AGING_S else value
+def topology_aware(ticket: Ticket[Any], now_s: float) -> Place:
+    """Algorithm 2 for what is demanded, then for early work; before them what has waited too long."""
+    rank = max(0, ticket.priority.value)
+    if rank == 0 and now_s - ticket.since_s >= AGING_S:
+        return Place(_OVERDUE, ticket.number, 0, (ticket.number,))
+    # Runs that began in the same moment are told apart by their names, which ascend.
+    key = (ticket.arrived_s, ticket.priority.run, ticket.number)
+    return Place(rank, ticket.bucket, ticket.priority.depth, key)
 
 
-def demands_first(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+def demands_first(ticket: Ticket[Any], now_s: float) -> Place:
     """By priority, then arrival at the engine: what can be done without knowing runs."""
-    return sorted(waiting, key=lambda ticket: (ticket.priority.value, ticket.number))
+    return Place(ticket.priority.value, None, 0, (ticket.number,))
 
 
-def blind(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+def blind(ticket: Ticket[Any], now_s: float) -> Place:
     """First come, first served: what engines do that know nothing."""
-    return sorted(waiting, key=lambda ticket: ticket.number)
+    return Place(0, None, 0, (ticket.number,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +72,19 @@ class Reuse:
     """Another entry's turn is computing that one."""
 
 
-def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
+def by_reuse(ordered: Iterable[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> Iterator[Ticket[T]]:
     """The places in line of each batch, given to its calls anew: the longest beginning in the cache first, so that what
     shares it comes while it is there. Of those that need the same block next one opens the way; the others come
     when it is computed. So groups that share a beginning are served one after the other (Helium, section 5)."""
+    ordered = iter(ordered)
+    for ticket in ordered:
+        if ticket.priority.batch:
+            yield from _among_themselves([ticket, *ordered], now_s, reuse)
+            return
+        yield ticket
+
+
+def _among_themselves(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> Iterator[Ticket[T]]:
     lines: defaultdict[tuple[str, bool], list[Ticket[T]]] = defaultdict(list)
     # A priority may be raised by another thread meanwhile: each is looked at once.
     keyed = [((ticket.priority.run, ticket.priority.value > 0), ticket) for ticket in ordered]
@@ -125,7 +92,8 @@ def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Re
         if ticket.priority.batch:
             lines[key].append(ticket)
     again = {key: iter(_batch_order(line, now_s, reuse)) for key, line in lines.items()}
-    return [next(again[key]) if ticket.priority.batch else ticket for key, ticket in keyed]
+    for key, ticket in keyed:
+        yield next(again[key]) if ticket.priority.batch else ticket
 
 
 def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
@@ -186,7 +154,7 @@ def policy_named(name: str) -> Policy:
 
 class Waiting(Generic[T]):
     """The calls that wait for one engine. A priority may be raised while its call waits, so order is found out when
-    entries are taken. Not thread-safe; lives on an engine's loop."""
+    entries are taken, and for as many as are (`line`). Not thread-safe; lives on an engine's loop."""
 
     def __init__(
         self,
@@ -198,57 +166,75 @@ class Waiting(Generic[T]):
         self.policy = policy
         self._now_s = now_s
         self._reuse = reuse if policy.reuses else None
-        self._tickets: list[Ticket[T]] = []
+        self._line: Line[T] = Line(policy.order)
+        self._left = 0
+        """Entries of all."""
         self._numbers = itertools.count()
         self.begun = 0
         """Calls of which something was taken."""
         self.waited_s = 0.0
         """How long they had waited for that, together."""
 
-    def add(self, entries: Iterable[T], priority: Priority) -> None:
+    def add(self, entries: Iterable[T], priority: Priority) -> Ticket[T]:
         """A call, with all it asks for."""
-        ticket = Ticket(deque(entries), priority, next(self._numbers), self._now_s())
+        now_s = self._now_s()
+        ticket = Ticket(deque(entries), priority, next(self._numbers), now_s)
         if ticket.entries:
-            self._tickets.append(ticket)
+            self._line.add(ticket, now_s)
+            self._left += len(ticket.entries)
+        return ticket
 
     def take(self, accept: Callable[[T], bool]) -> list[T]:
         """The next batch. `accept` is asked entry by entry, the best first, and says whether this one is taken; the
         first that isn't ends the batch."""
         taken: list[T] = []
+        served: list[Ticket[T]] = []
         now_s = self._now_s()
-        for ticket in self._tickets:
-            if ticket.priority.value > 0 and now_s - ticket.since_s >= AGING_S:
-                ticket.priority.raise_to_demand()
-                ticket.since_s = now_s
-        ordered = self.policy.order(self._tickets, now_s)
+        ordered = self._line.best_first(now_s)
         if self._reuse is not None:
             ordered = by_reuse(ordered, now_s, self._reuse)
-        for ticket in ordered:
-            while ticket.entries and accept(ticket.entries[0]):
-                taken.append(ticket.entries.popleft())
-                if not ticket.begun:
-                    ticket.begun = True
-                    self.begun += 1
-                    self.waited_s += now_s - ticket.since_s
-            if ticket.entries:
-                break
-        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+        try:
+            for ticket in ordered:
+                while ticket.entries and accept(ticket.entries[0]):
+                    taken.append(ticket.entries.popleft())
+                    if not ticket.begun:
+                        ticket.begun = True
+                        self.begun += 1
+                        self.waited_s += now_s - ticket.since_s
+                if ticket.entries:
+                    break
+                served.append(ticket)
+        finally:
+            for ticket in served:
+                self._line.remove(ticket)
+            self._left -= len(taken)
         return taken
 
+    def leave(self, ticket: Ticket[T]) -> None:
+        """Nothing of this call is wanted any more."""
+        self._line.remove(ticket)
+        self._left -= len(ticket.entries)
+        ticket.entries.clear()
+
     def drop(self, unwanted: Callable[[T], bool]) -> None:
-        for ticket in self._tickets:
+        """Looks at all entries; to know whose call is not wanted any more is to `leave`."""
+        for ticket in list(self._line):
             if any(map(unwanted, ticket.entries)):
+                before = len(ticket.entries)
                 ticket.entries = deque(entry for entry in ticket.entries if not unwanted(entry))
-        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+                self._left -= before - len(ticket.entries)
+                if not ticket.entries:
+                    self._line.remove(ticket)
 
     def clear(self) -> None:
-        self._tickets.clear()
+        for ticket in list(self._line):
+            self.leave(ticket)
 
     def __iter__(self) -> Iterator[T]:
-        return (entry for ticket in self._tickets for entry in ticket.entries)
+        return (entry for ticket in self._line for entry in ticket.entries)
 
     def __len__(self) -> int:
-        return sum(len(ticket.entries) for ticket in self._tickets)
+        return self._left
 
 
 def token_capped(most: int, tokens: Callable[[T], int]) -> Callable[[T], bool]:

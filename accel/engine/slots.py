@@ -69,7 +69,7 @@ class Slots:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         forget = priority.on_raise(lambda: self._raised(loop))
-        self._waiting.add([_Turn(turn, priority, self.prefixes.blocks(token_ids))], priority)
+        ticket = self._waiting.add([_Turn(turn, priority, self.prefixes.blocks(token_ids))], priority)
         self._admit()
         try:
             await turn
@@ -81,15 +81,15 @@ class Slots:
             raise
         finally:
             forget()
+            self._waiting.leave(ticket)
 
     def _admit(self) -> None:
-        if not len(self._waiting):
-            return
-        self._waiting.drop(lambda turn: turn.given.done())
         if self._taken < self._places and self._starting < self._most_starting:
             self._waiting.take(self._accept)
 
     def _accept(self, turn: _Turn) -> bool:
+        if turn.given.done():  # cancelled just now: it takes no place
+            return True
         places = self._waiting.policy.places(self._places, turn.priority)
         if self._taken >= places or self._starting >= self._most_starting:
             return False
