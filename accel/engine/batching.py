@@ -16,7 +16,9 @@ All of it is synchronous and asks the clock it is given; queues that await are t
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ from ..errors import ConfigurationError
 from ..process import clock
 from .admission import Admission
 from .deadlines import Deadlines
+from .line import Line, Order, Place
 from .profile import Profile
 from .protocols import Priority
 from .tickets import AGING_S, Ticket
@@ -40,58 +43,35 @@ RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
 
 
-Order = Callable[[Sequence[Ticket[Any]], float], list[Ticket[Any]]]
-"""Of the tickets that wait, the best first, at a time in seconds."""
-
-
-def topology_aware(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
-    """Algorithm 2 for what is demanded, then for early work; before them what has waited too long."""
-    # A priority may be raised by another thread meanwhile: each is looked at once.
-    ranked = [(_rank(ticket, now_s), ticket) for ticket in waiting]
-    depths: defaultdict[tuple[int, str | int], set[int]] = defaultdict(set)
-    for rank, ticket in ranked:
-        depths[rank, ticket.bucket].add(ticket.priority.depth)
-
-    def place(ranked: tuple[int, Ticket[Any]]) -> tuple[int, int, float, str, int]:
-        rank, ticket = ranked
-        if rank == _OVERDUE:
-            return rank, 0, 0.0, "", ticket.number
-        deeper = sum(depth > ticket.priority.depth for depth in depths[rank, ticket.bucket])
-        # Runs that began in the same moment are told apart by their names, which ascend.
-        return rank, deeper, ticket.arrived_s, ticket.priority.run, ticket.number
-
-    return [ticket for _, ticket in sorted(ranked, key=place)]
-
-
 _OVERDUE = -1
 
 
-def _rank(ticket: Ticket[Any], now_s: float) -> int:
-    """As the priority says, but for demands that have waited too long."""
-    value = max(0, ticket.priority.value)
-    return _OVERDUE if value == 0 and now_s - ticket.since_s >= AGING_S else value
+def topology_aware(ticket: Ticket[Any], now_s: float) -> Place:
+    """Algorithm 2 for what is demanded, then for early work; before them what has waited too long."""
+    rank = max(0, ticket.priority.value)
+    if rank == 0 and now_s - ticket.since_s >= AGING_S:
+        return Place(_OVERDUE, ticket.number, 0, (ticket.number,))
+    # Runs that began in the same moment are told apart by their names, which ascend.
+    key = (ticket.arrived_s, ticket.priority.run, ticket.number)
+    return Place(rank, ticket.bucket, ticket.priority.depth, key)
 
 
-def run_by_run(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+def run_by_run(ticket: Ticket[Any], now_s: float) -> Place:
     """The run that began first comes first, also among those of a batch: invocation by invocation. Their names ascend
     as they begin."""
-
-    def place(ticket: Ticket[Any]) -> tuple[int, float, str, int]:
-        priority = ticket.priority
-        arrived_s = 0.0 if priority.batch else ticket.arrived_s
-        return max(0, priority.value), arrived_s, priority.query, ticket.number
-
-    return sorted(waiting, key=place)
+    priority = ticket.priority
+    arrived_s = 0.0 if priority.batch else ticket.arrived_s
+    return Place(max(0, priority.value), None, 0, (arrived_s, priority.query, ticket.number))
 
 
-def demands_first(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+def demands_first(ticket: Ticket[Any], now_s: float) -> Place:
     """By priority, then arrival at the engine: what can be done without knowing runs."""
-    return sorted(waiting, key=lambda ticket: (ticket.priority.value, ticket.number))
+    return Place(ticket.priority.value, None, 0, (ticket.number,))
 
 
-def blind(waiting: Sequence[Ticket[Any]], now_s: float) -> list[Ticket[Any]]:
+def blind(ticket: Ticket[Any], now_s: float) -> Place:
     """First come, first served: what engines do that know nothing."""
-    return sorted(waiting, key=lambda ticket: ticket.number)
+    return Place(0, None, 0, (ticket.number,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +100,19 @@ def worth(found: int, blocks: int) -> int:
     return found if found >= LEAST_SHARE * blocks else 0
 
 
-def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
+def by_reuse(ordered: Iterable[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> Iterator[Ticket[T]]:
     """The places in line of each batch, given to its calls anew: the longest beginning in the cache first, so that what
     shares it comes while it is there. Of those that need the same block next one opens the way; the others come
     when it is computed. So groups that share a beginning are served one after the other (Helium, section 5)."""
+    ordered = iter(ordered)
+    for ticket in ordered:
+        if ticket.priority.batch:
+            yield from _among_themselves([ticket, *ordered], now_s, reuse)
+            return
+        yield ticket
+
+
+def _among_themselves(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> Iterator[Ticket[T]]:
     lines: defaultdict[tuple[str, bool], list[Ticket[T]]] = defaultdict(list)
     # A priority may be raised by another thread meanwhile: each is looked at once.
     keyed = [((ticket.priority.run, ticket.priority.value > 0), ticket) for ticket in ordered]
@@ -131,7 +120,8 @@ def by_reuse(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Re
         if ticket.priority.batch:
             lines[key].append(ticket)
     again = {key: iter(_batch_order(line, now_s, reuse)) for key, line in lines.items()}
-    return [next(again[key]) if ticket.priority.batch else ticket for key, ticket in keyed]
+    for key, ticket in keyed:
+        yield next(again[key]) if ticket.priority.batch else ticket
 
 
 def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
@@ -198,7 +188,7 @@ def policy_named(name: str) -> Policy:
 
 class Waiting(Generic[T]):
     """The calls that wait for one engine. A priority may be raised while its call waits, so order is found out when
-    entries are taken. Not thread-safe; lives on an engine's loop."""
+    entries are taken, and for as many as are (`line`). Not thread-safe; lives on an engine's loop."""
 
     def __init__(
         self,
@@ -215,18 +205,27 @@ class Waiting(Generic[T]):
         self._now_s = now_s
         self._reuse = reuse if policy.reuses else None
         self._shared = shared
-        self._tickets: list[Ticket[T]] = []
+        self._line: Line[T] = Line(policy.order)
+        self._left = 0
+        """Entries of all."""
+        self._hurried: set[Ticket[T]] = set()
+        """Those of runs with a deadline."""
         self._numbers: Iterator[int] = shared._numbers if shared is not None else itertools.count()
         self.begun = 0
         """Calls of which something was taken."""
         self.waited_s = 0.0
         """How long they had waited for that, together."""
 
-    def add(self, entries: Iterable[T], priority: Priority) -> None:
+    def add(self, entries: Iterable[T], priority: Priority) -> Ticket[T]:
         """A call, with all it asks for."""
-        ticket = Ticket(deque(entries), priority, next(self._numbers), self._now_s())
+        now_s = self._now_s()
+        ticket = Ticket(deque(entries), priority, next(self._numbers), now_s)
         if ticket.entries:
-            self._tickets.append(ticket)
+            self._line.add(ticket, now_s)
+            if priority.session is not None and priority.session.due_s < math.inf:
+                self._hurried.add(ticket)
+            self._left += len(ticket.entries)
+        return ticket
 
     def admit(self, admission: Admission[T]) -> None:
         """From now on runs are admitted, if the policy says so; whatever is taken has to be `ended`."""
@@ -242,57 +241,78 @@ class Waiting(Generic[T]):
         first that isn't ends the batch, unless it has to wait for something else than room (None). Those of paused runs
         are passed over."""
         taken: list[T] = []
+        served: list[Ticket[T]] = []
         now_s = self._now_s()
-        tickets = self._tickets if self._shared is None else [*self._tickets, *self._shared._tickets]
-        for ticket in tickets:
-            if ticket.priority.value > 0 and now_s - ticket.since_s >= AGING_S:
-                ticket.priority.raise_to_demand()
-                ticket.since_s = now_s
-        ordered = self.policy.order(tickets, now_s)
+        ordered = self._in_line(now_s)
+        try:
+            for ticket in ordered:
+                if self._admission is not None and not self._admission.admits(ticket, now_s):
+                    continue
+                accepted: bool | None = True
+                while ticket.entries and (accepted := accept(ticket.entries[0])):
+                    if self._admission is not None:
+                        self._admission.begin(ticket.entries[0], ticket.priority, now_s)
+                    taken.append(ticket.entries.popleft())
+                    served.append(ticket)
+                    if not ticket.begun:
+                        ticket.begun = True
+                        if self._deadlines is not None:
+                            self._deadlines.taken(ticket, now_s)
+                        self.begun += 1
+                        self.waited_s += now_s - ticket.since_s
+                if accepted is False:
+                    break
+        finally:
+            for ticket in served:
+                holder = self if self._shared is None or ticket in self._line else self._shared
+                holder._left -= 1
+                if not ticket.entries:
+                    holder._remove(ticket)
+        return taken
+
+    def _in_line(self, now_s: float) -> Iterable[Ticket[T]]:
+        """All that wait, the best first. What knows single tickets only looks at those that are taken."""
+        lines = [self._line.best_first(now_s)]
+        if self._shared is not None:
+            lines.append(self._shared._line.best_first(now_s))
+        ordered: Iterable[Ticket[T]] = (ticket for _, ticket in heapq.merge(*lines))
         if self._reuse is not None:
             ordered = by_reuse(ordered, now_s, self._reuse)
         if self._admission is not None:
-            ordered = self._admission.line(ordered, now_s)
-        if self._deadlines is not None:
-            ordered = self._deadlines.line(ordered, now_s)
-        for ticket in ordered:
-            if self._admission is not None and not self._admission.admits(ticket, now_s):
-                continue
-            accepted: bool | None = True
-            while ticket.entries and (accepted := accept(ticket.entries[0])):
-                if self._admission is not None:
-                    self._admission.begin(ticket.entries[0], ticket.priority, now_s)
-                taken.append(ticket.entries.popleft())
-                if not ticket.begun:
-                    ticket.begun = True
-                    if self._deadlines is not None:
-                        self._deadlines.taken(ticket, now_s)
-                    self.begun += 1
-                    self.waited_s += now_s - ticket.since_s
-            if accepted is False:
-                break
-        self._forget_empty()
-        return taken
+            ordered = self._admission.line(list(ordered), now_s)
+        if self._deadlines is not None and (self._hurried or (self._shared is not None and self._shared._hurried)):
+            ordered = self._deadlines.line(list(ordered), now_s)
+        return ordered
 
-    def _forget_empty(self) -> None:
-        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
-        if self._shared is not None:
-            self._shared._forget_empty()
+    def leave(self, ticket: Ticket[T]) -> None:
+        """Nothing of this call is wanted any more."""
+        self._left -= len(ticket.entries)
+        ticket.entries.clear()
+        self._remove(ticket)
+
+    def _remove(self, ticket: Ticket[T]) -> None:
+        self._line.remove(ticket)
+        self._hurried.discard(ticket)
 
     def drop(self, unwanted: Callable[[T], bool]) -> None:
-        for ticket in self._tickets:
+        """Looks at all entries; to know whose call is not wanted any more is to `leave`."""
+        for ticket in list(self._line):
             if any(map(unwanted, ticket.entries)):
+                before = len(ticket.entries)
                 ticket.entries = deque(entry for entry in ticket.entries if not unwanted(entry))
-        self._tickets = [ticket for ticket in self._tickets if ticket.entries]
+                self._left -= before - len(ticket.entries)
+                if not ticket.entries:
+                    self._remove(ticket)
 
     def clear(self) -> None:
-        self._tickets.clear()
+        for ticket in list(self._line):
+            self.leave(ticket)
 
     def __iter__(self) -> Iterator[T]:
-        return (entry for ticket in self._tickets for entry in ticket.entries)
+        return (entry for ticket in self._line for entry in ticket.entries)
 
     def __len__(self) -> int:
-        return sum(len(ticket.entries) for ticket in self._tickets)
+        return self._left
 
 
 def token_capped(most: int, tokens: Callable[[T], int]) -> Callable[[T], bool]:

@@ -96,7 +96,7 @@ class Slots:
             priority.session.on_end(lambda: self._look_again(loop))
         blocks = self.prefixes.blocks(token_ids)
         turn = _Turn(given, priority, blocks, self.prefixes.needs(len(token_ids) + self._answer_tokens) - len(blocks))
-        self._waiting.add([turn], priority)
+        ticket = self._waiting.add([turn], priority)
         self._admit()
         try:
             await given
@@ -109,16 +109,16 @@ class Slots:
             raise
         finally:
             forget()
+            self._waiting.leave(ticket)
         return turn
 
     def _admit(self) -> None:
-        if not len(self._waiting):
-            return
-        self._waiting.drop(lambda turn: turn.given.done())
         if self._taken < self._places and self._starting < self._most_starting:
             self._waiting.take(self._accept)
 
     def _accept(self, turn: _Turn) -> bool:
+        if turn.given.done():  # cancelled just now: it takes no place
+            return True
         places = self._waiting.policy.places(self._places, turn.priority)
         if self._taken >= places or self._starting >= self._most_starting:
             return False

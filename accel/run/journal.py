@@ -10,6 +10,7 @@ import base64
 import fcntl
 import json
 import os
+import weakref
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from ..text.values import same, snapshot
 
 VERSION = 1
 _KIND = "a batch of Accel"
+_CLOSED = -1
 _ANEW = "Name another file, or delete this one to begin anew."
 
 
@@ -44,6 +46,7 @@ class Journal:
         self._lock = forks.lock()
         self._at: dict[int, tuple[int, int, str]] = {}
         """By position, where its line is, how long, and the digest of the input."""
+        self._file = _CLOSED
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -55,6 +58,7 @@ class Journal:
         except BaseException:
             self.close()
             raise
+        _journals.add(self)
 
     @property
     def first(self) -> int | None:
@@ -63,7 +67,8 @@ class Journal:
 
     def digest(self, given: Any, position: int) -> str:
         """Of what an input is known by. Raises ConfigurationError where it was another one."""
-        digest = sha256(repr(self._dumps(given, f"Input {position}")).encode()).hexdigest()
+        written = self._dumps(given, f"Input {position}", self._written_alike)
+        digest = sha256(repr(written).encode()).hexdigest()
         known = self._at.get(position)
         if known is not None and known[2] != digest:
             raise ConfigurationError(
@@ -78,7 +83,9 @@ class Journal:
     def result(self, position: int) -> Any:
         """Of an input that it has."""
         begin, length, _ = self._at[position]
-        kind, data = json.loads(os.pread(self._file, length, begin))["result"]
+        with self._lock:
+            line = os.pread(self._file, length, begin)
+        kind, data = json.loads(line)["result"]
         return self._serde.loads((kind, base64.b64decode(data)))
 
     def note(self, position: int, digest: str, result: Any) -> None:
@@ -94,24 +101,50 @@ class Journal:
         )
 
     def close(self) -> None:
-        os.close(self._file)
+        """What ends later is not kept. Idempotent."""
+        with self._lock:
+            file, self._file = self._file, _CLOSED
+        if file != _CLOSED:
+            os.close(file)
 
-    def _dumps(self, value: Any, what: str) -> tuple[str, bytes]:
+    def _dumps(
+        self, value: Any, what: str, dumps: Callable[[Any], tuple[str, bytes]] | None = None
+    ) -> tuple[str, bytes]:
         try:
-            return self._serde.dumps(value)
+            return (dumps or self._serde.dumps)(value)
         except Exception as error:
             raise ConfigurationError(
                 f"{what} can't be written to the journal {self.path}: {type(error).__name__}.",
                 "Leave resume out, or let the program take and give what its framework can write: plain data, say.",
             ) from error
 
+    def _written_alike(self, value: Any) -> tuple[str, bytes]:
+        """By every process: each has an order of its own for sets."""
+
+        def in_order(value: Any) -> Any:
+            if type(value) is dict:
+                return {key: in_order(each) for key, each in value.items()}
+            if type(value) in (list, tuple):
+                return [in_order(each) for each in value]
+            if isinstance(value, set | frozenset):
+                return ["set", *sorted(repr(self._written_alike(each)) for each in value)]
+            return value
+
+        return self._serde.dumps(in_order(value))
+
     def _write(self, line: dict[str, Any], position: int, digest: str) -> None:
         text = json.dumps(line).encode() + b"\n"
         with self._lock:
+            if self._file == _CLOSED:
+                return
             begin = os.lseek(self._file, 0, os.SEEK_END)
-            if os.write(self._file, text) != len(text):
+            try:
+                why = "the disk is full" if os.write(self._file, text) != len(text) else ""
+            except OSError as error:
+                why = str(error.strerror)
+            if why:
                 os.ftruncate(self._file, begin)
-                raise ConfigurationError(f"The journal {self.path} can't grow: the disk is full.", "Make room.")
+                raise ConfigurationError(f"The journal {self.path} can't grow: {why}.", "Make room.")
             if position >= 0:
                 self._at[position] = begin, len(text), digest
 
@@ -163,3 +196,13 @@ def _equal(value: Any, other: Any) -> bool:
         return bool(value == other)
     except Exception:  # noqa: BLE001  # arrays have no single answer
         return same(snapshot(value, exact=True), snapshot(other, exact=True))
+
+
+_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+@forks.in_child
+def _in_child() -> None:
+    """The lock on the file is to end with the parent, however long the child lives."""
+    for journal in list(_journals):
+        journal.close()

@@ -16,11 +16,13 @@ from collections.abc import (
     Sequence,
     Sized,
 )
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import aclosing, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from ..errors import ConfigurationError, MissingExtra
@@ -84,28 +86,27 @@ class Many:
 
     def completed(self, work: Work, inputs: Iterable[Any]) -> Generator[Ended, None, None]:
         """In threads. Who stops reading, or the first error, waits for what has begun."""
-        with self._going_on(inputs) as going, ThreadPoolExecutor(self._at_once, "accel-batch") as pool:
+        with self._going_on(inputs) as going, _Threads() as threads:
+            going.check(inputs)
             rest = iter(inputs)
             head = list(itertools.islice(rest, going.least))
-            going.check(inputs if isinstance(inputs, Sequence) else head)
+            going.check(head)
             source: Iterator[tuple[int, Any]] = enumerate(itertools.chain(head, rest))
-            running: dict[Future[Any], int] = {}
-            try:
-                while True:
-                    while len(running) < self._at_once and (item := next(source, None)) is not None:
-                        position, value = item
-                        digest = going.digest(value, position)
-                        begun = partial(going.finished, work, value, position, digest)
-                        running[pool.submit(going.context().run, begun)] = position
-                    if not running:
-                        return
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        position, result = running.pop(future), future.result()
-                        going.count()
-                        yield position, result
-            finally:
-                for future in running:
-                    future.cancel()
+            running = 0
+            while True:
+                while running < self._at_once and (item := next(source, None)) is not None:
+                    position, value = item
+                    digest = going.digest(value, position)
+                    begun = partial(going.finished, work, value, position, digest)
+                    threads.begin(partial(going.context().run, begun), position, running)
+                    running += 1
+                if not running:
+                    return
+                position, outcome = threads.ended.get()
+                running -= 1
+                result = outcome.result()
+                going.count()
+                yield position, result
 
     async def acompleted(self, work: AWork, inputs: Iterable[Any] | AsyncIterable[Any]) -> AsyncGenerator[Ended, None]:
         """In tasks of this loop. Who stops reading, or the first error, cancels what has begun."""
@@ -146,6 +147,45 @@ class Many:
                 journal.close()
 
 
+class _Threads:
+    """They are there until what has begun has ended. Who hands work over takes no lock of Python's, which Ctrl-C might
+    leave taken for ever (as it may in `concurrent.futures`)."""
+
+    def __init__(self) -> None:
+        self._begun: SimpleQueue[tuple[Callable[[], Any], int] | None] = SimpleQueue()
+        self.ended: SimpleQueue[tuple[int, Future[Any]]] = SimpleQueue()
+        """By position."""
+        self._threads: list[Thread] = []
+
+    def __enter__(self) -> _Threads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _thread in self._threads:
+            self._begun.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def begin(self, work: Callable[[], Any], position: int, running: int) -> None:
+        """Beside so many others."""
+        if running == len(self._threads):
+            thread = Thread(target=self._run, name=f"accel-batch_{running}")
+            self._threads.append(thread)
+            thread.start()
+        self._begun.put((work, position))
+
+    def _run(self) -> None:
+        while (item := self._begun.get()) is not None:
+            work, position = item
+            outcome: Future[Any] = Future()
+            try:
+                outcome.set_result(work())
+            except BaseException as error:  # noqa: BLE001  raised where it is waited for
+                outcome.set_exception(error)
+            self.ended.put((position, outcome))
+            del item, work, outcome  # else kept until there is more to do
+
+
 class _GoingOn:
     """A batch between its first input and its last result."""
 
@@ -153,6 +193,7 @@ class _GoingOn:
         self._context = copy_context()
         self._batch, self._journal, self._advance = batch, journal, advance
         self._given, self._return_exceptions = many.given, many.asked.return_exceptions
+        self._at_once = many._at_once
 
     def context(self) -> Context:
         """Of a run that begins. The reader's own stays as it is."""
@@ -160,13 +201,15 @@ class _GoingOn:
 
     @property
     def least(self) -> int:
-        """So many inputs tell whether the journal is theirs, before anything is done."""
+        """So many inputs tell whether the journal is theirs, before anything is done; no more than runs go on at once.
+        Of a batch that was interrupted they do, unless its first inputs all failed."""
         first = self._journal.first if self._journal is not None else None
-        return 0 if first is None else first + 1
+        return 0 if first is None or first >= self._at_once else first + 1
 
-    def check(self, inputs: Sequence[Any]) -> None:
-        for position, value in enumerate(inputs):
-            if self._has(position):
+    def check(self, inputs: Any) -> None:
+        """Those that are all there, before anything is done: whether a journal takes them, and is theirs."""
+        if self._journal is not None and isinstance(inputs, Sequence):
+            for position, value in enumerate(inputs):
                 self.digest(value, position)
 
     def digest(self, value: Any, position: int) -> str:
@@ -216,18 +259,20 @@ class _GoingOn:
 
 async def _numbered(inputs: Iterable[Any] | AsyncIterable[Any], going: _GoingOn) -> AsyncGenerator[tuple[int, Any]]:
     """The inputs with their positions, none before those are checked that tell whether the journal is theirs."""
+    going.check(inputs)
     head: list[Any] = []
-    position = 0
-    async for value in _asynchronous(inputs):
-        head.append(value)
-        if len(head) < going.least:
-            continue
-        if position == 0 and going.least:
-            going.check(inputs if isinstance(inputs, Sequence) else head)
-        for each in head:
-            yield position, each
-            position += 1
-        head = []
+    least, position = going.least, 0
+    async with aclosing(_asynchronous(inputs)) as values:
+        async for value in values:
+            head.append(value)
+            if len(head) < least:
+                continue
+            if least:
+                going.check(head)
+            for each in head:
+                yield position, each
+                position += 1
+            head, least = [], 0
     for each in head:
         yield position, each
         position += 1

@@ -44,27 +44,33 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_killed_process_lost_nothing_and_nothing_is_done_twice(tmp_path: Path) -> None:
+def test_killed_twice_and_resumed_it_lost_nothing_and_did_nothing_twice(tmp_path: Path) -> None:
     notes, journal = tmp_path / "notes", tmp_path / "journal"
+    notes.touch()
     roots = os.pathsep.join(str(ROOT / name) for name in ("", "adapters", "backends"))
-    killed = subprocess.run(
-        [sys.executable, "-m", "adapters.tests.batch_programs", notes, journal, "20"],
-        env={**os.environ, "PYTHONPATH": roots},
-        timeout=120,
-    )
-    assert killed.returncode == -signal.SIGKILL
+    for killed_at in ("12", "25"):
+        before, had = noted(notes), {line["at"] for line in lines(journal)[1:]} if journal.exists() else set()
+        killed = subprocess.run(
+            [sys.executable, "-m", "adapters.tests.batch_programs", notes, journal, killed_at],
+            env={**os.environ, "PYTHONPATH": roots},
+            timeout=120,
+        )
+        assert killed.returncode == -signal.SIGKILL
+        assert not had & set(noted(notes)[len(before) :]), "what is in the journal isn't done again"
     finished = {line["at"] for line in lines(journal)[1:]}
-    assert len(finished) >= 18 and 20 not in finished and set(noted(notes)) >= finished
-    before = noted(notes)
-
+    assert len(finished) >= 23
+    with open(journal, "ab") as file:
+        file.write(journal.read_bytes().splitlines()[1][:50])
     fast = accel.accelerate(noting_graph(str(notes)))
-    results = fast.batch(inputs(40), resume=journal)
-    assert [result["answer"].content for result in results] == [f"answer {number}" for number in range(40)]
-    assert [result["answer"].id for result in results] == [f"id {number}" for number in range(40)]
-    after = Counter(noted(notes)[len(before) :])
-    assert set(after) == set(range(40)) - finished, "what was under way is done again, what was finished isn't"
-    assert set(after.values()) == {1}
-    assert fast.plan.batch.resumed == len(finished)
+    before = noted(notes)
+    found = dict(fast.batch_as_completed(iter(inputs(40)), resume=journal))
+    assert [found[number]["answer"].content for number in range(40)] == [f"answer {number}" for number in range(40)]
+    assert Counter(noted(notes)[len(before) :]) == Counter(set(range(40)) - finished)
+    before = noted(notes)
+    more = fast.batch(inputs(43), resume=journal)
+    assert [result["answer"].id for result in more] == [f"id {number}" for number in range(43)]
+    assert sorted(noted(notes)[len(before) :]) == [40, 41, 42], "only the inputs that are new at the end"
+    assert len(fast.batch(inputs(5), resume=journal)) == 5 and fast.plan.batch.resumed == 5
 
 
 def test_errors_are_not_finished(tmp_path: Path) -> None:

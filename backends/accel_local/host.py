@@ -27,6 +27,7 @@ from accel.engine import Engine, EngineConfig, cancel_token
 from accel.engine.profile import Profile
 from accel.errors import CallCancelled, EngineClosed
 from accel.process import forks
+from accel_local.replicas import has_stopped
 from accel_local.sources import EngineSource, InProcess
 
 log = logging.getLogger("accel.local")
@@ -66,18 +67,24 @@ class Host:
         self.loop.close()
 
     async def engine(self, config: EngineConfig[E]) -> E:
-        """The started engine of `config`. A start that failed is forgotten, so that it can be tried again."""
+        """The started engine of `config`. A start that failed is forgotten, so that it can be tried again; an engine
+        that has stopped by itself is closed, and another one takes its place."""
         if self._closing:
             raise EngineClosed("Accel's engines are being shut down.")
         start = self._starts.get(config)
-        if start is None:
+        if start is None or (config in self.ready and has_stopped(self.ready[config])):
+            stopped = self._starts.pop(config, None)
+            self.ready.pop(config, None)
             # An empty context: an engine must not carry the ContextVars of whoever happened to need it first.
-            start = self.loop.create_task(self._start(config), context=contextvars.Context())
+            start = self.loop.create_task(self._start(config, stopped), context=contextvars.Context())
             start.add_done_callback(lambda done: self._forget_failure(config, done))
             self._starts[config] = start
         return cast(E, await asyncio.shield(start))
 
-    async def _start(self, config: EngineConfig[Any]) -> Engine:
+    async def _start(self, config: EngineConfig[Any], stopped: "asyncio.Task[Engine] | None") -> Engine:
+        if stopped is not None:
+            log.warning("%s has stopped", config.label)
+            await self._close(config, stopped)  # first: there may not be room for two
         began = time.monotonic()
         log.info("starting %s", config.label)
         engine = await self.source.start(config)
@@ -168,7 +175,7 @@ def engine(config: EngineConfig[E]) -> E:
     host = _get_host()
     prepare()
     ready = host.ready.get(config)
-    return cast(E, ready) if ready is not None else run(host.engine(config))
+    return cast(E, ready) if ready is not None and not has_stopped(ready) else run(host.engine(config))
 
 
 async def aengine(config: EngineConfig[E]) -> E:
@@ -176,7 +183,7 @@ async def aengine(config: EngineConfig[E]) -> E:
     host = _get_host()
     prepare()
     ready = host.ready.get(config)
-    return cast(E, ready) if ready is not None else await arun(host.engine(config))
+    return cast(E, ready) if ready is not None and not has_stopped(ready) else await arun(host.engine(config))
 
 
 def known_profile(config: EngineConfig[Any]) -> Profile | None:

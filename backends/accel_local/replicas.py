@@ -6,6 +6,7 @@ on after what has already been delivered, if its text repeats; where that can't 
 """
 
 import contextlib
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
@@ -60,6 +61,10 @@ class _Replicas(Generic[E]):
             await member.close()
 
     @property
+    def stopped(self) -> bool:
+        return all(map(has_stopped, self._members))
+
+    @property
     def known_profile(self) -> Profile | None:
         """Of one of them."""
         return self._members[0].known_profile
@@ -103,7 +108,13 @@ class _Replicas(Generic[E]):
 
 def _load(member: Any) -> float:
     """Requests that a member has from others than us; infinite while it can't serve. One that says nothing has none."""
-    return float(getattr(member, "load", 0.0))
+    return math.inf if has_stopped(member) else float(getattr(member, "load", 0.0))
+
+
+def has_stopped(engine: Any) -> bool:
+    """Whether an engine serves no more, though nobody closed it: its process or thread has ended. One that has none
+    doesn't say. Any thread may ask."""
+    return bool(getattr(engine, "stopped", False))
 
 
 class Encoded(list[int]):

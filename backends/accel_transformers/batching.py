@@ -250,6 +250,12 @@ class Batching:
             queue.put_nowait(None)
 
     @property
+    def stopped(self) -> bool:
+        """It has ended by itself."""
+        manager = self._manager
+        return manager is not None and manager.background_thread_status.can_accept_new_requests() is not None
+
+    @property
     def steps(self) -> int:
         """How many forward passes it has made."""
         return int(getattr(self._running(), "current_batch", 0))

@@ -95,6 +95,11 @@ class TransformersEngine:
         if abandoned.is_set():
             batching.stop()
 
+    @property
+    def stopped(self) -> bool:
+        batching = self._batching
+        return batching is not None and batching.stopped
+
     async def close(self) -> None:
         if self._closed:
             return

@@ -134,6 +134,11 @@ class VLLMEngine:
         self._slots.caches(self._block_tokens, llm.vllm_config.cache_config.num_gpu_blocks)
         return llm
 
+    @property
+    def stopped(self) -> bool:
+        llm = self._llm
+        return llm is not None and bool(llm.errored)
+
     async def close(self) -> None:
         if self._closed:
             return

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,3 +64,30 @@ def test_twenty_kills_in_the_middle_of_runs(model: AccelChatModel, namespace: st
             killed.add(kill("llm:0", namespace))
             assert running.result(60) == wanted
     assert len(killed) == KILLS and fast.report().retired > 0
+
+
+def test_an_engine_that_is_killed_in_the_middle_of_a_batch(
+    model: AccelChatModel, namespace: str, tmp_path: Path
+) -> None:
+    """Sixteen runs ask for one summary and then each for its own: first while one makes it and fifteen wait, then while
+    each makes its own."""
+    graph = StateGraph(State)
+    graph.add_node("facts", lambda s: {"facts": model.invoke("Write 30 words about the sea.").content})
+    graph.add_node(
+        "report", lambda s: {"report": model.invoke(f"Write 30 words on {s['topic']}: {s['facts']}").content}
+    )
+    graph.add_edge(START, "facts")
+    graph.add_edge("facts", "report")
+    plain = graph.compile()
+    given: list[Any] = [{"topic": topic} for topic in TOPICS[:16]]
+    expected = plain.batch(given)
+    fast = accel.accelerate(plain)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(fast.batch, given, {"max_concurrency": 16}, resume=tmp_path / "journal")
+        for requests in (1, 16):
+            while described("llm:0", namespace)["requests"] < requests:
+                assert not running.done(), running.result()
+            kill("llm:0", namespace)
+        assert running.result(120) == expected
+    assert accel.report(fast).to_dict()["batch"]["calls_not_made"] == 15
+    assert fast.batch(given, resume=tmp_path / "journal") == expected and fast.plan.batch.resumed == 16
