@@ -19,6 +19,7 @@ COMMANDS = {
     "memory": "bench.memory:main",
     "ablation": "bench.ablation:main",
     "scale": "bench.scale:main",
+    "queue": "bench.queue:main",
     "serve": "bench.serve:main",
     "batch": "bench.batch:main",
     "devices": "bench.batch_devices:main",

@@ -164,3 +164,18 @@ async def test_of_a_batch_what_begins_like_prompts_before_it_comes_next() -> Non
         await settled()
     await asyncio.gather(*tasks)
     assert served == ["10", "11", "12", "50", "51", "52", "alone"]
+
+
+async def test_who_is_cancelled_in_the_moment_a_place_is_free_takes_none() -> None:
+    engine = Engine(1)
+    engine.ask("first")
+    await settled()
+    for name in ("cancelled", "next", "last"):
+        engine.ask(name)
+    await settled()
+    engine.tasks["first"].cancel()  # whose end gives away its place, before the other has been told
+    engine.tasks["cancelled"].cancel()
+    await settled()
+    assert engine.inside == ["first", "next"]
+    await engine.end("last", "next")
+    assert engine.inside == ["first", "next"] and not len(engine.slots._waiting)

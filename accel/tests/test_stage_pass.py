@@ -146,7 +146,7 @@ def test_one_pass_alone_and_none_at_all() -> None:
     assert [step.__name__ for step in only("stage")] == ["in_order", "stage", "program_order"]
     assert [step.__name__ for step in only()] == ["in_order", "program_order"]
     assert only(*names) == PASSES
-    assert [step.__name__ for step in without("decode", "depth")] == ["pmap", "stage", "prune", "prefill"]
+    assert [step.__name__ for step in without("decode", "depth")] == ["pmap", "stage", "prune", "prefill", "next_use"]
     with pytest.raises(KeyError):
         only("no pass")
 
