@@ -14,6 +14,7 @@ MOST_WORDS = 200
 _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
 """Where texts are formatted."""
 _WORD = re.compile(r"[^\W_]+")
+_SPACE = re.compile(r"\s+")
 _COUNT = re.compile(r"\d{1,3}")
 """Programs compute how many words to ask for; so short a number names nobody."""
 _PROTOCOL = frozenset(
@@ -45,16 +46,21 @@ class Texts:
         return len(words) in self._reached(text, words)
 
     def beyond(self, text: str) -> str:
-        """What is left of a text without the program's words at its beginning and its end."""
+        """What is left of a text without the program's words at its beginning and its end. A number is a part of what
+        it stands beside, and so is all that no space parts from it."""
         words, normal = list(_WORD.finditer(text)), list(_WORD.finditer(_normal(text)))
         first = max(self._reached(_normal(text), normal))
         if first >= len(normal):
             return ""
         if len(normal) != len(words):  # some letters are other words in the other case
             return text
-        starts = [word.start() for word in words[first + 1 : MOST_WORDS]]
+        while first and _is_slight(words[first - 1].group()):
+            first -= 1
+        starts = [word.start() for word in words[first + 1 : MOST_WORDS] if not _is_slight(word.group())]
         end = next((start for start in starts if self.cover(text[start:])), len(text))
-        return text[words[first].start() : end].strip()
+        parted = [0, *(space.end() for space in _SPACE.finditer(text)), len(text)]
+        start = words[first].start() if first else 0
+        return text[max(at for at in parted if at <= start) : min(at for at in parted if at >= end)].strip()
 
     def _reached(self, text: str, words: list[re.Match[str]]) -> set[int]:
         """How many words from the beginning on pieces cover, one after the other."""
@@ -63,7 +69,7 @@ class Texts:
         for number, word in enumerate(words):
             if number not in reached:
                 continue
-            if word.end() - word.start() == 1 or _COUNT.fullmatch(word.group()):
+            if _is_slight(word.group()):
                 reached.add(number + 1)
             for piece in self._pieces.get(word.group(), ()):
                 end = word.start() + len(piece)
@@ -88,6 +94,11 @@ class Texts:
                 return True
             at = self._all.find(part, at + 1)
         return False
+
+
+def _is_slight(word: str) -> bool:
+    """A single letter, or a count."""
+    return len(word) == 1 or _COUNT.fullmatch(word) is not None
 
 
 def shared(texts: Iterable[str], among: Iterable[str]) -> list[str]:

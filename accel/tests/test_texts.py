@@ -97,6 +97,8 @@ def test_what_is_left_of_a_text_without_the_program_s_words() -> None:
     assert found.beyond("Explain to Ann Miller that") == "Ann Miller"
     assert found.beyond("Explain to Ann that all is lost in two lines, please.") == "Ann that all is lost"
     assert found.beyond("All is lost, as you know") == "All is lost,"
+    assert found.beyond("Explain to Ann that 2026-11-10, in two lines, please") == "Ann that 2026-11-10,"
+    assert found.beyond("As you know 17 of 2026/explain to Ann") == "17 of 2026/explain to Ann"
     assert found.beyond("Explain to all that") == "all" and found.beyond("As you know,") == found.beyond("") == ""
 
 

@@ -21,7 +21,7 @@ TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "de
 NOTES = {"ann": "the diagnosis of Ann Miller is grim", "bob": "the diagnosis of Bob Smith is good"}
 DATABASE = sqlite3.connect(":memory:", check_same_thread=False)
 DATABASE.execute("create table notes(text)")
-LOCAL, HELD = threading.local(), SimpleNamespace(note="", notes=dict[str, str]())
+LOCAL, HELD = threading.local(), SimpleNamespace(note="", date="", notes=dict[str, str]())
 NOTE = NOTES["ann"]
 RECORD = {"note": NOTES["ann"], "visits": "many"}
 PROMPT = ChatPromptTemplate.from_template("the case as it was filed: {topic}")
@@ -32,6 +32,7 @@ TONES = {"kind": "Be as brief as {topic} allows", "stern": "Be as stern as {topi
 def remember(user: str) -> None:
     global NOTE
     NOTE = HELD.note = RECORD["note"] = os.environ["ACCEL_TEST_NOTE"] = NOTES[user]
+    HELD.date = {"ann": "2026-11-10", "bob": "2026-11-11"}[user]
     HELD.notes["last"] = NOTES[user]
     LOCAL.user = user
     DATABASE.execute("delete from notes")
@@ -51,6 +52,7 @@ PLACES: dict[str, Callable[[str], str]] = {
     "an object": lambda topic: HELD.note + topic,
     "an entry": lambda topic: HELD.notes["last"] + topic,
     "the environment": lambda topic: os.environ["ACCEL_TEST_NOTE"] + topic,
+    "a date": lambda topic: f"today is {HELD.date} and {topic}",
     "one of several": lambda topic: NOTES[LOCAL.user] + topic,
     "a variable": lambda topic: NOTE + topic,
     "a record": lambda topic: RECORD["note"] + topic,
@@ -88,8 +90,8 @@ def test_what_the_program_says_no_longer_does_not_leave_early(say: Callable[[str
         remember(user)
         world.forget()
         asked(fast, number)
-        other = "Ann Miller" if user == "bob" else "Bob Smith"
-        assert not any(other in text for text in world.texts())
+        others = ("Ann Miller", "11-10") if user == "bob" else ("Bob Smith", "11-11")
+        assert not any(other in text for text in world.texts() for other in others)
 
 
 def test_what_the_endpoint_has_in_this_run_goes_early() -> None:
