@@ -111,8 +111,8 @@ class Refers:
     def standing(self) -> list[str]:
         return []
 
-    def texts(self, standing: Any) -> list[str]:
-        return []
+    def texts(self, standing: Any) -> dict[str, Any]:
+        return {}
 
 
 @contextmanager

@@ -227,8 +227,8 @@ class Knows(Refers):
     def standing(self) -> list[str]:
         return list(QUESTIONS)
 
-    def texts(self, standing: Any) -> list[str]:
-        return list(QUESTIONS)
+    def texts(self, standing: Any) -> dict[str, Any]:
+        return dict.fromkeys(QUESTIONS)
 
 
 QUESTIONS = ("What is {1}?", "Is it true that {0}", "{2}")
