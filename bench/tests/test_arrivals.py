@@ -15,7 +15,7 @@ def test_all_arms_answer_alike_and_the_document_says_what_each_reached() -> None
     found = [
         one
         for deadlines, seed in ((False, 0), (False, 1), (True, 0))
-        for one in measured(Cell("W3-two-critics", requests=3, deadlines=deadlines, seed=seed), sets)
+        for one in measured(Cell("reading", requests=3, deadlines=deadlines, seed=seed), sets)
     ]
     assert not any(one["different"] for one in found)
     assert [one["arm"] for one in found].count(ALL) == [one["arm"] for one in found].count(FIRST_COME) == 3
@@ -23,7 +23,7 @@ def test_all_arms_answer_alike_and_the_document_says_what_each_reached() -> None
     assert saturated.outputs == loaded.outputs == "equal"
     assert saturated.ratio("seconds", FIRST_COME, FIRST_COME) == "1.00x (1.00 to 1.00)"
     shown = document(found, "here", "python -m bench arrivals")
-    assert "| W3-two-critics | 0.5 |" in shown and "Goodput" in shown and "equal" in shown
+    assert "| reading | 0.5 |" in shown and "Goodput" in shown and "equal" in shown
     assert "1 DIFFER" in document([{**found[0], "different": 1}, *found[1:]], "here", "")
 
 

@@ -66,16 +66,17 @@ async def prepare(parts: Parts, data_sets: DataSets) -> None:
 
 
 def inputs(data_sets: DataSets, count: int, seed: int) -> list[dict[str, Any]]:
+    """Stretches of articles, which go on at their beginnings, each with a question about its first passage."""
     starts = [
         (article.paragraphs, start)
         for article in data_sets.articles
-        for start in range(len(article.paragraphs) - LOOKS)
+        for start in range(len(article.paragraphs))
         if article.paragraphs[start].questions
     ]
     return [
         {
             "question": paragraphs[start].questions[0],
-            "passages": [paragraph.text for paragraph in paragraphs[start : start + LOOKS]],
+            "passages": [paragraphs[(start + look) % len(paragraphs)].text for look in range(LOOKS)],
         }
         for paragraphs, start in draw(starts, count, seed)
     ]
