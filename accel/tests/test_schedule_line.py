@@ -85,28 +85,31 @@ calls = st.tuples(
     st.integers(0, 3),
     st.integers(1, 3),
 )
+adds = st.tuples(st.just("add"), calls)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), calls),
+        adds,
+        adds,
         st.tuples(st.just("take"), st.integers(0, 6)),
-        st.tuples(st.just("raise"), st.integers(0, 40)),
-        st.tuples(st.just("leave"), st.integers(0, 40)),
+        st.tuples(st.just("raise"), st.integers(0, 20)),
+        st.tuples(st.just("leave"), st.integers(0, 20)),
         st.tuples(st.just("drop"), st.integers(2, 5)),
         st.tuples(st.just("later"), st.sampled_from([1.0, AGING_S / 2, AGING_S])),
     ),
+    min_size=10,
     max_size=60,
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(SORTED), steps)
-def test_the_line_is_in_the_order_of_sorting_all_of_it(orders: Any, steps: Any) -> None:
+@given(st.sampled_from([*SORTED[:1] * 3, *SORTED]), st.lists(adds, min_size=4, max_size=24), steps)
+def test_the_line_is_in_the_order_of_sorting_all_of_it(orders: Any, first: Any, steps: Any) -> None:
     order, sorting = orders
     now_s = 1000.0
     waiting: Waiting[tuple[int, int]] = Waiting(Policy(order, reuses=False), lambda: now_s)
     model = Model(sorting)
     added: list[tuple[Ticket[Any], Ticket[Any]]] = []
-    for step, value in [*steps, ("take", 10_000)]:
+    for step, value in [*first, *steps, ("take", 10_000)]:
         if step == "add":
             *priority, count = value
             number = len(added)
