@@ -15,6 +15,8 @@ MAX_DIMENSIONS = 256
 """Of one lesson; one that was seen with more is used nowhere."""
 MAX_VALUES = 8
 """Of one dimension; which of them were seen matters where two do not speak for all."""
+MADE = "~="
+"""How fields of components begin that are objects (`parts.fields`)."""
 ABSENT = "="
 """The value of a dimension that a run does not have."""
 
@@ -33,6 +35,8 @@ class SeenIn:
     values: dict[str, list[str]] = field(default_factory=dict)
     free: set[str] = field(default_factory=set)
     """Dimensions of which two values were seen that can be compared."""
+    anew: set[str] = field(default_factory=set)
+    """Those in which runs had an object of their own each."""
     again: set[str] = field(default_factory=set)
     """Dimensions of which a value came back while another dimension had a new one: they tell runs apart."""
 
@@ -51,6 +55,8 @@ class SeenIn:
                 seen.append(value)
                 if sum(known.startswith("=") for known in seen) > 1:
                     self.free.add(key)
+                if sum(known.startswith(MADE) for known in seen) > 1:
+                    self.anew.add(key)
                 del seen[:-MAX_VALUES]
             if len(self.values) > MAX_DIMENSIONS:
                 break
@@ -65,7 +71,9 @@ class SeenIn:
         for key in {**self.values, **told}:
             name, value = told.get(key, ("a value that this run does not have", ABSENT))
             seen = self.values.get(key, (ABSENT,))
-            if value in seen or self._is_free(key, value) or (key in self.free and not exactly):
+            if value in seen or self._is_free(key, value):
+                continue
+            if not exactly and (key in self.free or (key in self.anew and value.startswith(MADE))):
                 continue
             return name
         return None
@@ -98,7 +106,7 @@ class Known:
             self.seen_with.note(component)
         if self.foreign is not False:
             self.seen_for.note(given)
-        differ = context or not is_question(given) or self.seen_with.free
+        differ = context or not is_question(given) or self.seen_with.free or self.seen_with.anew
         return self.foreign is None and bool(differ)
 
     def differs_in(self, context: Dimensions, given: Callable[[], Dimensions]) -> str | None:

@@ -152,3 +152,12 @@ def test_the_program_is_looked_through_without_the_lock_that_runs_wait_for() -> 
 
     contexts.note(graph, [node.name], ANN, foreign)
     assert answers == [None] and contexts.known(node.name).foreign
+
+
+def test_objects_that_components_make_anew_are_no_difference_where_all_text_is_the_program_s() -> None:
+    known = SeenIn()
+    for made in ("~=text~1", "~=text~2"):
+        known.note({"its field tally": made})
+    assert known.differs_in({"its field tally": "~=text~3"}, exactly=False) is None
+    assert known.differs_in({"its field tally": "~=text~3"}, exactly=True) == "its field tally"
+    assert known.differs_in({"its field tally": "=text"}, exactly=False) == "its field tally"
