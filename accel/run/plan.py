@@ -288,7 +288,8 @@ class Plan:
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
         if self.learnt.nodes and judged.complete:
             self._memory.explained()
-            if not (run.counts.issued or run.counts.prefills or self.total.retired):
+            staged = any(node.schedule.stage_of for node in self.graph.nodes)
+            if not (staged or run.counts.issued or run.counts.prefills or self.total.retired):
                 self.pace.idle()
             if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
                 self._adopt(self.learnt)

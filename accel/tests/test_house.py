@@ -134,3 +134,26 @@ def test_every_module_says_what_it_is() -> None:
         if (text := path.read_text(encoding="utf-8")) and not ast.get_docstring(ast.parse(text))
     ]
     assert silent == []
+
+
+def code_lines(path: Path) -> int:
+    """Without blank lines, comments, docstrings and imports."""
+    source = path.read_text(encoding="utf-8")
+    kept = {n for n, line in enumerate(source.splitlines(), 1) if line.strip() and not line.strip().startswith("#")}
+    for node in ast.walk(ast.parse(source)):
+        said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if said or isinstance(node, ast.Import | ast.ImportFrom):
+            kept -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(kept)
+
+
+def test_the_page_says_how_large_the_floors_are() -> None:
+    page = (ROOT.parent / "docs" / "inside.md").read_text(encoding="utf-8")
+    told = {floor: int(code.replace(",", "")) for floor, code in re.findall(r"\| `(\w+)` \| \d+ \| ([\d,]+) \|", page)}
+    found: dict[str, int] = {}
+    for path in modules().values():
+        parts = path.relative_to(ROOT).parts
+        floor = parts[0] if len(parts) > 1 else "api"
+        found[floor] = found.get(floor, 0) + code_lines(path)
+    assert told.keys() == found.keys()
+    assert {floor: code for floor, code in found.items() if abs(code - told[floor]) > max(100, code // 10)} == {}
