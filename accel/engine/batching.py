@@ -246,7 +246,7 @@ class Waiting(Generic[T]):
         ordered = self._in_line(now_s)
         try:
             for ticket in ordered:
-                if self._admission is not None and not self._admission.admits(ticket, now_s):
+                if not (self._by_reuse(ticket) or self._admits(ticket, now_s)):
                     continue
                 accepted: bool | None = True
                 while ticket.entries and (accepted := accept(ticket.entries[0])):
@@ -269,6 +269,13 @@ class Waiting(Generic[T]):
                 if not ticket.entries:
                     holder._remove(ticket)
         return taken
+
+    def _by_reuse(self, ticket: Ticket[T]) -> bool:
+        """The calls of a batch come by what is in the cache: who is admitted would only break up what they share."""
+        return self._reuse is not None and ticket.priority.batch
+
+    def _admits(self, ticket: Ticket[T], now_s: float) -> bool:
+        return self._admission is None or self._admission.admits(ticket, now_s)
 
     def _in_line(self, now_s: float) -> Iterable[Ticket[T]]:
         """All that wait, the best first. What knows single tickets only looks at those that are taken."""
