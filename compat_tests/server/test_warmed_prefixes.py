@@ -159,7 +159,9 @@ def completing(url: str) -> OpenAI:
 MODELS: dict[str, Callable[[str], Any]] = {
     "chat": chat,
     "chat with limits of its own": lambda url: chat(url, max_tokens=77, n=1, extra_body={"max_tokens": 77, "top_k": 5}),
-    "chat with tools": lambda url: chat(url).bind_tools([TOOL], max_tokens=77, extra_body={"n": 2, "top_k": 5}),
+    "chat with tools": lambda url: chat(url).bind_tools(
+        [TOOL], tool_choice="none", max_tokens=77, extra_body={"n": 2, "top_k": 5}
+    ),
     "completing": completing,
 }
 

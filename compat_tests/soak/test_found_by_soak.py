@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 from typing import Any, TypedDict
 
 from langchain_core.language_models import BaseChatModel
@@ -27,7 +28,7 @@ class State(TypedDict, total=False):
 class Halting(BaseChatModel):
     """Stops in a call whose prompt is to stop, until it is let go."""
 
-    halts_at: str = ""
+    stop: Any = None
     halted: Any = None
     go_on: Any = None
 
@@ -37,14 +38,14 @@ class Halting(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         text = str(messages[-1].content)
-        if self.halts_at and self.halts_at in text:
+        if self.stop.at and self.stop.at in text:
             self.halted.set()
             self.go_on.wait()
         return _echoed(text)
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         text = str(messages[-1].content)
-        if self.halts_at and self.halts_at in text:
+        if self.stop.at and self.stop.at in text:
             self.halted.set()
             await self.go_on.wait()
         return _echoed(text)
@@ -90,7 +91,7 @@ def program(model: Halting, between: Any) -> Any:
 
 
 def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> None:
-    model = Halting(halted=threading.Event(), go_on=threading.Event())
+    model = Halting(stop=SimpleNamespace(at=""), halted=threading.Event(), go_on=threading.Event())
     thinking = threading.Event()
     thinking.set()
 
@@ -100,7 +101,7 @@ def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> Non
 
     fast = program(model, between)
     fast.warmup([{"question": "tides"}, {"question": "moors"}])
-    model.halts_at = "Write on"
+    model.stop.at = "Write on"
     thinking.clear()
     run = threading.Thread(target=fast.invoke, args=({"question": "dunes"},), daemon=True)
     said: list[Any] = []
@@ -118,7 +119,7 @@ def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> Non
 
 
 async def test_cancelling_one_who_waits_for_an_early_call_leaves_the_others_alone() -> None:
-    model = HaltingTwo(halted=asyncio.Event(), go_on=asyncio.Event())
+    model = HaltingTwo(stop=SimpleNamespace(at=""), halted=asyncio.Event(), go_on=asyncio.Event())
     thinking = asyncio.Event()
     thinking.set()
 
@@ -128,7 +129,7 @@ async def test_cancelling_one_who_waits_for_an_early_call_leaves_the_others_alon
 
     fast = program(model, between)
     await fast.awarmup([{"question": "tides"}, {"question": "moors"}])
-    model.halts_at = "Write on"
+    model.stop.at = "Write on"
     thinking.clear()
     run = asyncio.create_task(fast.ainvoke({"question": "dunes"}))
     async with asyncio.timeout(LONG_S):
@@ -155,7 +156,7 @@ def test_a_loop_that_ends_closes_a_stream_that_somebody_left() -> None:
     async def leave() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(context))
-        stream = program(Halting(), between).astream({"question": "tides"})
+        stream = program(Halting(stop=SimpleNamespace(at="")), between).astream({"question": "tides"})
         await anext(aiter(stream))
         await loop.shutdown_asyncgens()  # as `asyncio.run` does
 

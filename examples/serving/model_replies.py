@@ -20,8 +20,9 @@ def seconds(text: str) -> float:
 
 
 def said(prompt: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A chat message: a call of the next tool, until each was called once; an answer that fits a schema; or words."""
-    tools = [each["function"] for each in body.get("tools") or ()]
+    """A chat message: a call of the next tool, until each was called once, if tools may be called; an answer that fits
+    a schema; or words."""
+    tools = [each["function"] for each in body.get("tools") or () if body.get("tool_choice") != "none"]
     called = sum(len(message.get("tool_calls") or ()) for message in body["messages"])
     if called < len(tools):
         tool, question = tools[called], _asked(body["messages"])
