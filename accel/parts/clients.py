@@ -65,6 +65,12 @@ def _is_client(cls: type) -> bool:
     return _package(cls) in PACKAGES and any(_package(base) in SDKS for base in cls.__mro__)
 
 
+@lru_cache(4_096)
+def is_connection(cls: type) -> bool:
+    """Whether it is what SDKs send with, which knows addresses and headers, but no model and no prompt."""
+    return any(_package(base) in _CONNECTIONS for base in cls.__mro__)
+
+
 def is_closed(component: Any) -> bool:
     """Whether a client, or the one that a part of a client sends with, was closed: it answers nothing any more."""
     client: Any = component

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..text.values import Opaque
 from ..trace.ambient import CREDENTIAL, Dimensions, digest, digest_of_secret
-from .clients import Identity
+from .clients import Identity, is_connection
 
 
 def fields_of(identity: Hashable) -> Dimensions:
@@ -35,7 +35,11 @@ def _digest(name: str, compared: Hashable) -> str:
 
 
 def _parts(compared: Hashable) -> Iterator[Any]:
-    if isinstance(compared, Identity):  # of an SDK's client, which has a key
+    if isinstance(compared, tuple) and compared[:1] == (Identity,):
+        compared = compared[1]  # with its class, as `freeze` has it
+    if isinstance(compared, Identity) and is_connection(compared.cls):
+        yield None  # like one that the SDK makes: it carries inputs and adds nothing to them
+    elif isinstance(compared, Identity):  # of an SDK's client, which has a key
         yield from ("client", _name(compared.cls), len(compared.fields))
         for name, held in compared.fields:
             yield name

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from llama_index.core import PromptTemplate
 from llama_index.core.query_engine import CustomQueryEngine
+from pydantic import SecretStr
 
 import accel
 from accel import accelerate
@@ -178,3 +181,17 @@ def test_fields_tell_nothing_of_keys() -> None:
     assert not any("ann" in told for told in fields.values())
     assert fields["its field api_key"].startswith("=secret ")
     assert not fields_of(identity_of(object(), by_object=True))
+
+
+def test_connections_of_its_own_make_no_model_another() -> None:
+    """A server learns with some that it closes before it forks, and serves with others."""
+    key = SecretStr("k")
+    with httpx.Client(headers={"x-tenant": "a"}) as connections:
+        for cls in (ChatOpenAI, OpenAIEmbeddings):
+            own = cls(model="m", api_key=key, http_client=connections)
+            usual, other = cls(model="m", api_key=key), cls(model="n", api_key=key)
+            assert _fields(own) == _fields(usual) != _fields(other)
+
+
+def _fields(component: Any) -> Any:
+    return fields_of(identity_of(component, by_object=False))

@@ -98,7 +98,6 @@ def test_workers_share_the_plan_file_that_the_first_one_writes(model: Process, t
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(missing("prefork") != [], reason="gunicorn or uvicorn_worker is not installed")
-@pytest.mark.xfail(strict=False, reason="4 early calls instead of 6 since lessons heed the fields of components")
 def test_what_is_learnt_before_a_fork_is_kept(model: Process) -> None:
     server = KINDS["prefork"].start(load.Start(model.url, True))
     try:
