@@ -185,11 +185,10 @@ def test_fields_tell_nothing_of_keys() -> None:
 
 def test_connections_of_its_own_make_no_model_another() -> None:
     """A server learns with some that it closes before it forks, and serves with others."""
-    key = SecretStr("k")
-    with httpx.Client(headers={"x-tenant": "a"}) as connections:
+    to: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1", "api_key": SecretStr("k")}
+    with httpx.Client() as connections:
         for cls in (ChatOpenAI, OpenAIEmbeddings):
-            own = cls(model="m", api_key=key, http_client=connections)
-            usual, other = cls(model="m", api_key=key), cls(model="n", api_key=key)
+            own, usual, other = cls(model="m", http_client=connections, **to), cls(model="m", **to), cls(model="n", **to)
             assert _fields(own) == _fields(usual) != _fields(other)
 
 
