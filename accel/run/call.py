@@ -52,7 +52,7 @@ class Call(Party):
     __slots__ = (
         "ambient", "asked", "borrowers", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed",
         "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender",
-        "lent_as", "makes_room", "method", "nested", "outcome", "output", "priority", "record", "resource",
+        "lent_as", "method", "nested", "outcome", "output", "priority", "record", "resource",
         "standing", "state", "substituted", "task", "tells", "token", "tokens", "took_s", "waiters",
     )  # fmt: skip
 
@@ -111,8 +111,6 @@ class Call(Party):
         """How it told listeners of itself from within (`nested.tells`)."""
         self.hindered = False
         """Something it asked for was refused, because it is early: its result is not what the program would get."""
-        self.makes_room = False
-        """The program's, and made again if it is turned away beside early ones."""
         self.substituted = False
         """A demand that is being served with the streaming method, in place of the one that was called."""
         self.lent_as: Hashable = None

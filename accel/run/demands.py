@@ -21,13 +21,12 @@ from ..process.clock import now_s
 from ..trace.sites import call_site
 from . import early, nested
 from .call import Call
-from .gates import making_room
 from .inner import step
 from .opening import instead, open_call
 from .run import Run
 from .scope import Scope, scope
 from .steps import Closed, Do, Give, Steps, Wait, atake, atake_stream, meant, result_of, take, take_stream
-from .turned_away import by_error
+from .turned_away import asked, by_error
 from .waiting import Woken, begin, end, loop_here
 
 _END = object()
@@ -166,25 +165,16 @@ class Demand:
     # --- inside its component
 
     def _asked(self, call: Call, ask: Callable[[], Any]) -> Steps[Any]:
-        """What the component gives. If it turns the call away beside early ones, it is asked again when these have made
-        room, and for the last time when they don't."""
-        run, counts, began_s = self.run, self.run.counts, now_s()
-        call.makes_room = bool(run.bindings.facts(call.component).pure)
-        while call.makes_room:
-            try:
-                result = yield Do(ask)
-                call.makes_room = False
-                return result
-            except BaseException as error:
-                if not by_error(run, call, meant(error), began_s):
-                    raise
-                call.makes_room = yield from making_room(call, self.method.is_async)
-            lost_s = now_s() - began_s
-            began_s += lost_s
-            counts.delayed, counts.delayed_s = counts.delayed + 1, counts.delayed_s + lost_s
+        """What the component gives, beside early calls."""
+        run, counts = self.run, self.run.counts
+
+        def lost(seconds: float) -> None:
+            counts.delayed, counts.delayed_s = counts.delayed + 1, counts.delayed_s + seconds
             if call.record is not None:
-                call.record.delayed_s += lost_s
-        return (yield Do(ask))
+                call.record.delayed_s += seconds
+
+        call.makes_room = bool(run.bindings.facts(call.component).pure)
+        return asked(call, ask, self.method.is_async, partial(by_error, run, call), lost)
 
     def _first(self, call: Call, method: Method, begun: Callable[[], Any]) -> Steps[tuple[Any, Any]]:
         """A stream, and its first chunk."""

@@ -33,6 +33,16 @@ class InTheWay:
     woken: Woken = field(default_factory=Woken)
 
 
+class EarlyCalls:
+    """Of all runs, also those that are over."""
+
+    inside = 0
+    """How many are inside a component. Guarded by `waiting.lock`."""
+
+
+early_calls = EarlyCalls()
+
+
 class Gate:
     """One live component."""
 
@@ -134,7 +144,9 @@ class Gate:
         with lock:
             was_early, was_inside = party in self._early, party in self._inside or party in self._early
             self._inside.discard(party)
-            self._early.pop(party, None)
+            if was_early:
+                del self._early[party]
+                early_calls.inside -= 1
             woken = list(self._demands or self._others) if was_inside else []
             woken += self.endpoint.waiting if was_early else ()
             if was_inside:
@@ -145,6 +157,7 @@ class Gate:
         """A coroutine whose loop was closed under it never leaves."""
         for call in [call for call in self._early if call.loop is not None and call.loop.is_closed()]:
             del self._early[call]
+            early_calls.inside -= 1
 
     def _is_full(self, limit: int) -> bool:
         """Whether an early call would be one too many, or in the way of the program."""
@@ -165,6 +178,7 @@ class Gate:
         return False
 
     def _hold(self, call: Party) -> None:
+        early_calls.inside += call not in self._early
         self._early[call] = now_s() + patience_s(kind_of(call.component))
 
 
@@ -264,3 +278,4 @@ def gate_of(component: Any) -> Gate:
 def forget_all() -> None:
     """Nobody is inside any component: in a forked child, or as the interpreter ends and objects are to be finalised."""
     _gates.clear()
+    early_calls.inside = 0

@@ -13,6 +13,7 @@ from ..parts.epochs import write
 from ..parts.methods import Method
 from . import unscoped
 from .demands import demand
+from .gates import early_calls
 from .pace import load
 from .scope import scope
 
@@ -24,7 +25,9 @@ def route(method: Method, component: Any, wrapped: Callable[..., Any], args: Any
         return demand(here.run, here, method, component, wrapped, args, kwargs)
     if method.op == "ingestion":
         return write(component, wrapped, args, kwargs)
-    return unscoped.call(method, component, wrapped, args, kwargs) if load.runs else wrapped(*args, **kwargs)
+    if load.runs or early_calls.inside:
+        return unscoped.call(method, component, wrapped, args, kwargs)
+    return wrapped(*args, **kwargs)
 
 
 patches.route = route

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..trace.record import Visit
 from .call import Call
 from .run import Run
+from .waiting import Party
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +47,5 @@ class _CurrentScope:
 
 
 scope = _CurrentScope()
+of_no_run: ContextVar[Party | None] = ContextVar("accel_of_no_run", default=None)
+"""The call that the current code is inside of, where it belongs to no run (`unscoped`)."""

@@ -1,36 +1,40 @@
-"""Component calls that belong to no run while early calls are under way, e.g. from a thread that lost its context.
+"""Component calls that belong to no run while early calls are under way, e.g. from a thread that lost its context, or
+of a program that rests.
 
 They are neither recorded nor predicted, but they count as being inside their component, so that no early call joins
-them in an instance that takes fewer calls (invariant 7).
+them in an instance that takes fewer calls (invariant 7); and they are made again if their endpoint turns them away
+beside early ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+from ..parts import http
 from ..parts.components import agreed
 from ..parts.methods import Method
+from .endpoints import TurnedAway
 from .gates import entering, leave
+from .scope import of_no_run
 from .steps import atake, take
+from .turned_away import asked, noted
 from .waiting import Party
 
-_around: ContextVar[Party | None] = ContextVar("accel_around", default=None)
-"""The call of no run that the current code is inside of."""
+_END = object()
 
 
 def call(method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """The call itself, with its component's gate around it where early calls may enter it."""
     limit = agreed(component)
-    if not limit or (method.direct and _around.get() is not None):
+    if not limit or (method.direct and of_no_run.get() is not None):
         return wrapped(*args, **kwargs)
-    party, work = Party(component, _around.get()), partial(wrapped, *args, **kwargs)
+    party, work = Party(component, of_no_run.get()), partial(wrapped, *args, **kwargs)
     if method.kind == "sync":
         take(entering(party, limit, in_task=False))
         with _Inside(party):
-            return work()
+            return _asked(party, work)
     if method.opens:
         return _opened(party, limit, work)
     if method.kind == "async":
@@ -47,28 +51,76 @@ class _Inside:
         self._party = party
 
     def __enter__(self) -> None:
-        self._before = _around.set(self._party)
+        self._before = of_no_run.set(self._party)
 
     def __exit__(self, *_: object) -> None:
-        _around.reset(self._before)
+        of_no_run.reset(self._before)
         leave(self._party)
+
+
+def _asked(party: Party, work: Callable[[], Any]) -> Any:
+    party.makes_room = True
+    return take(asked(party, work, False, partial(_was_turned_away, party), _forget))
+
+
+async def _aasked(party: Party, work: Callable[[], Any]) -> Any:
+    party.makes_room = True
+    return await atake(asked(party, work, True, partial(_was_turned_away, party), _forget))
+
+
+def _was_turned_away(party: Party, error: BaseException, began_s: float) -> bool:
+    """Whether an error of a call that began then says so, beside early ones."""
+    return isinstance(error, TurnedAway) or (http.says_so(error) and noted(party, began_s, 0.0))
+
+
+def _forget(seconds: float) -> None:
+    """No report tells of what belongs to no run."""
 
 
 async def _coroutine(party: Party, limit: int, work: Callable[[], Any]) -> Any:
     await atake(entering(party, limit, in_task=True))
     with _Inside(party):
-        return await work()
+        return await _aasked(party, work)
 
 
 async def _opened(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+    """What a coroutine opens was asked for by the coroutine, and can't be asked for again."""
     stream = await _coroutine(party, limit, work)
-    return _astream(Party(party.component), limit, lambda: stream)
+    return _rest(Party(party.component), limit, stream)
+
+
+async def _rest(party: Party, limit: int, stream: Any) -> AsyncGenerator[Any, None]:
+    await atake(entering(party, limit, in_task=True))
+    try:
+        async for chunk in stream:
+            yield chunk
+    finally:
+        leave(party)
 
 
 def _stream(party: Party, limit: int, work: Callable[[], Any]) -> Generator[Any, None, None]:
     take(entering(party, limit, in_task=False))
     try:
-        yield from work()
+
+        def begun() -> tuple[Any, Any]:
+            stream = iter(work())
+            return stream, next(stream, _END)
+
+        before = of_no_run.set(party)
+        try:
+            stream, chunk = _asked(party, begun)
+        finally:
+            of_no_run.reset(before)
+        if chunk is _END:
+            return
+        try:
+            yield chunk
+        except GeneratorExit:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+            raise
+        yield from stream
     finally:
         leave(party)
 
@@ -76,7 +128,18 @@ def _stream(party: Party, limit: int, work: Callable[[], Any]) -> Generator[Any,
 async def _astream(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGenerator[Any, None]:
     await atake(entering(party, limit, in_task=True))
     try:
-        async for chunk in work():
+
+        async def begun() -> tuple[Any, Any]:
+            stream = aiter(work())
+            return stream, await anext(stream, _END)
+
+        before = of_no_run.set(party)
+        try:
+            stream, chunk = await _aasked(party, begun)
+        finally:
+            of_no_run.reset(before)
+        while chunk is not _END:
             yield chunk
+            chunk = await anext(stream, _END)
     finally:
         leave(party)

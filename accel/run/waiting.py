@@ -51,7 +51,7 @@ def patience_s(kind: Any) -> float:
 class Party:
     """Who is inside a component, waits, or is waited for: a call."""
 
-    __slots__ = ("component", "gone", "loop", "only_feeds", "outer", "turned_away", "waits")
+    __slots__ = ("component", "gone", "loop", "makes_room", "only_feeds", "outer", "turned_away", "waits")
 
     def __init__(self, component: Any, outer: Party | None = None) -> None:
         self.component = component
@@ -65,6 +65,8 @@ class Party:
         """It is early, and the program's own call will be made all the same."""
         self.turned_away = False
         """By its endpoint, at least once."""
+        self.makes_room = False
+        """The program's, and made again if it is turned away beside early ones."""
         self.waits: Mapping[Woken, Others] = _NONE
         """Its own, and those of the calls inside it."""
 

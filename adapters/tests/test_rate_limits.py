@@ -170,6 +170,36 @@ def test_two_programs_with_one_endpoint(server: NarrowServer, retries: int) -> N
     assert server.refused - refused <= len(TOPICS) - FIRST
 
 
+@pytest.mark.parametrize("colour", ["call", "coroutine", "stream", "astream"])
+def test_a_program_beside_it_that_is_not_followed(server: NarrowServer, colour: str) -> None:
+    """Its calls are made again where they are turned away because early ones are there: it has no part in them."""
+    fast = accelerate(program(asking(chat(server, 0))))
+    model = chat(server, 0)
+
+    async def acalled(prompt: str) -> str:
+        if colour == "coroutine":
+            return str((await model.ainvoke(prompt)).content)
+        return "".join([str(chunk.content) async for chunk in model.astream(prompt)])
+
+    def called(prompt: str) -> str:
+        if colour == "call":
+            return str(model.invoke(prompt).content)
+        return "".join(str(chunk.content) for chunk in model.stream(prompt))
+
+    def beside(value: State) -> Any:
+        if colour in ("call", "stream"):
+            return program(called).invoke(value)
+        return runner.run(aprogram(acalled).ainvoke(value))
+
+    with asyncio.Runner() as runner, ThreadPoolExecutor(2) as threads:
+        for topic in TOPICS[:FIRST]:
+            value: State = {"topic": topic}
+            both = threads.submit(fast.invoke, value), threads.submit(beside, value)
+            assert [each.result() for each in both] == [PLAIN.invoke(value)] * 2
+            assert accel.settle(10)
+    assert server.refused > 0
+
+
 @pytest.mark.parametrize("retries", [0, 2])
 def test_the_report_says_what_holds_early_calls_back(retries: int) -> None:
     """A server that takes no early call beside one of the program's."""
