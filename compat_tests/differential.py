@@ -284,7 +284,6 @@ def main() -> int:
     arguments = parser.parse_args()
     load.enabled = False  # the machine may be busy with something else
     view.AT_ONCE_S = -1.0  # components here take no time: everything would follow at once, and nothing would be early
-    hopes.LEAST_S = math.inf  # likewise: every program would rest
     first, _, end = arguments.seeds.partition(":")
     warnings.simplefilter("error", RuntimeWarning)
     sys.setswitchinterval(0.0005)  # Threads change places often: more orders of events are seen.
@@ -292,6 +291,8 @@ def main() -> int:
     counts: Counter[str] = Counter()
     for seed in range(int(first), int(end or int(first) + 1), arguments.step):
         faulthandler.dump_traceback_later(60, exit=True)
+        # Likewise: every program would rest. One in ten may, so that runs are also met that nobody follows.
+        hopes.LEAST_S = 0.0 if seed % 10 == 7 else math.inf
         program = generate(seed)
         verdict = check(program, accelerator)
         wrong = bool(verdict.differences or verdict.disclosures)
