@@ -170,7 +170,7 @@ class CheckResult:
         if c and self.verdict != "raised":
             lines.append(
                 f"  {c['demanded']} calls by the program; {c['issued']} early ones: {c['retired']} answered it, "
-                f"{c['fed']} only fed predictions, {c['wasted']} were in vain"
+                f"{c['fed']} only fed predictions, {c['wasted']} in vain"
             )
         if self.cassette is not None:
             tape = self.cassette
