@@ -17,7 +17,6 @@ from ..errors import CallCancelled
 from ..parts.components import note_told
 from ..parts.methods import Method
 from ..parts.patches import original
-from ..process.clock import now_s
 from ..trace.sites import call_site
 from . import early, nested
 from .call import Call
