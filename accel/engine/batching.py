@@ -215,6 +215,8 @@ class Waiting(Generic[T]):
         """Calls of which something was taken."""
         self.waited_s = 0.0
         """How long they had waited for that, together."""
+        self.refused = False
+        """Whether a run wasn't admitted when entries were taken last."""
 
     def add(self, entries: Iterable[T], priority: Priority) -> Ticket[T]:
         """A call, with all it asks for."""
@@ -242,11 +244,13 @@ class Waiting(Generic[T]):
         are passed over."""
         taken: list[T] = []
         served: list[Ticket[T]] = []
+        self.refused = False
         now_s = self._now_s()
         ordered = self._in_line(now_s)
         try:
             for ticket in ordered:
                 if not (self._by_reuse(ticket) or self._admits(ticket, now_s)):
+                    self.refused = True
                     continue
                 accepted: bool | None = True
                 while ticket.entries and (accepted := accept(ticket.entries[0])):
