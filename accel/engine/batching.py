@@ -342,6 +342,11 @@ def token_capped(most: int, tokens: Callable[[T], int]) -> Callable[[T], bool]:
     return accept
 
 
+def tokens_of(text: str) -> int:
+    """Never an underestimate by much: English has about four characters per token."""
+    return len(text) // 3 + 2
+
+
 def batch_tokens(profile: Profile) -> int:
     """Most tokens of a batch worth forming: those with which the engine is efficient, if it takes as many. 0: any."""
     return min(profile.batch_tokens, profile.efficient_batch_tokens) if profile.batch_tokens else 0

@@ -37,6 +37,12 @@ class Room(NamedTuple):
     """Of its KV cache; None where it doesn't say."""
 
 
+def room_for_batches(batch_tokens: int) -> Room | None:
+    """Of an engine that computes batches of so many tokens: one, and what the next one is made of. Places are tokens.
+    None for 0, any number."""
+    return Room(2 * batch_tokens) if batch_tokens else None
+
+
 @dataclass(eq=False, slots=True)
 class Turn:
     """Of a request: it waits, or has a place."""
@@ -101,7 +107,6 @@ class Entrance:
         if self._closed_by is not None:
             raise self._closed_by()
         loop = asyncio.get_running_loop()
-        forget = priority.on_raise(lambda: self.look_again(loop))
         if priority.session is not None and priority.session not in self._met:
             self._met.add(priority.session)
             priority.session.on_end(lambda: self.look_again(loop))
@@ -110,6 +115,8 @@ class Entrance:
         own = prefixes.needs(len(token_ids) + self._answer_tokens) - len(blocks)
         turn = Turn(loop.create_future(), priority, blocks, own, size, only)
         ticket = self.waiting.add([turn], priority)
+        # Behind what the line has to know of it, which another thread may be telling it just now.
+        forget = priority.on_raise(lambda: self.look_again(loop))
         self.admit()
         try:
             await turn.given

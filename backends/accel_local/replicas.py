@@ -30,7 +30,7 @@ from accel.engine import (
     Vector,
     VectorStore,
 )
-from accel.engine.batching import TOPOLOGY_AWARE
+from accel.engine.batching import TOPOLOGY_AWARE, tokens_of
 from accel.engine.profile import Profile
 from accel.engine.slots import Entrance, Room, Slots
 from accel.errors import ConfigurationError, EngineClosed, RequestError
@@ -49,12 +49,14 @@ class EngineLost(EngineClosed):
 class _Replicas(Generic[E]):
     """A member says in `room` how many requests it takes at a time; one that doesn't is given all of them at once."""
 
+    _policy = replace(TOPOLOGY_AWARE, apart=False, reuses=False, admits=False)
+
     def __init__(self, members: Sequence[E], label: str, *, one_line: bool = True) -> None:
         """one_line: whether what members have no room for waits here; else requests are shared out as they come."""
         self._members = members
         self._label = label
         rooms = [_room(member) if one_line and len(members) > 1 else None for member in members]
-        policy = TOPOLOGY_AWARE if all(rooms) else AS_THEY_COME
+        policy = self._policy if all(rooms) else AS_THEY_COME
         self._entrance = Entrance(policy)
         self._slots = [
             Slots(*(room or ANY)[:2], policy, self._entrance, partial(_load, member))
@@ -62,6 +64,8 @@ class _Replicas(Generic[E]):
         ]
         for slots, member, room in zip(self._slots, members, rooms, strict=True):
             slots.caches(getattr(member, "cache_block_tokens", 0), room.kv_blocks if room else None)
+            if hasattr(member, "on_back"):
+                member.on_back(self._entrance.admit)
 
     # Life
 
@@ -146,6 +150,8 @@ def only_ids(prompt: Prompt) -> bool:
 
 class ReplicatedLLM(_Replicas[LLMEngine]):
     """A member whose `portable_ids` is true has a tokenizer whose ids mean the same to all of them."""
+
+    _policy = TOPOLOGY_AWARE
 
     def __init__(self, members: Sequence[LLMEngine], label: str, *, one_line: bool = True) -> None:
         super().__init__(members, label, one_line=one_line)
@@ -267,20 +273,25 @@ class Delivered:
         return delta if len(text) == len(delta.text) else replace(delta, text=text, tokens=tokens)
 
 
+def _tokens(texts: Sequence[Any]) -> int:
+    return sum(tokens_of(text) for text in texts if isinstance(text, str))
+
+
 class ReplicatedEmbedding(_Replicas[EmbeddingEngine]):
     @property
     def dimension(self) -> int:
         return self._members[0].dimension
 
     async def embed(self, texts: Sequence[str], *, priority: Priority = DEMAND) -> list[Vector | RequestError]:
-        return await self._call(lambda member: member.embed(texts, priority=priority), priority)
+        return await self._call(lambda member: member.embed(texts, priority=priority), priority, _tokens(texts))
 
 
 class ReplicatedReranker(_Replicas[RerankEngine]):
     async def rerank(
         self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
     ) -> list[float | RequestError]:
-        return await self._call(lambda member: member.rerank(query, texts, priority=priority), priority)
+        size = _tokens(texts) + len(texts) * _tokens([query])
+        return await self._call(lambda member: member.rerank(query, texts, priority=priority), priority, size)
 
 
 class ResubmittingStore(_Replicas[VectorStore]):
