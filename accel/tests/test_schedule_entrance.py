@@ -217,6 +217,17 @@ async def test_who_is_cancelled_in_the_moment_a_place_is_free_holds_nothing_of_t
     assert admission is not None and not admission._running
 
 
+async def test_who_is_cancelled_when_it_has_just_got_its_place_gives_it_back() -> None:
+    group = Group(1)
+    for name in ("a", "b", "c"):
+        await group.ask(name)
+    group.tasks["a"].cancel()
+    asyncio.get_running_loop().call_soon(group.tasks["b"].cancel)  # before it is told
+    await settled()
+    assert group.log == ["a", "c"]
+    await group.end("c")
+
+
 async def test_what_waits_when_the_engines_are_closed_ends() -> None:
     group = Group(2)
     for name in ("a", "b", "c"):
