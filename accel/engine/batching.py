@@ -215,6 +215,8 @@ class Waiting(Generic[T]):
         """Calls of which something was taken."""
         self.waited_s = 0.0
         """How long they had waited for that, together."""
+        self.refused = False
+        """Whether a run wasn't admitted when entries were taken last."""
 
     def add(self, entries: Iterable[T], priority: Priority) -> Ticket[T]:
         """A call, with all it asks for."""
@@ -242,11 +244,13 @@ class Waiting(Generic[T]):
         are passed over."""
         taken: list[T] = []
         served: list[Ticket[T]] = []
+        self.refused = False
         now_s = self._now_s()
         ordered = self._in_line(now_s)
         try:
             for ticket in ordered:
                 if not (self._by_reuse(ticket) or self._admits(ticket, now_s)):
+                    self.refused = True
                     continue
                 accepted: bool | None = True
                 while ticket.entries and (accepted := accept(ticket.entries[0])):
@@ -336,6 +340,11 @@ def token_capped(most: int, tokens: Callable[[T], int]) -> Callable[[T], bool]:
         return True
 
     return accept
+
+
+def tokens_of(text: str) -> int:
+    """Never an underestimate by much: English has about four characters per token."""
+    return len(text) // 3 + 2
 
 
 def batch_tokens(profile: Profile) -> int:

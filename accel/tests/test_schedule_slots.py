@@ -178,4 +178,4 @@ async def test_who_is_cancelled_in_the_moment_a_place_is_free_takes_none() -> No
     await settled()
     assert engine.inside == ["first", "next"]
     await engine.end("last", "next")
-    assert engine.inside == ["first", "next"] and not len(engine.slots._waiting)
+    assert engine.inside == ["first", "next"] and not len(engine.slots._entrance.waiting)

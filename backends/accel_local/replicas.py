@@ -1,5 +1,5 @@
-"""Several equal engines as one: each request goes to one of them (`accel.engine.replicas`), and on to another one, or
-to the same one come back, if what served it is lost.
+"""Several equal engines as one: what they don't take at once waits in one line in front of them (`accel.engine.slots`);
+each request goes to one of them, and on to another one, or to the same one come back, if what served it is lost.
 
 What a program waits for is submitted again; early work is not: its loss is cheaper than its repetition. A stream goes
 on after what has already been delivered, if its text repeats; where that can't be known, the loss is the call's error.
@@ -7,8 +7,9 @@ on after what has already been delivered, if its text repeats; where that can't 
 
 import contextlib
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from accel.engine import (
@@ -29,8 +30,9 @@ from accel.engine import (
     Vector,
     VectorStore,
 )
+from accel.engine.batching import TOPOLOGY_AWARE, tokens_of
 from accel.engine.profile import Profile
-from accel.engine.replicas import Prefixes, choose
+from accel.engine.slots import Entrance, Room, Slots
 from accel.errors import ConfigurationError, EngineClosed, RequestError
 
 RESUBMISSIONS = 3
@@ -45,11 +47,25 @@ class EngineLost(EngineClosed):
 
 
 class _Replicas(Generic[E]):
-    def __init__(self, members: Sequence[E], label: str) -> None:
+    """A member says in `room` how many requests it takes at a time; one that doesn't is given all of them at once."""
+
+    _policy = replace(TOPOLOGY_AWARE, apart=False, reuses=False, admits=False)
+
+    def __init__(self, members: Sequence[E], label: str, *, one_line: bool = True) -> None:
+        """one_line: whether what members have no room for waits here; else requests are shared out as they come."""
         self._members = members
         self._label = label
-        self._requests = [0] * len(members)
-        """Of ours, under way."""
+        rooms = [_room(member) if one_line and len(members) > 1 else None for member in members]
+        policy = self._policy if all(rooms) else AS_THEY_COME
+        self._entrance = Entrance(policy)
+        self._slots = [
+            Slots(*(room or ANY)[:2], policy, self._entrance, partial(_load, member))
+            for room, member in zip(rooms, members, strict=True)
+        ]
+        for slots, member, room in zip(self._slots, members, rooms, strict=True):
+            slots.caches(getattr(member, "cache_block_tokens", 0), room.kv_blocks if room else None)
+            if hasattr(member, "on_back"):
+                member.on_back(self._entrance.admit)
 
     # Life
 
@@ -57,6 +73,7 @@ class _Replicas(Generic[E]):
         """They are started."""
 
     async def close(self) -> None:
+        self._entrance.close(lambda: EngineClosed(f"{self._label} was closed."))
         for member in self._members:
             await member.close()
 
@@ -74,26 +91,17 @@ class _Replicas(Generic[E]):
 
     # Requests
 
-    @contextlib.contextmanager
-    def _on(self, held: Sequence[int] = (), only: int | None = None) -> Iterator[int]:
-        """The index of the member that serves one request."""
-        if only is None:
-            loads = [requests + _load(member) for requests, member in zip(self._requests, self._members, strict=True)]
-            only = choose(loads, held)
-        self._requests[only] += 1
-        try:
-            yield only
-        finally:
-            self._requests[only] -= 1
-
-    async def _call(self, call: Callable[[E], Awaitable[T]], priority: Priority) -> T:
+    async def _call(self, call: Callable[[E], Awaitable[T]], priority: Priority, size: int = 1) -> T:
         for left in range(RESUBMISSIONS, -1, -1):
-            with self._on() as index:
+            async with self._entrance.place(priority, size=size) as turn:
                 try:
-                    return await call(self._members[index])
+                    return await call(self._member(turn.slots))
                 except EngineLost as lost:
                     self._check(lost, left, priority)
         raise AssertionError
+
+    def _member(self, slots: Slots) -> E:
+        return self._members[self._slots.index(slots)]
 
     def _check(self, lost: EngineLost, left: int, priority: Priority) -> None:
         """Raises, unless the call may be submitted again."""
@@ -104,6 +112,14 @@ class _Replicas(Generic[E]):
                 f"{self._label} was lost {RESUBMISSIONS + 1} times while it served one call: {lost.what}",
                 "what ends the engine is probably this request; the backend's logs say more",
             ) from lost
+
+
+ANY = Room(1 << 30)
+AS_THEY_COME = replace(TOPOLOGY_AWARE, reserved=0.0, apart=False, reuses=False, admits=False)
+
+
+def _room(member: Any) -> Room | None:
+    return cast("Room | None", getattr(member, "room", None))
 
 
 def _load(member: Any) -> float:
@@ -135,10 +151,11 @@ def only_ids(prompt: Prompt) -> bool:
 class ReplicatedLLM(_Replicas[LLMEngine]):
     """A member whose `portable_ids` is true has a tokenizer whose ids mean the same to all of them."""
 
-    def __init__(self, members: Sequence[LLMEngine], label: str) -> None:
-        super().__init__(members, label)
+    _policy = TOPOLOGY_AWARE
+
+    def __init__(self, members: Sequence[LLMEngine], label: str, *, one_line: bool = True) -> None:
+        super().__init__(members, label, one_line=one_line)
         self._portable = bool(getattr(members[0], "portable_ids", False))
-        self._prefixes = [Prefixes(member.cache_block_tokens) for member in members]
 
     @property
     def max_prompt_tokens(self) -> int:
@@ -158,8 +175,8 @@ class ReplicatedLLM(_Replicas[LLMEngine]):
 
     async def reset_prefix_cache(self) -> None:
         """Forget all cached prompts; benchmarks do this between arms."""
-        for member, prefixes in zip(self._members, self._prefixes, strict=True):
-            prefixes.forget()
+        for member, slots in zip(self._members, self._slots, strict=True):
+            slots.prefixes.forget()
             await cast(Any, member).reset_prefix_cache()
 
     async def generate(
@@ -168,10 +185,11 @@ class ReplicatedLLM(_Replicas[LLMEngine]):
         delivered = Delivered(self._label, sampling)
         for left in range(RESUBMISSIONS, -1, -1):
             try:
-                with self._for(prompt) as member:
+                async with self._for(prompt, priority) as (member, begin):
                     asked = self._said_to(member, prompt)
                     async with contextlib.aclosing(member.generate(asked, sampling, priority=priority)) as deltas:
                         async for delta in deltas:
+                            begin()
                             rest = delivered.beyond(delta)
                             if rest is not None:
                                 yield rest
@@ -183,25 +201,26 @@ class ReplicatedLLM(_Replicas[LLMEngine]):
     async def prefill(self, token_ids: TokenIds, *, priority: Priority = DEMAND) -> int:
         """What a lost engine had warmed is lost with it: then no token can be reused."""
         try:
-            with self._for(token_ids) as member:
+            async with self._for(token_ids, priority) as (member, _):
                 return await member.prefill(cast(TokenIds, self._said_to(member, token_ids)), priority=priority)
         except EngineLost:
             return 0
 
-    @contextlib.contextmanager
-    def _for(self, prompt: Prompt) -> Iterator[LLMEngine]:
-        if len(self._members) == 1 or (only_ids(prompt) and not self._portable):
-            with self._on(only=0) as index:
-                yield self._members[index]
-            return
-        ids = prompt if isinstance(prompt, Encoded) or only_ids(prompt) else self._members[0].encode(prompt)
-        numbers = cast(TokenIds, ids)
-        with self._on([prefixes.held(numbers) for prefixes in self._prefixes]) as index:
-            self._prefixes[index].add(numbers)
+    @contextlib.asynccontextmanager
+    async def _for(
+        self, prompt: Prompt, priority: Priority
+    ) -> AsyncGenerator[tuple[LLMEngine, Callable[[], None]], None]:
+        """The member that serves a prompt, and what to call with each piece of its answer."""
+        numbers: TokenIds = ()
+        only = self._slots[0] if only_ids(prompt) and not self._portable else None
+        if len(self._members) > 1:
+            known = isinstance(prompt, Encoded) or only_ids(prompt)
+            numbers = cast(TokenIds, prompt if known else self._members[0].encode(prompt))
+        async with self._entrance.place(priority, numbers, only=only) as turn:
             try:
-                yield self._members[index]
+                yield self._member(turn.slots), turn.begin
             except EngineLost:
-                self._prefixes[index].forget()
+                turn.slots.prefixes.forget()
                 raise
 
     def _said_to(self, member: LLMEngine, prompt: Prompt) -> Prompt:
@@ -254,20 +273,25 @@ class Delivered:
         return delta if len(text) == len(delta.text) else replace(delta, text=text, tokens=tokens)
 
 
+def _tokens(texts: Sequence[Any]) -> int:
+    return sum(tokens_of(text) for text in texts if isinstance(text, str))
+
+
 class ReplicatedEmbedding(_Replicas[EmbeddingEngine]):
     @property
     def dimension(self) -> int:
         return self._members[0].dimension
 
     async def embed(self, texts: Sequence[str], *, priority: Priority = DEMAND) -> list[Vector | RequestError]:
-        return await self._call(lambda member: member.embed(texts, priority=priority), priority)
+        return await self._call(lambda member: member.embed(texts, priority=priority), priority, _tokens(texts))
 
 
 class ReplicatedReranker(_Replicas[RerankEngine]):
     async def rerank(
         self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND
     ) -> list[float | RequestError]:
-        return await self._call(lambda member: member.rerank(query, texts, priority=priority), priority)
+        size = _tokens(texts) + len(texts) * _tokens([query])
+        return await self._call(lambda member: member.rerank(query, texts, priority=priority), priority, size)
 
 
 class ResubmittingStore(_Replicas[VectorStore]):

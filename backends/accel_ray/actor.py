@@ -86,7 +86,7 @@ class EngineActor:
     async def _open(self, config: EngineConfig[Any]) -> Opened:
         engine = await self._engine(config)
         instance = self._instances[config][1]
-        family = _family(engine)
+        family, room = _family(engine), getattr(engine, "room", None)
         if isinstance(engine, LLMEngine) and family == "llm":
             return Opened(
                 instance,
@@ -95,8 +95,10 @@ class EngineActor:
                 max_prompt_tokens=engine.max_prompt_tokens,
                 cache_block_tokens=engine.cache_block_tokens,
                 probes=probe(engine),
+                room=room,
             )
-        return Opened(instance, family, engine.known_profile, dimension=getattr(engine, "dimension", 0))
+        dimension = getattr(engine, "dimension", 0)
+        return Opened(instance, family, engine.known_profile, dimension=dimension, room=room)
 
     async def beat(self, client: str) -> int:
         """A program says that it is there; is told how many requests the actor has."""

@@ -1,6 +1,7 @@
 """The engine protocols, forwarded to an actor."""
 
-from collections.abc import AsyncGenerator, Sequence
+import math
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import cast
 
 from accel.engine import (
@@ -18,10 +19,14 @@ from accel.engine import (
     Vector,
 )
 from accel.engine.profile import Profile
+from accel.engine.slots import Room
 from accel.errors import RequestError
 from accel_local.replicas import Encoded, only_ids
 from accel_ray.encoding import Encoder, local_encoder
 from accel_ray.remote import Replica, blocking
+
+AHEAD = 0.125
+"""Of the places of an engine, requests that wait at it: a message takes some milliseconds."""
 
 
 class _Remote:
@@ -38,6 +43,16 @@ class _Remote:
     @property
     def load(self) -> float:
         return self._replica.load
+
+    @property
+    def room(self) -> Room | None:
+        """What the engine takes, and so much more that it has something to begin with while a reply is on its way."""
+        room = self._replica.opened.room
+        return room._replace(places=room.places + math.ceil(AHEAD * room.places)) if room is not None else None
+
+    def on_back(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called whenever the engine is there again after a loss."""
+        self._replica.on_back = callback
 
     @property
     def known_profile(self) -> Profile | None:

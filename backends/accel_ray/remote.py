@@ -176,6 +176,7 @@ class Replica:
         self._told: WeakSet[engine.Session] = WeakSet()
         """Runs of whose end the actor will be told."""
         self._recovering: asyncio.Task[None] | None = None
+        self.on_back: Callable[[], None] = _nobody
         self._gone: EngineClosed | None = None
 
     # Life
@@ -367,6 +368,7 @@ class Replica:
         finally:
             self._recovering = None
             self.load = 0.0
+            self.on_back()
 
     async def _find(self) -> None:
         """Wait for the actor; if it is gone for good, look for its successor."""
@@ -395,6 +397,10 @@ def _seen(task: "asyncio.Task[None]") -> None:
     """Those who wait for it get its error; nobody may wait."""
     if not task.cancelled():
         task.exception()
+
+
+def _nobody() -> None:
+    """Wants to know."""
 
 
 def _said(error: Exception) -> str:

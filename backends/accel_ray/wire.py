@@ -13,11 +13,12 @@ import accel
 from accel import errors
 from accel.engine import DEMAND, Engine, EngineConfig, Priority, Session
 from accel.engine.profile import Profile
+from accel.engine.slots import Room
 from accel.errors import AccelError, RequestError
 from accel.process.clock import now_s
 from accel_local.replicas import EngineLost
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised with every change to this file or to the actor's methods."""
 
 Family = Literal["llm", "embedding", "reranking", "store"]
@@ -126,6 +127,7 @@ class Opened:
     max_prompt_tokens: int = 0
     cache_block_tokens: int = 0
     probes: tuple[tuple[int, ...], ...] = ()
+    room: Room | None = None
 
 
 def packed(value: Any) -> bytes:

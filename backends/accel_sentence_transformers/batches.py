@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from accel.engine import Priority
 from accel.engine.batching import Waiting, token_capped
 from accel.engine.profile import Profile
+from accel.engine.slots import Room, room_for_batches
 from accel.errors import RequestError
 from accel_local.threads import Worker
 
@@ -60,6 +61,10 @@ class Batches(Generic[Item, Result]):
     def size_by(self, profile: Profile) -> None:
         """From now on batches are no larger than the engine needs to be efficient."""
         self._most_tokens = min(self._batch_tokens, profile.efficient_batch_tokens)
+
+    @property
+    def room(self) -> Room | None:
+        return room_for_batches(self._most_tokens)
 
     async def serve(
         self, items: Sequence[tuple[Item, int] | RequestError], priority: Priority
@@ -153,8 +158,3 @@ LAST_BATCH_S = 10.0
 MEASURED_TOKENS = (16, 64, 224)
 MEASURED_TEXTS = (1, 4, 8, 16, 32)
 WORDS = ("river", "stone", "engine", "light", "paper", "garden", "winter", "music", "city", "window")  # a token each
-
-
-def tokens_of(text: str) -> int:
-    """Never an underestimate by much: English has about four characters per token."""
-    return len(text) // 3 + 2

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from accel.engine import DEMAND, Priority, Vector
+from accel.engine.batching import tokens_of
 from accel.engine.profile import Profile
+from accel.engine.slots import Room
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
 from accel_local.models import DEFAULT_EMBEDDING, model_path
 from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
-from accel_sentence_transformers.batches import Batches, tokens_of
+from accel_sentence_transformers.batches import Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,10 @@ class SentenceTransformersEngine:
         if batches is not None:
             batches.close(RequestError(f"{self._config.label} was closed."))
             self._model = None
+
+    @property
+    def room(self) -> Room | None:
+        return self._running().room
 
     @property
     def dimension(self) -> int:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from accel.engine import DEMAND, Priority
+from accel.engine.batching import tokens_of
 from accel.engine.profile import Profile
+from accel.engine.slots import Room
 from accel.errors import EngineClosed, EngineStartError, InvalidRequest, MissingExtra, RequestError
 from accel_local.models import DEFAULT_EMBEDDING
 from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
-from accel_sentence_transformers.batches import Batches, tokens_of
+from accel_sentence_transformers.batches import Batches
 from accel_sentence_transformers.engine import load_embedding_model, local_folder
 
 QUERY_WORDS = 4
@@ -78,6 +80,10 @@ class SentenceTransformersReranker:
         if batches is not None:
             batches.close(RequestError(f"{self._config.label} was closed."))
             self._model = None
+
+    @property
+    def room(self) -> Room | None:
+        return self._running().room
 
     async def rerank(
         self, query: str, texts: Sequence[str], *, priority: Priority = DEMAND

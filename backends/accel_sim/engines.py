@@ -25,6 +25,7 @@ from accel.engine import DEMAND, Hit, Metadata, Priority, Record, Vector
 from accel.engine import profile as profiles
 from accel.engine.batching import batch_tokens, policy_named
 from accel.engine.profile import Profile
+from accel.engine.slots import Room, room_for_batches
 from accel.errors import ConfigurationError, EngineClosed, InvalidRequest, RequestError
 
 from .queues import Item, Queue
@@ -174,6 +175,10 @@ class _Device:
         queue, self._queue = self._queue, None
         if queue is not None:
             await queue.close(RequestError(f"The {self._label} was closed."))
+
+    @property
+    def room(self) -> Room | None:
+        return room_for_batches(batch_tokens(self._profile))
 
     @property
     def known_profile(self) -> Profile:

@@ -18,6 +18,7 @@ from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling,
 from accel.engine.admission import Admission, Need
 from accel.engine.batching import Waiting, policy_named
 from accel.engine.profile import Profile
+from accel.engine.slots import Room
 from accel.errors import EngineClosed, InvalidRequest, RequestError
 from accel.reports.costs import Costs
 
@@ -115,6 +116,11 @@ class SimLLM:
     @property
     def label(self) -> str:
         return self._config.label
+
+    @property
+    def room(self) -> Room:
+        most = self.kv_cache.most_tokens
+        return Room(self._costs.slots, kv_blocks=None if most is None else most // self._costs.block_tokens)
 
     @property
     def load(self) -> int:

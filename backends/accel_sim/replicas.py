@@ -60,7 +60,7 @@ class SimReplicas(ReplicatedLLM):
         tokenizer = tokenizer_of(config.llm.tokenizer)
         line = Line() if config.one_line else None
         self._engines = [SimLLM(config.llm, tokenizer, line) for _ in range(config.replicas)]
-        super().__init__(self._engines, config.label)
+        super().__init__(self._engines, config.label, one_line=False)
 
     async def start(self) -> None:
         if self._devices is not None:

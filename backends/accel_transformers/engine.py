@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.engine import DEMAND, ChatMessage, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.profile import Profile
-from accel.engine.slots import Slots
+from accel.engine.slots import Room, Slots
 from accel.errors import AccelError, EngineClosed, EngineStartError, InvalidRequest, RequestError
 from accel_local.profiles import recall, remember
 from accel_local.threads import Worker
@@ -116,6 +116,10 @@ class TransformersEngine:
         self._slots.prefixes.forget()
         if self._batching is not None and self._helper is not None:
             await self._helper.do(self._batching.forget_prefixes)
+
+    @property
+    def room(self) -> Room:
+        return self._slots.room
 
     # Prompts
 

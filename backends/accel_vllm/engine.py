@@ -22,7 +22,7 @@ from typing import Any
 from accel.engine import DEMAND, ChatMessage, Constraint, Delta, Priority, Prompt, Sampling, TokenIds, Usage
 from accel.engine.batching import request_priority
 from accel.engine.profile import Profile
-from accel.engine.slots import Slots
+from accel.engine.slots import Room, Slots
 from accel.errors import (
     AccelError,
     EngineClosed,
@@ -162,6 +162,10 @@ class VLLMEngine:
         self._slots.prefixes.forget()
         if self._llm is not None:
             await self._llm.reset_prefix_cache()
+
+    @property
+    def room(self) -> Room:
+        return self._slots.room
 
     # Prompts
 

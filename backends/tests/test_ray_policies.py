@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -33,6 +35,7 @@ from accel_ray.config import EngineSpec
 from accel_ray.flush import Flush, Outgoing
 from accel_ray.kinds import lasting, private, served_as
 from accel_ray.placement import Node, check_fit
+from accel_ray.proxies import RemoteLLM
 from accel_ray.requests import Leases, Requests, Sessions
 from accel_ray.routes import route
 from accel_ray.wire import ActorSpec, Call, Failure, Opened, Private, Reply
@@ -229,6 +232,19 @@ def test_an_actor_lets_go_of_programs_that_fall_silent() -> None:
         assert isinstance(refused.value, Failure) and refused.value.kind == "EngineClosed"
 
     virtual.run(main)
+
+
+async def test_a_program_knows_how_many_requests_an_actor_takes_at_a_time() -> None:
+    """And sends a few more, so that its engine has something to begin with while a message is on its way."""
+    config = SimLLMConfig(kv_tokens=2048, name="room")
+    actor = EngineActor(ActorSpec("llm", 0, config))
+    try:
+        opened: Opened = (await actor.open(config, "")).result()
+    finally:
+        await actor.close()
+    assert opened.room is not None and opened.room.kv_blocks == 2048 // opened.cache_block_tokens
+    remote = RemoteLLM(cast(Any, SimpleNamespace(opened=opened)), None)
+    assert remote.room == opened.room._replace(places=opened.room.places * 9 // 8)
 
 
 async def test_an_actor_answers_only_as_the_engine_that_is_meant() -> None:

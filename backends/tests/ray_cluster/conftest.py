@@ -63,9 +63,15 @@ def slow_profile(tmp_path_factory: pytest.TempPathFactory) -> str:
     return profile_file(tmp_path_factory.mktemp("profiles") / "slow.json", token_s=4e-3)
 
 
-def profile_file(path: Path, token_s: float) -> str:
+@pytest.fixture(scope="package")
+def narrow_profile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of engines that serve two requests at a time."""
+    return profile_file(tmp_path_factory.mktemp("profiles") / "narrow.json", token_s=4e-3, slots=2)
+
+
+def profile_file(path: Path, token_s: float, slots: int = 16) -> str:
     decode = ((1, token_s), (8, 2 * token_s))
-    profile = Profile("llm", ((10, 1e-4), (100, 1e-3)), decode, batch_tokens=512, block_tokens=16, slots=16)
+    profile = Profile("llm", ((10, 1e-4), (100, 1e-3)), decode, batch_tokens=512, block_tokens=16, slots=slots)
     ProfileFile({"llm": profile, **OTHERS}).save(path)
     return str(path)
 

@@ -48,7 +48,7 @@ def kill(name: str, namespace: str) -> int:
 
 
 @pytest.fixture
-def served(namespace: str, slow_profile: str) -> Iterator[str]:
+def served(namespace: str, slow_profile: str, narrow_profile: str) -> Iterator[str]:
     """Some models, one of two replicas, and others, on a namespace of its own."""
     options = {"max_model_len": 2048}
     engines: dict[str, Any] = {
@@ -57,7 +57,7 @@ def served(namespace: str, slow_profile: str) -> Iterator[str]:
             f"m{n}": {"kind": "sim_llm", "model": slow_profile, "options": {**options, "name": f"m{n}"}}
             for n in range(MODELS)
         },
-        "two": {"kind": "sim_llm", "model": slow_profile, "options": {**options, "name": "two"}, "replicas": 2},
+        "two": {"kind": "sim_llm", "model": narrow_profile, "options": {**options, "name": "two"}, "replicas": 2},
         "embedding": {"kind": "sim_embedding", "model": slow_profile},
         "records": {"kind": "sim_store", "model": slow_profile},
     }
@@ -119,8 +119,9 @@ def test_twenty_kills_in_the_middle_of_streams(served: str, slow_profile: str) -
     assert accel_local.run(answer(first, QUESTION, SAMPLED))[0] == sampled
 
 
-def test_a_lost_replica_s_work_goes_to_the_other(served: str, slow_profile: str) -> None:
-    engine: Any = accel_local.engine(sim_llm(slow_profile, name="two"))
+def test_a_lost_replica_s_work_goes_to_the_other(served: str, narrow_profile: str) -> None:
+    """So does what waits in line for both."""
+    engine: Any = accel_local.engine(sim_llm(narrow_profile, name="two"))
     prompts = [f"Question {n}." for n in range(8)]
     expected = [accel_local.run(answer(engine, prompt, GREEDY))[0] for prompt in prompts]
 
@@ -136,6 +137,7 @@ def test_a_lost_replica_s_work_goes_to_the_other(served: str, slow_profile: str)
 
         asked = [asyncio.create_task(ask(prompt)) for prompt in prompts]
         await began.wait()
+        assert len(engine._entrance.waiting)
         await asyncio.to_thread(kill, "two:1", served)
         return await asyncio.gather(*asked)
 
