@@ -343,6 +343,8 @@ class Forecast:
         if places is None:
             prediction = predict(node, self, self.compiled.make[node.name])
             state.complete, state.decided, state.count = prediction.complete, prediction.decided, len(prediction.inputs)
+            if node.when and node.within and (level is None or level.domain is None):
+                self.run.host.control.decide(node.name, node.within, state.decided)
             return zip(range(state.count), prediction.inputs, prediction.bindings, strict=True)
         if level is not None and level.domain is not None and level.domain.node in changed:
             domain = self.value(level.domain.node)
