@@ -532,6 +532,16 @@ def test_an_item_of_a_list_that_a_model_wrote_decides() -> None:
     ]
 
 
+def test_what_all_searches_found_is_handed_on_and_no_literal() -> None:
+    def program(script: Script, topic: str) -> None:
+        found = script.call("search", {"query": f"About {topic}"}, {"ids": ["first-3f1", "other-77c"]}, op="searching")
+        for _ in range(2):
+            script.call("fetch", {"ids": found["ids"], "of": ["first-3f1", "third-0a9"]}, [], op="searching")
+
+    lines = shown(learnt(program))
+    assert "ids: {main.searching.ids}" in lines and 'of[1]: "third-0a9"' in lines
+
+
 def test_writes_are_left_to_the_program_and_feed_nothing() -> None:
     def program(script: Script, topic: str) -> None:
         script.call("w", {"args": [[topic]]}, None, op="ingestion")
