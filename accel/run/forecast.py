@@ -97,6 +97,8 @@ class Forecast:
             place = self._place_again(call) or self._predicted_place(call) or self._next_at_site(call)
             if place is not None and self._bind(call, *place):
                 self.advance({place[0]: {place[1]}})
+        if call.bound is not None:
+            self.states[call.bound[0]].doubtful = False
         if call.over:
             self.finished(call)
         elif call.chunks.parts:
