@@ -255,12 +255,12 @@ def given_always(views: Sequence[View], site: str) -> set[Hashable]:
 
 
 def _found_before(view: View, call: CallRecord) -> set[Hashable]:
-    """What a call was given as a search had found it."""
+    """The lists that a call was given as a search had found them."""
     values = view.values
     return {
         freeze(tree)
         for tree in wholes_of(call.input)
-        if values.found.issuperset(texts_of(tree)) and values.seen_whole(tree, call.start)
+        if isinstance(tree, list) and values.found.issuperset(texts_of(tree)) and values.seen_whole(tree, call.start)
     }
 
 

@@ -265,7 +265,7 @@ def _share_of(piece: str, text: str) -> float:
 
 def _is_parallel(one: Sequence[float], other: Sequence[float]) -> bool:
     def product(left: Sequence[float], right: Sequence[float]) -> float:
-        return sum(map(mul, left, right))
+        return sum(map(mul, left, right), 0.0)
 
     both = product(one, other)
     return both > 0 and both * both >= (1 - TOLERANCE) * product(one, one) * product(other, other)
