@@ -94,6 +94,8 @@ class Control:
         self._before = set(topology.pauses_before) | set(pauses_before)
         self._after = set(topology.pauses_after) | set(pauses_after)
         self._certain = set(topology.inevitable(START))
+        self._decided: dict[str, str] = {}
+        """By node of the p-graph that a known value decides, the framework node that its calls are made in."""
         self._reach = {node: topology.reachable(node) for node in self._barriers | self._before | self._after}
         self.running: dict[str, int] = {}
         self.passed: set[str] = set()
@@ -105,6 +107,18 @@ class Control:
     def leave(self, node: str) -> None:
         self.running[node] = self.running.get(node, 1) - 1
         self.passed.add(node)
+
+    def decide(self, name: str, node: str, comes: bool) -> None:
+        """A known value says that a node of the p-graph has its calls made, in this framework node; or no longer."""
+        if comes:
+            self._decided[name] = node
+        else:
+            self._decided.pop(name, None)
+
+    def _is_certain(self, node: str) -> bool:
+        if node in self._certain:
+            return True
+        return any(node == sure or node in self._topology.inevitable(sure) for sure in {*self._decided.values()})
 
     def reached(self, node: str, site: str) -> int | None:
         """How many calls of a site a node is known to make before it raises; None if it never raised."""
@@ -122,7 +136,7 @@ class Control:
             return None
         if node in self._topology.cached:
             return CACHED(node=node)
-        if certain_only and node not in self._certain:
+        if certain_only and not self._is_certain(node):
             return BRANCH(node=node)
         if node not in self._topology.successors:
             return OUTSIDE(node=node)

@@ -137,11 +137,11 @@ def _short_values(source: Node, outcome: Outcome) -> dict[Ref, Said]:
 
 
 def _readings(leaf: Tree, streams: bool, on: Readings) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """What a leaf says, and how to read that: its fields if it is JSON that a model wrote, else itself."""
+    """What a leaf says, and how to read that: the values in it if it is JSON that a model wrote, else itself."""
     whole, word = VERDICTS
     found = extract("json", leaf) if streams and isinstance(leaf, str) else None
     readings: list[tuple[tuple[Step, ...], Verdict, Tree]]
-    if isinstance(found, dict):
+    if isinstance(found, dict | list):
         readings = [((Extract("json"), *steps), whole, item) for steps, item in leaves(found)]
     else:
         readings = [((), verdict, leaf) for verdict in ((whole, word) if streams and "first word" in on else (whole,))]

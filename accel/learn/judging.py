@@ -34,7 +34,7 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     ran = [
         (bool(fit.calls) and not fit.skips) or bool(fit.predicted == 0 and (node.when or level is not None))
         for fit, view in zip(fits, views, strict=True)
-        if view.complete and (node.when or not (node.within and view.trace.drawn) or view.ran(node.within))
+        if view.complete and (node.when or not view.is_drawn(node.within) or view.ran(node.within))
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
     return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))

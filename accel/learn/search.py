@@ -11,7 +11,7 @@ from ..graph.ops import OPS
 from ..parts.methods import METHODS
 from ..text.evaluate import Index
 from ..text.templates import Ref
-from ..text.values import Tree, freeze, leaves, wholes_of
+from ..text.values import Tree, freeze, leaves, texts_of, wholes_of
 from ..trace.record import CallRecord
 from .candidates import candidates
 from .cover import EDITED, holds_edited
@@ -230,12 +230,15 @@ def _moment(view: View, node: Node | None, place: Index) -> int:
 def given_always(views: Sequence[View], site: str) -> set[Hashable]:
     """What every call of a site was given, in runs with different inputs, and is part of the program: lists and dicts,
     also where an element happens to be a value the run has seen (the ids of all records, say); and, with their places,
-    texts of which the first call of no run could know anything (the names of tools), although answers repeat them."""
+    texts of which the first call of no run could know anything (the names of tools), although answers repeat them. What
+    every call has from a search before it is none of that, if all searches found the same."""
     called = [view for view in views if view.open.get(site)]
     if len({view.witness for view in called}) < 2 or "constant" not in views[0].values.readings:
         return set()
     calls = [call for view in called for call in view.open[site]]
     wholes = set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
+    if wholes:
+        wholes -= set.intersection(*(_found_before(view, call) for view in called for call in view.open[site]))
     firsts = [(view, view.open[site][0]) for view in called]
     texts = [set(_texts_in(call.input)) for _, call in firsts]
     texts += [set(_texts_in(call.input)) for call in calls] if any(texts) else []
@@ -249,6 +252,16 @@ def given_always(views: Sequence[View], site: str) -> set[Hashable]:
         )
     )
     return {*wholes, *unknown}
+
+
+def _found_before(view: View, call: CallRecord) -> set[Hashable]:
+    """The lists that a call was given as a search had found them."""
+    values = view.values
+    return {
+        freeze(tree)
+        for tree in wholes_of(call.input)
+        if isinstance(tree, list) and values.found.issuperset(texts_of(tree)) and values.seen_whole(tree, call.start)
+    }
 
 
 def _texts_in(tree: Tree) -> Iterator[tuple[Place, str]]:

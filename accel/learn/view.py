@@ -71,6 +71,10 @@ class View:
     def ran(self, framework_node: str) -> bool:
         return any(visit.node == framework_node for visit in self.trace.visits)
 
+    def is_drawn(self, framework_node: str) -> bool:
+        """Whether the framework tells when it runs."""
+        return bool(framework_node) and (self.trace.drawn or framework_node in self.trace.chosen)
+
     def replaced_at(self, field: Field) -> float:
         """The position in the trace from which on the program's state had something else in a field than the run was
         given."""

@@ -36,6 +36,7 @@ from .outlook import Element, Line, Outlook, known_prefix
 from .permits import bounds, foretold, only_feeds, refuses, stake
 from .plan import Plan
 from .prefill import least_tokens, prefill, warms
+from .reliance import UNSURE
 from .run import Run
 from .settings import Bound, Host, Settings
 from .worth import CHARS_PER_TOKEN
@@ -86,7 +87,7 @@ class Drive(Forecast):
             refused = self.refused(node, element.pasted) if element.pasted else None
             reason = self._said(node, refused or self._issue(state, element, moment))
             if reason is None:
-                asked = not stake(self.run, node, state.decided)  # what may be in vain has its bounds
+                asked = not stake(self.run, node, self._decided(node))  # what may be in vain has its bounds
                 continue
             if reason.rule in (BUSY, LIMITED, BEYOND):
                 ready.add(element)
@@ -149,7 +150,7 @@ class Drive(Forecast):
         reason = reason or (early.no_room(bound) if bound is not None else None)
         if reason:
             return reason
-        asked = foretold(self.run, node, state.decided)
+        asked = foretold(self.run, node, self._decided(node))
         call = early.issue(self.run, node, bound, element.input, element.key, asked)
         if isinstance(call, Reason):
             if call.rule is CHANGED:
@@ -157,6 +158,7 @@ class Drive(Forecast):
             return call
         element.call = call
         call.bound = (node.name, position)
+        state.doubtful = state.doubtful or asked is UNSURE
         return None
 
     def _predict_again(self, node: Node) -> None:
@@ -168,7 +170,19 @@ class Drive(Forecast):
         """The same of an element that holds these values."""
         if not self._replaced.isdisjoint(node.evidence.unreplaced):
             return REPLACED()
-        return refuses(self.run, node, values, self.states[node.name].decided)
+        return refuses(self.run, node, values, self._decided(node))
+
+    def _decided(self, node: Node) -> bool:
+        """Whether its calls are made, as far as what decides them tells; without that, as far as those are that it
+        has its input from: one that was issued in doubt makes nothing certain."""
+        decided = self.states[node.name].decided
+        if node.when or not decided:
+            return decided
+        doubtful = (name for name in self.graph.producers[node.name] if self.states[name].doubtful)
+        return all(self._is_foretold(self.graph.by_name[name]) for name in doubtful)
+
+    def _is_foretold(self, node: Node) -> bool:
+        return foretold(self.run, node, self._decided(node)) is not UNSURE
 
     def _out_of_order(self, state: Outlook, position: int) -> Reason | None:
         before = state.elements[position - 1] if state.node.schedule.in_order and position else None
@@ -211,12 +225,12 @@ class Drive(Forecast):
                 continue
             sent = [*self.foreign(node), *pasted(node.input, binding, 0, self)] if judged else []
             if not sent or not self.refused(node, sent):
-                asked = foretold(run, node, state.decided)
+                asked = foretold(run, node, self._decided(node))
                 call = early.issue(run, node, run.bindings.now(node, moment), tree, key, asked)
                 if isinstance(call, Reason):
                     return
                 state.ahead = (*state.ahead, call)
-                if stake(run, node, state.decided) and self.held(node):
+                if stake(run, node, self._decided(node)) and self.held(node):
                     return
 
 

@@ -97,6 +97,8 @@ class Forecast:
             place = self._place_again(call) or self._predicted_place(call) or self._next_at_site(call)
             if place is not None and self._bind(call, *place):
                 self.advance({place[0]: {place[1]}})
+        if call.bound is not None:
+            self.states[call.bound[0]].doubtful = False
         if call.over:
             self.finished(call)
         elif call.chunks.parts:
@@ -343,6 +345,8 @@ class Forecast:
         if places is None:
             prediction = predict(node, self, self.compiled.make[node.name])
             state.complete, state.decided, state.count = prediction.complete, prediction.decided, len(prediction.inputs)
+            if node.when and node.within and (level is None or level.domain is None):
+                self.run.host.control.decide(node.name, node.within, state.decided)
             return zip(range(state.count), prediction.inputs, prediction.bindings, strict=True)
         if level is not None and level.domain is not None and level.domain.node in changed:
             domain = self.value(level.domain.node)

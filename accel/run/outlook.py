@@ -88,7 +88,8 @@ class Outlook:
 
     __slots__ = (
         "_closed", "_first_free", "_gaps", "_keyless", "_listed", "_nested", "_outputs", "_places", "ahead", "complete",
-        "count", "decided", "elements", "frozen", "growing", "node", "order", "put_off", "ready", "unbound", "whose",
+        "count", "decided", "doubtful", "elements", "frozen", "growing", "node", "order", "put_off", "ready", "unbound",
+        "whose",
     )  # fmt: skip
 
     def __init__(self, node: Node, order: int, listed: bool) -> None:
@@ -101,6 +102,8 @@ class Outlook:
         self.complete = not node.many
         self.decided = not node.when
         """What decides whether its calls are made says that they are."""
+        self.doubtful = False
+        """Early calls were issued that may be in vain, and the program has made none of its calls yet."""
         self.frozen = False
         """The framework node is over: no more demands will come."""
         self.unbound = False

@@ -80,6 +80,14 @@ def test_after_a_branch_what_follows_it_is_certain() -> None:
     assert not state.refuses("d", True)
 
 
+def test_what_a_known_value_decides_is_certain_with_what_follows_it() -> None:
+    state = control("a>b|c b>d d>. c>.")
+    state.decide("b.decode", "b", True)
+    assert not state.refuses("b", True) and not state.refuses("d", True) and state.refuses("c", True)
+    state.decide("b.decode", "b", False)
+    assert state.refuses("b", True) and state.refuses("d", True)
+
+
 @pytest.mark.parametrize("kind", ["barriers", "guards"])
 def test_a_barrier_holds_what_comes_after_it(kind: str) -> None:
     state = control(LINE, **{kind: "b"})

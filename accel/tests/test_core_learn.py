@@ -517,6 +517,31 @@ def test_what_is_called_in_some_runs_only_is_not_always() -> None:
     assert [node.evidence.always for node in graph.nodes if node.site] == [True, False]
 
 
+def test_an_item_of_a_list_that_a_model_wrote_decides() -> None:
+    """As selectors write it that may choose several."""
+
+    def program(script: Script, topic: str) -> None:
+        chosen = [{"choice": "volcanoes" in topic, "reason": f"It is about {topic}, at length and in detail"}]
+        script.call("choose", f"Choose for {topic}", json.dumps(chosen))
+        if chosen[0]["choice"]:
+            script.call("b", f"Extra for {topic}", "y")
+
+    graph = learnt(program, (*TOPICS, "volcanoes of Java", "glaciers of Peru"))
+    assert [str(when) for node in graph.nodes for when in node.when] == [
+        "{main.decode.content|json[0].choice|verdict} is True"
+    ]
+
+
+def test_what_all_searches_found_is_handed_on_and_no_literal() -> None:
+    def program(script: Script, topic: str) -> None:
+        found = script.call("search", {"query": f"About {topic}"}, {"ids": ["first-3f1", "other-77c"]}, op="searching")
+        for _ in range(2):
+            script.call("fetch", {"ids": found["ids"], "of": ["first-3f1", "third-0a9"]}, [], op="searching")
+
+    lines = shown(learnt(program))
+    assert "ids: {main.searching.ids}" in lines and 'of[1]: "third-0a9"' in lines
+
+
 def test_writes_are_left_to_the_program_and_feed_nothing() -> None:
     def program(script: Script, topic: str) -> None:
         script.call("w", {"args": [[topic]]}, None, op="ingestion")

@@ -14,6 +14,7 @@ from accel.graph.topology import END, START, Topology
 from accel.reports.limit import Limit, latencies, limit
 from accel.reports.simulation import Simulation
 from accel.reports.workload import Workload
+from accel.text.values import Vector
 from accel.trace.flow import events_of
 from accel.trace.order import Event
 from accel.trace.record import CallRecord, Trace, Visit
@@ -198,6 +199,18 @@ def test_fields_of_json_are_known_one_by_one() -> None:
     needs = [next(iter((e.needs or {}).values()), 0.0) for e in events_of(trace) if e.call is not None]
     assert needs[1] == pytest.approx((content.index("first one") + 10) / len(content))
     assert needs[1] < needs[2] < 1.0
+
+
+def test_an_embedding_that_is_the_mean_of_others_needs_these() -> None:
+    """As a question is searched for by several texts that stand for it."""
+    vectors = [[0.1 * (part + number) ** 2 for part in range(8)] for number in range(3)]
+    mean = [sum(parts) / 2 for parts in zip(*vectors[1:], strict=True)]
+    calls = [record("embedding", 2 * n, n, n + 1.0, output=Vector.of(vector)) for n, vector in enumerate(vectors)]
+    for asked in (mean, [2 * part for part in mean], [1.0, *mean[1:]]):
+        start = 2 * len(calls)
+        calls.append(record("searching", start, start / 2, start / 2 + 1.0, input={"query": Vector.of(asked)}))
+    needs = [e.needs for e in events_of(Trace(calls=calls, started_s=0.0)) if e.call is not None]
+    assert needs[3:] == [{1: 1.0, 2: 1.0}, {1: 1.0, 2: 1.0}, {}], "of the last one nobody knows where it is from"
 
 
 def test_control_edges_wait_for_the_node() -> None:

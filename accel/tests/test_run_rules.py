@@ -14,7 +14,7 @@ from accel.graph.ir import Node, When
 from accel.graph.topology import END, START, Topology
 from accel.parts.components import register
 from accel.process import threads
-from accel.run import early, permits
+from accel.run import early, permits, reliance
 from accel.run.bindings import Moment
 from accel.run.call import Call
 from accel.run.egress import recipient
@@ -375,6 +375,22 @@ def test_runs_of_a_program_without_a_framework() -> None:
         retired.append((run.counts.retired, run.counts.fed))
     assert retired == [(0, 0), (0, 0), (5, 1), (5, 1)], "nobody vouches for what the search reads: it only feeds"
     assert [item.evidence.confidence for item in plan.learnt.nodes if item.site] == ["verified"] * 4
+
+
+def test_what_follows_a_call_that_is_in_doubt_is_in_doubt() -> None:
+    """It was made in every run that had made that call, and is no more certain than that."""
+    model, plan = Model(), Plan()
+    places = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Peru", "lakes of Kenya")
+    for topic, asks in zip(places, (True, False, True, True, False), strict=True):
+        with opened(plan, {"topic": topic}, LIKELY, references=Refers(model)) as run:
+            model.fake_ask(f"{topic} by name")
+            think(run)
+            if asks:
+                told = model.fake_ask(f"the {topic} in short")
+                assert all(model.fake_ask(f"more on {line}, please") for line in told.split("\n"))
+            in_vain = [call.asked is reliance.UNSURE for call in run.calls.all() if not call.demanded]
+        assert settle(30.0)
+    assert in_vain and all(in_vain)
 
 
 def test_a_loop_is_followed_in_each_of_the_first_requests() -> None:

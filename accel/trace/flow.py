@@ -2,9 +2,9 @@
 
 Data edges come from the values alone, not from what was learnt: an input needs the earliest output that an embedding or
 a text in it was taken from (a whole answer, a line of it, a field of its JSON, a found passage), and of a streamed
-answer only the part up to there. What leaves no text behind (a yes, a count) makes no data edge, so that a schedule is
-judged too strictly rather than too kindly. Control and hazard edges are added; all else is the program's own order and
-its time to think.
+answer only the part up to there; an embedding that no output holds needs those that it is the mean of. What leaves no
+text behind (a yes, a count) makes no data edge, so that a schedule is judged too strictly rather than too kindly.
+Control and hazard edges are added; all else is the program's own order and its time to think.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add, mul
 
 from ..graph.ops import OPS
 from ..graph.topology import START, Topology
@@ -25,6 +26,10 @@ SHORTEST = 4
 """Characters of a text that can be told from chance;"""
 WORDLIKE = 12
 """shorter ones than this count only as whole words."""
+MOST_IN_MEAN = 8
+"""Embeddings of which another one may be the mean;"""
+TOLERANCE = 1e-9
+"""as exactly as numbers with so many digits tell."""
 
 
 def events_of(
@@ -151,6 +156,28 @@ class _DataEdges:
             self._vectors.setdefault(vector, []).append((number, call))
         self._outputs.append(_Output(number, call, list(_alternatives(call)), len(self._asked)))
 
+    def _made_of(self, vector: Vector, call: CallRecord) -> list[int]:
+        """The events that gave a vector, or the last few of which it is the mean, whatever its length: so is the
+        embedding of several texts that stand for one question."""
+
+        def first(held: Sequence[tuple[int, CallRecord]]) -> list[int]:
+            return [number for number, source in held if source.end is not None and source.end < call.start][:1]
+
+        if vector in self._vectors:
+            return first(self._vectors[vector])
+        numbers = vector.numbers()
+        total, found = [0.0] * len(numbers), list[int]()
+        for other, held in reversed(self._vectors.items()):
+            parts = other.numbers()
+            given = first([(number, source) for number, source in held if source.op == "embedding"])
+            if given and len(parts) == len(total):
+                total, found = list(map(add, total, parts)), [*found, *given]
+                if len(found) > 1 and _is_parallel(total, numbers):
+                    return found
+                if len(found) == MOST_IN_MEAN:
+                    break
+        return []
+
     def _is_news(self, output: _Output, piece: _Piece) -> bool:
         """Choosing among known texts is news, too: what a search or a reranking found counts, were it in the input."""
         if piece.news is None:
@@ -178,10 +205,8 @@ class _DataEdges:
         call = event.call
         assert call is not None and event.needs is not None
         for vector in vectors_of(call.input):
-            for number, source in self._vectors.get(vector, ()):
-                if source.end is not None and source.end < call.start:
-                    event.needs[number] = WHOLE
-                    break
+            for number in self._made_of(vector, call):
+                event.needs[number] = WHOLE
         text = "\0".join(texts_of(call.input))
         for given in self._given:
             text = text.replace(given, "\0" * len(given))  # there as a whole: nobody had to find it
@@ -236,6 +261,14 @@ def _share_of(piece: str, text: str) -> float:
     """Up to the character after the piece, which closes it."""
     at = text.find(piece)
     return min(WHOLE, (at + len(piece) + 1) / len(text)) if at >= 0 else WHOLE
+
+
+def _is_parallel(one: Sequence[float], other: Sequence[float]) -> bool:
+    def product(left: Sequence[float], right: Sequence[float]) -> float:
+        return sum(map(mul, left, right), 0.0)
+
+    both = product(one, other)
+    return both > 0 and both * both >= (1 - TOLERANCE) * product(one, one) * product(other, other)
 
 
 def vectors_of(tree: Tree) -> Iterator[Vector]:

@@ -200,6 +200,8 @@ class Trace:
     """Texts of documents that the program read, where the framework tells."""
     drawn: bool = True
     """The framework tells which nodes run; else only runs show it, and a node that some went without is not certain."""
+    chosen: frozenset[str] = frozenset()
+    """Nodes of which it tells all the same: they run if somebody chooses them."""
     resumed: bool = False
     """It goes on from where another run paused."""
     clock: itertools.count[int] = field(default_factory=itertools.count)

@@ -87,7 +87,7 @@ class Acceleration:
             main=obj,
         )
         run = begin(self.plan, settings, host, value)
-        run.trace.drawn = False  # which engine a router takes, no edge says
+        run.trace.drawn, run.trace.chosen = False, self.parts.chosen
         return run
 
 

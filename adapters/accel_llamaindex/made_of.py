@@ -3,12 +3,13 @@ refers to, by name. They are the framework nodes of its runs.
 
 What an object holds is named by the way to it, what is made while it runs by its class. The parts of a query engine
 that holds nothing else run one after the other; of all others only what they did in earlier runs tells when they run.
+Of what a router chooses from, nobody knows before whether it runs, whichever way earlier runs went.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from llama_index.core import StorageContext
@@ -20,8 +21,9 @@ from llama_index.core.extractors import BaseExtractor
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine, SubQuestionQueryEngine
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index.core.retrievers import RouterRetriever
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
@@ -32,6 +34,12 @@ MAX_OBJECTS = 2_000
 MAX_DEPTH = 10
 MAX_MADE = 64
 """Names of parts that are made while a program runs."""
+CHOICES: dict[type, str] = {
+    RouterQueryEngine: "_query_engines",
+    SubQuestionQueryEngine: "_query_engines",
+    RouterRetriever: "_retrievers",
+}
+"""Who chooses, and the field with what there is to choose from."""
 _CONTAINERS = (dict, list, tuple)
 
 
@@ -41,6 +49,8 @@ class Parts:
     def __init__(self, obj: Any) -> None:
         self._held: dict[int, tuple[Any, str]] = {}
         self._made: dict[str, None] = {}
+        self._chosen: dict[str, str] = {}
+        """By name of a part: the way to what is chosen with it, empty where nobody chooses."""
         self._groups: list[list[str]] = []
         self._topology: Topology | None = None
         for way, root in _in_order(obj):
@@ -53,9 +63,10 @@ class Parts:
     def _hold(self, way: str, root: Any) -> list[str]:
         """The part there, if it is one, and those that it holds."""
         names: list[str] = []
-        for name, part in _parts(way, root):
+        for name, part, chosen in _parts(way, root):
             if id(part) not in self._held:
                 self._held[id(part)] = (part, name)
+                self._chosen[name] = chosen
                 names.append(name)
         return names
 
@@ -74,21 +85,35 @@ class Parts:
 
     @property
     def topology(self) -> Topology:
-        """Where control may go. All parts may run: whether they do, runs tell."""
+        """Where control may go. All parts may run: whether they do, runs tell, or who chooses."""
         if self._topology is None:
             self._topology = self._drawn()
         return self._topology
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The parts that run only if somebody chooses them."""
+        return frozenset(name for name, chosen in self._chosen.items() if chosen)
 
     def _drawn(self) -> Topology:
         made = list(self._made)
         groups = [[*group, *made] for group in self._groups if group] or [made]
         successors: dict[str, frozenset[str]] = {START: frozenset(groups[0]) or frozenset((END,))}
-        always = {START: frozenset(groups[0])}
+        always = {START: self._unchosen(groups[0])}
         for group, after in zip(groups, [*groups[1:], [END]], strict=True):
-            for name in group:
+            for number, name in enumerate(group):
                 successors[name] = successors.get(name, frozenset()) | frozenset(group) | frozenset(after)
-                always[name] = always.get(name, frozenset()) | (frozenset(after) - {END})
+                with_it = self._chosen_with(name, group[number + 1 :])
+                always[name] = always.get(name, frozenset()) | self._unchosen(after) | with_it
         return Topology(successors, always)
+
+    def _unchosen(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for name in names if not self._chosen.get(name)) - {END}
+
+    def _chosen_with(self, name: str, others: Iterable[str]) -> frozenset[str]:
+        """Which of these were chosen with a part."""
+        chosen = self._chosen.get(name)
+        return frozenset(other for other in others if chosen and self._chosen.get(other) == chosen)
 
 
 def _in_order(obj: Any) -> Iterator[tuple[str, Any]]:
@@ -102,21 +127,33 @@ def _in_order(obj: Any) -> Iterator[tuple[str, Any]]:
     yield "synthesizer", obj._response_synthesizer
 
 
-def _parts(way: str, root: Any) -> Iterator[tuple[str, Any]]:
-    """The nearest first, by the way to each. What they work with (models, stores, documents) holds none."""
+def _parts(way: str, root: Any) -> Iterator[tuple[str, Any, str]]:
+    """The nearest first, by the way to each, and the way to what is chosen with it. What they work with (models,
+    stores, documents) holds none."""
     seen: dict[int, Any] = {}
-    coming: deque[tuple[str, Any, int]] = deque([(way, root, 0)])
+    choices: set[int] = set()
+    coming: deque[tuple[str, Any, int, str]] = deque([(way, root, 0, "")])
     while coming and len(seen) < MAX_OBJECTS:
-        at, value, depth = coming.popleft()
+        at, value, depth, chosen = coming.popleft()
         if id(value) in seen:
             continue
         seen[id(value)] = value
         if at and isinstance(value, KINDS):
-            yield at, value
+            yield at, value, chosen
+        choices.update(_choices(value))
         if depth < MAX_DEPTH:
             for name, inner in _fields(value):
                 if isinstance(inner, _CONTAINERS) or _is_opened(type(inner)):
-                    coming.append((f"{at}.{name}" if at else name, inner, depth + 1))
+                    where = f"{at}.{name}" if at else name
+                    coming.append((where, inner, depth + 1, where if id(value) in choices else chosen))
+
+
+def _choices(value: Any) -> Iterator[int]:
+    """The ids of the lists and dicts from which this object chooses: where there is one thing, there is no choice."""
+    for cls, name in CHOICES.items():
+        held = getattr(value, name, ()) if isinstance(value, cls) else ()
+        if len(held) > 1:
+            yield id(held)
 
 
 _CLOSED = (

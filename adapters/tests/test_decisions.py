@@ -60,6 +60,30 @@ def test_the_branch_that_was_decided_is_called_before_its_node_is_reached(topic:
     assert sorted(world.texts()) == sorted([f"Route: {topic}", f"Look at {topic}", f"{taken} and {topic}"])
 
 
+def test_what_a_decided_call_leads_to_in_its_node_is_called_before_that_is_reached() -> None:
+    world = World(answer=said)
+    model = Chat(world)
+
+    def route(state: State) -> State:
+        return {"a": model.invoke(f"Route: {state['q']}").content}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": model.invoke(f"Look at {state['q']}").content}
+
+    def hot(state: State) -> State:
+        fire = model.invoke(f"Fire and {state['q']}").content
+        return {"c": model.invoke(f"More on {fire}").content}
+
+    def cold(state: State) -> State:
+        return {"c": model.invoke(f"Ice and {state['q']}").content}
+
+    fast = trained(world, forked(route, look, hot, cold))
+    world.hooks["look"] = lambda: world.wait_early("More on")
+    assert fast.invoke({"q": "beaches, hot"})["c"] == "answer to <More on answer to <Fire and beaches, hot>>"
+    assert len(world.texts("More on")) == 1
+
+
 def test_an_answer_that_nobody_gave_before_decides_nothing() -> None:
     world = World(answer=lambda text: "Hot!" if text.startswith("Route: odd") else said(text))
     graph = router(world, Chat(world))

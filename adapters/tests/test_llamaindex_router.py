@@ -11,11 +11,14 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.llms import CompletionResponse
 from llama_index.core.llms.callbacks import llm_completion_callback
-from llama_index.core.query_engine import RouterQueryEngine
+from llama_index.core.query_engine import RouterQueryEngine, SubQuestionQueryEngine
+from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.schema import TextNode
 from llama_index.core.tools import QueryEngineTool
 
 import accel
+from accel.graph.topology import START
+from accel_llamaindex.made_of import Parts
 
 from .llamaindex_programs import BatchedLetters, Scribe
 
@@ -79,8 +82,37 @@ def router(llm: Told) -> RouterQueryEngine:
     return RouterQueryEngine(selector=ByOwner(llm), query_engine_tools=tools, llm=llm)
 
 
+def asked(fast: Any, llm: Told, owner: str, number: int) -> list[str]:
+    """What the model was told for a question that names this owner."""
+    llm.told.clear()
+    fast.query(f"{owner}: what does ledger {number} say about the winter?")
+    assert accel.settle()
+    return list(llm.told)
+
+
 def foreign(told: list[str], owner: str) -> list[str]:
     return [prompt for prompt in told for other in OWNERS if other != owner and f"the {other}'s house" in prompt]
+
+
+def test_what_was_chosen_twice_is_not_certain() -> None:
+    llm = Local(told=[])
+    fast = accel.accelerate(router(llm))
+    for number in range(2):
+        asked(fast, llm, "heron", number)
+    assert foreign(asked(fast, llm, "otter", 2), "otter") == []
+
+
+def test_where_there_is_one_engine_nobody_chooses() -> None:
+    llm = Local(told=[])
+    one, two = SubQuestionQueryEngine.from_defaults, router(llm)._query_engines
+    tools = [QueryEngineTool.from_defaults(engine, name=owner) for owner, engine in zip(OWNERS, two, strict=True)]
+    generator = LLMQuestionGenerator.from_defaults(llm=llm)
+    of_one, of_two = (Parts(one(tools[:number], llm=llm, question_gen=generator, use_async=False)) for number in (1, 2))
+    ours = {"query_engines.heron.retriever", "query_engines.heron.response_synthesizer"}
+    assert ours <= of_one.topology.inevitable(START) and not of_one.chosen
+    assert ours <= of_two.chosen and ours.isdisjoint(of_two.topology.inevitable(START))
+    after = of_two.topology.inevitable("query_engines.heron.retriever")
+    assert "query_engines.heron.response_synthesizer" in after and not any("otter" in name for name in after)
 
 
 ASKED = [("heron", number) for number in range(5)] + [("otter", 5), ("otter", 6), ("heron", 7), ("otter", 8)]
