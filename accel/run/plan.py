@@ -302,10 +302,10 @@ class Plan:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        learnt = lesson(self._memory.traces, self.program.own)
+        learnt = lesson(self._memory.traces, self.program.own, self.program.says)
         changed = self._memory.changed(learnt)
         if changed:
-            learnt = lesson(self._memory.traces, self.program.own)
+            learnt = lesson(self._memory.traces, self.program.own, self.program.says)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         called = [kept.sites for kept in self._memory.traces]
