@@ -34,6 +34,8 @@ SELDOM = 100
 LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
 """What a run must gain for each call that was early, and a program of the time that these take: less is what it
 costs."""
+FELT = 0.05
+"""Of a run's time, what following it may take of the processor: a program that gains less than that rests soon."""
 
 TICK_S = 0.02
 LATE_S = 0.001
@@ -256,17 +258,19 @@ class Pace:
     def _has_room(self, loop: asyncio.AbstractEventLoop | None) -> bool:
         return threads.issuer.inline or (self.crowd.follows() and load.admits(loop))
 
-    def ended(self, trace: Trace) -> bool:
-        """A run that was followed is over. That a call began before the program's turn had come is no gain: everybody
-        waits for his turn as long. True if the program begins to rest, or rests longer from now on."""
+    def ended(self, trace: Trace, own_s: float = 0.0) -> bool:
+        """A run that was followed is over. `own_s`: the processor time that following it took. That a call began before
+        the program's turn had come is no gain: everybody waits for his turn as long. True if the program begins to
+        rest, or rests longer from now on."""
         lag_s = load.lag_s
         early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
-        gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
+        gain = gain_s / took_s if gain_s > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
+        felt = not gain and own_s > FELT * ((trace.ended_s or trace.started_s) - trace.started_s)
         self.crowd.gained |= gain >= LEAST_PART
         with self._lock:
-            self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
+            self._gain += (AT_REST if felt or self.every > 1 else RECENT) * (gain - self._gain)
             if self._gain >= LEAST_PART:
                 self.every, self._in_vain = 1, 0
                 return False

@@ -231,7 +231,7 @@ class Plan:
             self._waiting.append(run)
         self.caps.ended(run)
         self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried)
-        if self.pace.ended(run.trace):
+        if self.pace.ended(run.trace, run.own_s):
             self.says.rests(self.pace.every)
         ended_s = run.trace.ended_s or run.trace.started_s
         self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
