@@ -32,10 +32,8 @@ AT_FIRST = 4
 SELDOM = 100
 """but at least one run in so many is followed."""
 LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
-"""What a run must gain for each call that was early, and a program of the time that these take: less is what it
-costs."""
-FELT = 0.05
-"""Of a run's time, what following it may take of the processor: a program that gains less than that rests soon."""
+"""What a run must gain for each call that was early, beside the time that following it takes of the processor, and a
+program of the time that these calls take: less is what it costs."""
 
 TICK_S = 0.02
 LATE_S = 0.001
@@ -267,10 +265,9 @@ class Pace:
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
-        felt = not gain and own_s > FELT * ((trace.ended_s or trace.started_s) - trace.started_s)
         self.crowd.gained |= gain >= LEAST_PART
         with self._lock:
-            self._gain += (AT_REST if felt or self.every > 1 else RECENT) * (gain - self._gain)
+            self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
             if self._gain >= LEAST_PART:
                 self.every, self._in_vain = 1, 0
                 return False
