@@ -75,7 +75,7 @@ class Recorded:
     def score(self, readings: Readings) -> Score:
         score = Score(within=within(self.traces[0], readings))
         for runs in LESSONS:
-            graph = lesson(self.traces[:runs], self.own, readings).graph
+            graph = lesson(self.traces[:runs], self.own, readings=readings).graph
             score += judged(graph, self.traces[runs])
             self.learnt += str(graph) if readings == ALL else ""
         return score

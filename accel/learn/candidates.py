@@ -85,6 +85,11 @@ class _Source:
     def ambiguous(self) -> int:
         return sum(len(rows) > 1 for rows in self.choices)
 
+    def is_unending(self, unending: Container[str]) -> bool:
+        """Whether it is made of all outputs of such a node."""
+        node, path = self.skeleton
+        return path[:1] == (STAR,) and self.limit is None and node in unending
+
     def option(self, group: list[Covered], guide: list[Row] | None) -> _Option | None:
         """With one row per call; None if rows differ where no element of a trace does."""
         rows = _chosen_rows(group, self.choices, guide)
@@ -111,8 +116,8 @@ def _options(
     return list(itertools.islice(fit, most))
 
 
-def _sources(group: list[Covered], number: int) -> list[_Source]:
-    """What one hole may come from, the cheapest first."""
+def _sources(group: list[Covered], number: int, unending: Container[str]) -> list[_Source]:
+    """What one hole may come from, the cheapest first; what no run knows to be all there is, last."""
     holes = [covered.holes()[number] for covered in group]
     joined = [hole for hole in holes if hole.joined]
     if len({(hole.sep, hole.column, hole.columns) for hole in joined}) > 1:
@@ -128,7 +133,7 @@ def _sources(group: list[Covered], number: int) -> list[_Source]:
             source = _source(holes, skeleton, modes, joined[0] if joined else None, ranks[skeleton[0]])
             if source is not None:
                 found.append(source)
-    return sorted(found, key=lambda source: cost_of(source.skeleton, source.rank))
+    return sorted(found, key=lambda source: (source.is_unending(unending), cost_of(source.skeleton, source.rank)))
 
 
 def _source(
@@ -207,17 +212,23 @@ class Candidate:
 
 
 def candidates(
-    group: list[Covered], sparse: Container[str] = frozenset(), readings: Readings = ALL
+    group: list[Covered],
+    sparse: Container[str] = frozenset(),
+    unending: Container[str] = frozenset(),
+    readings: Readings = ALL,
 ) -> Iterator[Candidate]:
     """What may explain the group, best guess first; of a call alone, which proves little, only the best guesses.
-    `sparse`: nodes that don't have an output for every element."""
-    yield from itertools.islice(_candidates(group, sparse, readings), None if len(group) > 1 else MAX_GUESSES)
+    `sparse`: nodes that don't have an output for every element; `unending`: those that may always have one more."""
+    found = _candidates(group, sparse, unending, readings)
+    yield from itertools.islice(found, None if len(group) > 1 else MAX_GUESSES)
 
 
-def _candidates(group: list[Covered], sparse: Container[str], readings: Readings) -> Iterator[Candidate]:
+def _candidates(
+    group: list[Covered], sparse: Container[str], unending: Container[str], readings: Readings
+) -> Iterator[Candidate]:
     first = group[0].literals()
     count = len(first.holes())
-    sources = [_sources(group, number) for number in range(count)]
+    sources = [_sources(group, number, unending) for number in range(count)]
     free = [_options(each, group, None) for each in sources]
     if any(not options for options in free):
         return

@@ -7,9 +7,11 @@ told by an index (`index`); of the places that overlap, those that leave the few
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ..text.dumps import dumped, quoted, styles_of
 from ..text.extract import EXTRACTORS
@@ -26,6 +28,11 @@ HOLE = 1
 CUT = 8
 """and what more it costs that a value is cut off: the text around a whole value may go on as another value does, by a
 line break, say. What of its sources a hole is taken to come from, costs by `cost_of`."""
+AROUND = 2
+"""Words on each side of a value by which its place is told to be the program's own text;"""
+FAR = 80
+"""they stand so near."""
+_WORD = re.compile(r"\b[^\W_]+\b")
 _EXTRACTORS = tuple(EXTRACTORS)
 
 
@@ -47,13 +54,31 @@ def cover(values: Values, text: str, before: int, shortest: int) -> Parts:
         return ["", exact, ""]
     parts: Parts = []
     done = 0
-    for place in cheapest(_places(values, text, before, shortest)):
+    for place in _but_said(values, text, list(_places(values, text, before, shortest))):
         hole = hole_of(values, place.given) if place.given else known(values, text[place.at : place.end], before)
         assert hole is not None
         parts.extend((text[done : place.at], hole))
         done = place.end
     parts.append(text[done:])
     return parts
+
+
+def _but_said(values: Values, text: str, places: list[Place]) -> list[Place]:
+    """The cheapest ones, without those where the program says the value itself, with the words before and after it: a
+    known value may be a word of its prompt by chance."""
+    while True:
+        chosen = cheapest(places)
+        said = [around for place in chosen if (around := _around(text, place)) and values.says(text[slice(*around)])]
+        if not said:
+            return chosen
+        places = [place for place in places if not any(at <= place.at and place.end <= end for at, end in said)]
+
+
+def _around(text: str, place: Place) -> tuple[int, int] | None:
+    """From where to where a place stands with so many words before it and after it; None where there are fewer."""
+    before = list(_WORD.finditer(text, max(0, place.at - FAR), place.at))[-AROUND:]
+    after = list(islice(_WORD.finditer(text, place.end, place.end + FAR), AROUND))
+    return (before[0].start(), after[-1].end()) if len(before) == len(after) == AROUND else None
 
 
 def cheapest(places: Iterable[Place]) -> list[Place]:

@@ -36,7 +36,11 @@ Ends = tuple[tuple[int, Head], ...]
 class Values:
     """Grows as nodes are learnt."""
 
-    def __init__(self, cautious: bool = False, readings: Readings = ALL) -> None:
+    def __init__(
+        self, cautious: bool = False, readings: Readings = ALL, says: Callable[[str], bool] = lambda text: False
+    ) -> None:
+        self.says = says
+        """Whether the program says a text as it stands, in one piece."""
         self.cautious = cautious
         """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
         self.readings = readings

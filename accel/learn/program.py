@@ -81,6 +81,12 @@ class Program:
             self._look(self._references)
         return self._texts is not None and self._texts.cover(text)
 
+    def says(self, text: str) -> bool:
+        """Whether the program says this as it stands, in one piece."""
+        if self._texts is None:
+            self._look(self._references)
+        return self._texts is not None and self._texts.says(text)
+
     def _look(self, references: References) -> None:
         found = references.texts(self._standing)
         texts = chosen = Texts(found)

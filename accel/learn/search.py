@@ -61,6 +61,8 @@ class Search:
         self._readings = views[0].values.readings
         self._sparse = {node.name for node in nodes if node.is_sparse}
         """Nodes that don't have an output for every element."""
+        self._unending = {node.name for node in nodes if node.at_boundary and len(node.ancestry) == 1}
+        """Framework nodes in no other one: nothing tells a run that they do not run once more."""
         self._late = {node.name for node in nodes if node.at_boundary}
         self.alike: list[CallRecord] = []
         """Of the last search that found no candidate at all: the calls that could have shared one."""
@@ -127,7 +129,7 @@ class Search:
         for shortest in (*(reversed(lengths) if first_run else lengths), EDITED):
             group = self._group(view, call, shortest)
             self.alike += [covered.call for covered in group]
-            for candidate in candidates(group, self._sparse, self._readings):
+            for candidate in candidates(group, self._sparse, self._unending, self._readings):
                 any_candidate = True
                 shape = candidate.shape
                 node = Node(

@@ -11,7 +11,7 @@ import ssl
 import weakref
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from http.cookiejar import CookieJar
 from types import MethodType
@@ -20,13 +20,26 @@ from typing import Any
 from ..text.values import Opaque, freeze
 from .listed_classes import LISTED
 
-SDKS = frozenset("anthropic cohere groq httpcore httpcore2 httpx httpx2 mistralai ollama openai together".split())
-"""Packages whose classes keep what they were made of in fields, and send nothing else."""
-PACKAGES = SDKS | {package.partition(".")[0] for package in LISTED}
-OF_USE = frozenset(
-    "_connections _network_backend _optional_thread_lock _platform _pool_lock _requests _state _thread_lock".split()
+_GOOGLES = "google.genai"
+"""Other packages share the first part of this name."""
+
+
+def _package(module: str) -> str:
+    return _GOOGLES if f"{module}.".startswith(f"{_GOOGLES}.") else module.partition(".")[0]
+
+
+SDKS = frozenset(
+    f"anthropic cohere {_GOOGLES} groq httpcore httpcore2 httpx httpx2 mistralai ollama openai together".split()
 )
-"""Fields that tell what an object has done, not how it was made."""
+"""Packages whose classes keep what they were made of in fields, and send nothing else."""
+PACKAGES = SDKS | {_package(package) for package in LISTED}
+OF_USE = frozenset(
+    "_aiohttp_sessions _async_auth_locks _async_retry _connections _network_backend _optional_thread_lock _platform "
+    "_pool_lock _requests _retry _state _sync_auth_lock _thread_lock".split()
+)
+"""Fields that tell what an object has done, or that it makes of others, not how it was made."""
+SETTINGS = "_http_options"
+"""The field that holds what an SDK makes its connections of: those beside it are its own, unless they stand in it."""
 
 Field = Callable[[Any], Any]
 """What a part that is none of an SDK's compares as."""
@@ -62,13 +75,13 @@ def is_client(cls: type) -> bool:
 
 @lru_cache(4_096)
 def _is_client(cls: type) -> bool:
-    return _package(cls) in PACKAGES and any(_package(base) in SDKS for base in cls.__mro__)
+    return _package(cls.__module__) in PACKAGES and any(_package(base.__module__) in SDKS for base in cls.__mro__)
 
 
 @lru_cache(4_096)
 def is_connection(cls: type) -> bool:
     """Whether it is what SDKs send with, which knows addresses and headers, but no model and no prompt."""
-    return any(_package(base) in _CONNECTIONS for base in cls.__mro__)
+    return any(_package(base.__module__) in _CONNECTIONS for base in cls.__mro__)
 
 
 def is_closed(component: Any) -> bool:
@@ -80,10 +93,6 @@ def is_closed(component: Any) -> bool:
             return True
         client = getattr(client, "_client", None)
     return False
-
-
-def _package(cls: type) -> str:
-    return cls.__module__.partition(".")[0]
 
 
 _CONNECTIONS = frozenset("httpcore httpcore2 httpx httpx2".split())
@@ -107,7 +116,7 @@ def made_of(
 ) -> Hashable:
     """What a client was made of. `outer`: the ids of the clients that hold it; `known`: those that are not looked at
     again; `default`: the SDK made it, with settings of its own."""
-    held = _known if isinstance(known, Anew) and _package(type(client)) in _CONNECTIONS else known
+    held = _known if isinstance(known, Anew) and _package(type(client).__module__) in _CONNECTIONS else known
     seen = held.get(id(client))
     if seen is not None and seen[0]() is client:
         return seen[1]
@@ -137,8 +146,12 @@ class _Look:
 
     def at(self, client: Any) -> Identity:
         cls, own = type(client), vars(client)
-        names = sorted(own.keys() - OF_USE - self.kept(cls))
-        return Identity(cls, tuple((name, freeze(self._tree(own[name]))) for name in names))
+        names = own.keys() - OF_USE - self.kept(cls)
+        # First what the program gave: what is looked at is known after that.
+        given = {SETTINGS: freeze(self._tree(own[SETTINGS]))} if SETTINGS in names else {}
+        look = replace(self, default=True) if given else self
+        rest = {name: freeze(look._tree(own[name])) for name in sorted(names - given.keys())}
+        return Identity(cls, tuple((given | rest).items()))
 
     def _tree(self, value: Any) -> Any:
         kind = type(value)

@@ -98,7 +98,7 @@ class _Seen:
         same = last is not None
         fields: dict[str, _Held] = {}
         for name, value in items:
-            if name in self._derived or (_may_be_client(value) and _is_kept(self._component, name)):
+            if name in self._derived or (_is_part(name, value) and _is_kept(self._component, name)):
                 continue
             held = before.get(name)
             if held is None or held[0] is not value or not _stands(held):
@@ -133,8 +133,12 @@ class _Look:
         return same and all(map(_stands, self._others))
 
 
-def _may_be_client(value: Any) -> bool:
-    return value is None or is_client(type(value))
+_CLEANUP = "_client_cleanup"
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Whether it may be a client, or what closes one when nobody has it any more."""
+    return value is None or name == _CLEANUP or is_client(type(value))
 
 
 _Held = tuple[Any, Hashable, tuple[Any, ...] | None]

@@ -21,8 +21,8 @@ from . import patches
 from .listed_classes import LISTED
 from .methods import Kind, Method, build_call, no_view, read_call
 
-_DIARY = ("id", "created", "created_at", "model", "model_version", "object", "response_id", "service_tier",
-          "system_fingerprint", "total_duration", "usage", "usage_metadata")  # fmt: skip
+_DIARY = ("id", "created", "created_at", "model", "model_version", "object", "response_id", "sdk_http_response",
+          "service_tier", "system_fingerprint", "total_duration", "usage", "usage_metadata")  # fmt: skip
 """What answers say of their making: nobody pastes that into prompts."""
 
 

@@ -45,6 +45,10 @@ class Texts:
         words = list(_WORD.finditer(text))
         return len(words) in self._reached(text, words)
 
+    def says(self, text: str) -> bool:
+        """Whether the program says this as it stands, in one piece."""
+        return self._holds(_normal(text))
+
     def beyond(self, text: str) -> str:
         """What is left of a text without the program's words at its beginning and its end. A number is a part of what
         it stands beside, and so is all that no space parts from it."""

@@ -121,6 +121,12 @@ class Calls:
         with self.lock:
             return any(not call.useless for call in self._by_key.get(key, ()))
 
+    def made(self, key: Hashable, site: str) -> list[Call]:
+        """The program's own calls of this site with this key."""
+        with self.lock:
+            found = self._by_key.get(key, ())
+            return [call for call in found if call.standing == "own" and call.site == site and not call.useless]
+
     def hold(self, call: Call) -> bool:
         """Make an early call known to demands; False if the run is over, or the program has just made this call."""
         with self.lock:

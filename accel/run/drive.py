@@ -148,6 +148,7 @@ class Drive(Forecast):
         if not alike(before, bound):
             reason = self.held(node) or (self.refused(node, element.pasted) if element.pasted else None)
         reason = reason or (early.no_room(bound) if bound is not None else None)
+        reason = reason or (LATE() if self._was_made(state, element) else None)
         if reason:
             return reason
         asked = foretold(self.run, node, self._decided(node))
@@ -160,6 +161,11 @@ class Drive(Forecast):
         call.bound = (node.name, position)
         state.doubtful = state.doubtful or asked is UNSURE
         return None
+
+    def _was_made(self, state: Outlook, element: Element) -> bool:
+        """Whether the program has made this very call already, and it was taken for one of which less was known."""
+        made = (call.bound for call in self.run.calls.made(element.key, state.node.site))
+        return any(at is not None and self.states[at[0]].element(at[1]).key != element.key for at in made)
 
     def _predict_again(self, node: Node) -> None:
         """Its component has changed, and so have the keys of its elements."""

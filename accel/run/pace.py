@@ -32,8 +32,8 @@ AT_FIRST = 4
 SELDOM = 100
 """but at least one run in so many is followed."""
 LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
-"""What a run must gain for each call that was early, and a program of the time that these take: less is what it
-costs."""
+"""What a run must gain for each call that was early, beside the time that following it takes of the processor, and a
+program of the time that these calls take: less is what it costs."""
 
 TICK_S = 0.02
 LATE_S = 0.001
@@ -256,14 +256,15 @@ class Pace:
     def _has_room(self, loop: asyncio.AbstractEventLoop | None) -> bool:
         return threads.issuer.inline or (self.crowd.follows() and load.admits(loop))
 
-    def ended(self, trace: Trace) -> bool:
-        """A run that was followed is over. That a call began before the program's turn had come is no gain: everybody
-        waits for his turn as long. True if the program begins to rest, or rests longer from now on."""
+    def ended(self, trace: Trace, own_s: float = 0.0) -> bool:
+        """A run that was followed is over. `own_s`: the processor time that following it took. That a call began before
+        the program's turn had come is no gain: everybody waits for his turn as long. True if the program begins to
+        rest, or rests longer from now on."""
         lag_s = load.lag_s
         early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
-        gain = gain_s / took_s if gain_s > LEAST_GAIN_S * len(early) else 0.0
+        gain = gain_s / took_s if gain_s > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
         self.crowd.gained |= gain >= LEAST_PART
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)

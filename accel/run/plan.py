@@ -231,7 +231,7 @@ class Plan:
             self._waiting.append(run)
         self.caps.ended(run)
         self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried)
-        if self.pace.ended(run.trace):
+        if self.pace.ended(run.trace, run.own_s):
             self.says.rests(self.pace.every)
         ended_s = run.trace.ended_s or run.trace.started_s
         self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
@@ -302,10 +302,10 @@ class Plan:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        learnt = lesson(self._memory.traces, self.program.own)
+        learnt = lesson(self._memory.traces, self.program.own, self.program.says)
         changed = self._memory.changed(learnt)
         if changed:
-            learnt = lesson(self._memory.traces, self.program.own)
+            learnt = lesson(self._memory.traces, self.program.own, self.program.says)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         called = [kept.sites for kept in self._memory.traces]

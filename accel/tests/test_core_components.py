@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import gc
+import ssl
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -372,6 +374,32 @@ def test_a_client_that_holds_itself_has_an_identity() -> None:
     client = Client(loop=[])
     client.loop.append(client.loop)  # type: ignore[attr-defined]
     assert identity_of(client, by_object=False) == identity_of(client, by_object=False)
+
+
+def googles(name: str, module: str) -> type:
+    return type(name, (Client,), {"__module__": f"google.genai.{module}"})
+
+
+MODELS, API, OPTIONS = googles("Models", "models"), googles("BaseApiClient", "_api_client"), googles("Options", "types")
+
+
+def of_googles(verify: ssl.SSLContext | None = None, key: str = "k", url: str = "https://models.example") -> Any:
+    """The identity of a client as Google's SDK makes them: connections of its settings, with a context of its own where
+    these hold none."""
+    options = OPTIONS(base_url=url, client_args={"verify": verify} if verify is not None else None)
+    args = {"verify": verify or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)}
+    api = API(_http_options=options, api_key=key, _async_httpx_client_args=args, _retry=object())
+    api._sync_auth_lock = threading.Lock()
+    return identity_of(MODELS(_api_client=api), by_object=False)
+
+
+def test_clients_of_googles_that_were_made_alike_are_one() -> None:
+    one, other = (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2))
+    assert of_googles() == of_googles()
+    assert of_googles(verify=one) == of_googles(verify=one)
+    made = [of_googles(), of_googles(key="j"), of_googles(url="https://other.example")]
+    made += [of_googles(verify=one), of_googles(verify=other)]
+    assert len(set(made)) == len(made)
 
 
 def test_another_class_is_another_client() -> None:

@@ -20,7 +20,8 @@ from accel.learn.holes import Hole
 from accel.learn.index import Values
 from accel.learn.learner import lesson
 from accel.learn.readings import ALL, READINGS, without
-from accel.tests.test_core_learn import Script, learnt, shown
+from accel.parts.wording import Texts
+from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
 from accel.trace.record import Trace
 
 ACCEL = str(Path(accel.__file__).parent)
@@ -104,6 +105,27 @@ def test_an_answer_without_the_white_space_around_it() -> None:
         script.call("b", f"Check: {answer.strip()}", "fine")
 
     assert shown(learnt(program))[-1] == ": Check: {main.decode.content|strip}"
+
+
+SAYS = "Judge the answer.\nAs an example: (see https://example.org/id/1-0). Always say so.\nAnswer: "
+
+
+def test_what_the_program_says_with_the_words_around_it_is_no_value_of_a_run() -> None:
+    """What these runs find stands in the prompt whatever others find."""
+
+    def run(topic: str) -> Trace:
+        script = Script({"q": topic})
+        script.call("find", {"query": topic}, ["https://example.org/id/1-0"], op="searching")
+        script.call("a", f"{SAYS}{topic}", "fine")
+        return script.done()
+
+    def learnt_by(program: Texts) -> str:
+        return shown(lesson(list(map(run, TOPICS)), program.cover, program.says).graph)[-1]
+
+    template = ": Judge the answer.\\nAs an example: (see {}). Always say so.\\nAnswer: {{input.q}}"
+    assert learnt_by(Texts([SAYS])) == template.format("https://example.org/id/1-0")
+    # With other words around it, it may be what was found.
+    assert learnt_by(Texts([SAYS.replace("Always", "Never")])) == template.format("{main.searching[0]}")
 
 
 def test_readings_have_names_of_their_own_and_can_be_switched_off() -> None:

@@ -56,3 +56,18 @@ def test_an_element_that_may_turn_out_to_equal_another_ends_what_is_known(
     value: Any, found: list[Any], complete: bool
 ) -> None:
     assert enumerate_stars(value, PATH) == (found, complete)
+
+
+def test_a_list_that_a_node_was_given_goes_before_all_outputs_of_one_that_may_run_again() -> None:
+    """Nothing tells a run that the node has run for the last time: a join of its outputs would never be complete."""
+
+    def program(script: Script, topic: str) -> None:
+        facts = []
+        for number in range(3):
+            work = script.trace.enter("work", {"number": number})
+            facts.append(f"{number} facts: {topic[::-1]}")
+            script.trace.leave(work, {"facts": facts[-1:]})
+        script.trace.enter("sum", {"facts": facts})
+        script.call("sum", "Sum up:\n" + "\n".join(facts), "fine", within="sum")
+
+    assert shown(learnt(program))[-1] == ": Sum up:\\n{join sum.in.facts[*] by '\\n'}"

@@ -65,6 +65,14 @@ def test_a_program_that_foresees_all_and_has_nothing_early_rests_sooner(load: Lo
     assert program.every == 1
 
 
+def test_a_program_that_gains_less_than_it_takes_to_follow_it_rests(load: Load) -> None:
+    slow, quick = Pace(), Pace()
+    for _ in range(PATIENCE):
+        slow.ended(trace(0.05), own_s=0.06)
+        quick.ended(trace(0.05), own_s=0.04)
+    assert slow.every > 1 and quick.every == 1
+
+
 def test_to_be_before_ones_turn_is_no_gain(load: Load) -> None:
     program = Pace()
     late(load, 0.02)

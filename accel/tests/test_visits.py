@@ -225,13 +225,14 @@ class Knows(Refers):
     """A program whose own texts are these."""
 
     def standing(self) -> list[str]:
-        return list(QUESTIONS)
+        return [*QUESTIONS, *ORDERS]
 
     def texts(self, standing: Any) -> dict[str, Any]:
-        return dict.fromkeys(QUESTIONS)
+        return dict.fromkeys([*QUESTIONS, *ORDERS])
 
 
 QUESTIONS = ("What is {1}?", "Is it true that {0}", "{2}")
+ORDERS = ("List {}", "Write on {}!")
 
 
 def rounds(run: Run, model: Told, subjects: list[str]) -> None:
@@ -265,3 +266,41 @@ def test_what_nobody_foresaw_is_not_taken_for_the_call_of_a_visit_to_come() -> N
             early.append(run.counts.retired)
             wasted.append(len(ASKED) - 9)
         assert (early[2:], wasted[2:]) == ([3, 3, 3], [0, 0, 0])
+
+
+class Lists:
+    """Is asked for a list, and for a note on each thing in it; what, is then in `ASKED`."""
+
+    things: tuple[str, ...] = ()
+
+    def fake_ask(self, text: str) -> str:
+        ASKED.append(text)
+        return "\n".join(self.things) if text.startswith("List") else "It is well known."
+
+
+def test_what_the_program_has_asked_already_is_not_asked_again_ahead_of_it() -> None:
+    def notes(run: Run, model: Lists, subject: str, before: list[str]) -> None:
+        """On what it knew before it asks for the list, then on all other things in that. All in one line."""
+        coming, listed = list(before), False
+        while coming or not listed:
+            if not coming:
+                secret = hashlib.sha256(subject.encode()).hexdigest()
+                coming, listed = model.fake_ask(f"List {secret}").splitlines(), True
+            thing = coming.pop(0)
+            think(run)
+            if not listed or thing not in before:
+                model.fake_ask(f"Write on {thing}!")
+
+    with patched():
+        install(Lists, ASK)
+        register(Lists, pure=True, local=True, concurrency=8)
+        model, plan = Lists(), Plan()
+        for subject in ("the birds of Iceland", "the fish of Norway", "the trees of Finland", "the bears of Sweden"):
+            things = [hashlib.sha256(f"{subject} {number}".encode()).hexdigest() for number in range(3)]
+            model.things = tuple(things)
+            ASKED.clear()
+            with opened(plan, {"q": subject}, references=Knows(model)) as run:
+                notes(run, model, subject, things[1:2] if "bears" in subject else [])
+            accel.settle()
+        assert run.counts.retired > 0
+        assert sorted(ASKED) == sorted(set(ASKED))
