@@ -48,11 +48,14 @@ def sims(tmp_path: Path, fast_profile: str) -> str:
 
 @pytest.mark.engines
 def test_up_status_and_down_on_a_ray_that_runs(namespace: str, sims: str) -> None:
+    from accel_ray.wire import version
+
+    release, protocol = version()
     place = ("--address", "auto", "--namespace", namespace)
     up = accel("up", sims, *place)
     assert up.exit_code == 0, up.output
     assert f"Backend.ray('auto', namespace='{namespace}').use()" in " ".join(up.output.split())
-    for word in ("llm:0", "llm:1", "records:0", "ALIVE", "0.1.0 (2)"):
+    for word in ("llm:0", "llm:1", "records:0", "ALIVE", f"{release} ({protocol})"):
         assert word in up.output
     again = accel("up", sims, *place)
     assert again.exit_code == 1 and "it has llm:0, llm:1, records:0" in again.stderr and "accel down" in again.stderr
