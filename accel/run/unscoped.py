@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from ..parts import http
@@ -39,7 +40,9 @@ def call(method: Method, component: Any, wrapped: Callable[..., Any], args: Any,
         return _opened(party, limit, work)
     if method.kind == "async":
         return _coroutine(party, limit, work)
-    return _stream(party, limit, work) if method.kind == "stream" else _astream(party, limit, work)
+    if method.kind == "stream":
+        return _stream(party, limit, work, _begun(party, work))
+    return _astream(party, limit, work, work())
 
 
 class _Inside:
@@ -98,17 +101,27 @@ async def _rest(party: Party, limit: int, stream: Any) -> AsyncGenerator[Any, No
         leave(party)
 
 
-def _stream(party: Party, limit: int, work: Callable[[], Any]) -> Generator[Any, None, None]:
+def _begun(party: Party, work: Callable[[], Any]) -> Any:
+    """A stream: what fails where it is asked for fails there."""
+    before = of_no_run.set(party)
+    try:
+        return _asked(party, work)
+    finally:
+        of_no_run.reset(before)
+
+
+def _stream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> Generator[Any, None, None]:
     take(entering(party, limit, in_task=False))
     try:
+        streams = chain((begun,), iter(work, _END))  # asked for again as often as it is turned away
 
-        def begun() -> tuple[Any, Any]:
-            stream = iter(work())
+        def first() -> tuple[Any, Any]:
+            stream = iter(next(streams))
             return stream, next(stream, _END)
 
         before = of_no_run.set(party)
         try:
-            stream, chunk = _asked(party, begun)
+            stream, chunk = _asked(party, first)
         finally:
             of_no_run.reset(before)
         if chunk is _END:
@@ -125,17 +138,18 @@ def _stream(party: Party, limit: int, work: Callable[[], Any]) -> Generator[Any,
         leave(party)
 
 
-async def _astream(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+async def _astream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> AsyncGenerator[Any, None]:
     await atake(entering(party, limit, in_task=True))
     try:
+        streams = chain((begun,), iter(work, _END))
 
-        async def begun() -> tuple[Any, Any]:
-            stream = aiter(work())
+        async def first() -> tuple[Any, Any]:
+            stream = aiter(next(streams))
             return stream, await anext(stream, _END)
 
         before = of_no_run.set(party)
         try:
-            stream, chunk = await _aasked(party, begun)
+            stream, chunk = await _aasked(party, first)
         finally:
             of_no_run.reset(before)
         while chunk is not _END:

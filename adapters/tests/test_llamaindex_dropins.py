@@ -11,13 +11,16 @@ import pytest
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse, ImageBlock, ThinkingBlock
 from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
 from llama_index.core.llms import ChatMessage, MessageRole, TextBlock
+from llama_index.core.response_synthesizers import get_response_synthesizer
 from pydantic import ValidationError
 
+import accel
 import accel_local
 from accel import engine as protocols
 from accel.engine import Constraint, Priority, Sampling
 from accel.errors import CallCancelled, ConfigurationError, InvalidRequest, RequestError
 from accel.parts.components import facts_of
+from accel.run.pace import load
 from accel_llamaindex import AccelLLM
 from accel_sim import SimLLMConfig
 from accel_vllm import VLLMConfig
@@ -143,6 +146,18 @@ async def test_calls_that_can_not_be_right_are_refused_when_they_are_made() -> N
         with pytest.raises(ConfigurationError, match="banana"):
             await acomplete("a", banana=1)
     assert engine.asked == []
+
+
+def test_they_are_refused_as_soon_while_other_runs_are_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that belongs to no run is counted while it is read, and asked for when the program asks for it."""
+    llm, engine = scripted()
+    accel.accelerate(get_response_synthesizer(llm=llm))
+    monkeypatch.setattr(load, "runs", 1)
+    with pytest.raises(ConfigurationError, match="exclude"):
+        llm.stream_chat(MESSAGES, regex="a", choice=["b"])
+    with pytest.raises(ConfigurationError, match="exclude"):
+        llm.stream_complete("a", regex="a", choice=["b"])
+    assert "".join(part.delta or "" for part in llm.stream_chat(MESSAGES)) and len(engine.asked) == 1
 
 
 def test_wrong_settings_are_refused() -> None:
