@@ -154,7 +154,6 @@ class Demands(BaseCallbackHandler):
     """Tells a run of its demands, before the model is called."""
 
     run_inline = True
-    raise_error = True
 
     def __init__(self, live: Live) -> None:
         self._live = live

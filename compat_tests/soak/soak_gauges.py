@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from accel.process.threads import idle
+from accel.run.reliance import WINDOW
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 OURS = ("accel.", "accel_langgraph.", "accel_llamaindex.")
 
 
-BOUNDED = "Counts"
-"""Of every accelerated object's last few hundred runs, one each."""
+BOUNDED = {"Counts": 4, "Tried": 1, "Request": 1, "Asked": 8}
+"""What every accelerated object keeps of its last hundred runs that were followed, and how many of each for a run. Of a
+program that rests these may come one by one until a soak is over: they have a bound, and are no growth below it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Sample:
     live_runs: int
     live_calls: int
     objects: int
-    """Of Accel's classes; runs and calls among them."""
+    """Of Accel's classes, but for those that are `BOUNDED`; runs and calls among them."""
     rss_mb: float
     classes: Counter[str] = field(repr=False)
     """What the objects are."""
@@ -56,7 +58,7 @@ def sample(runs: int, stalled: int) -> Sample:
     names: Counter[str] = Counter()
     for found in gc.get_objects():
         cls = type(found)
-        if str(cls.__module__).startswith(OURS) and cls.__name__ != BOUNDED:
+        if str(cls.__module__).startswith(OURS):
             names[cls.__qualname__] += 1
     files = len(os.listdir("/proc/self/fd"))
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -68,7 +70,7 @@ def sample(runs: int, stalled: int) -> Sample:
         files,
         names["Run"],
         names["Call"],
-        names.total(),
+        names.total() - sum(names[name] for name in BOUNDED),
         round(pages * PAGE_BYTES / 2**20, 1),
         names,
     )
@@ -91,6 +93,10 @@ def grown(samples: list[Sample], *, memory: bool = True) -> list[str]:
         return []
     third = len(later) // 3
     found = []
+    held = samples[-1].classes
+    for name, most in BOUNDED.items():
+        if held[name] > most * WINDOW * held["Plan"]:
+            found.append(f"{held[name]:,} {name} are kept for {held['Plan']} plans: more than of {WINDOW} runs each")
     for name, (least, share) in ALLOWED.items():
         if name in ("rss_mb", "objects") and not memory:
             continue
@@ -99,8 +105,9 @@ def grown(samples: list[Sample], *, memory: bool = True) -> list[str]:
         if last - first > max(least, share * first):
             which = ""
             if name == "objects":
-                most = (later[-1].classes - later[0].classes).most_common(5)
-                which = f" ({', '.join(f'{n:,} more {cls}' for cls, n in most)})"
+                more = later[-1].classes - later[0].classes
+                grew = [(cls, n) for cls, n in more.most_common(5 + len(BOUNDED)) if cls not in BOUNDED][:5]
+                which = f" ({', '.join(f'{n:,} more {cls}' for cls, n in grew)})"
             span = f"between runs {later[0].runs:,} and {later[-1].runs:,}"
             found.append(f"{name} grew from {first:,} to {last:,} {span}{which}")
     return found
