@@ -95,7 +95,7 @@ def grown(samples: list[Sample], *, memory: bool = True) -> list[str]:
     found = []
     held = samples[-1].classes
     for name, most in BOUNDED.items():
-        if held[name] > most * WINDOW * held["Plan"]:
+        if held[name] > most * (WINDOW * held["Plan"] + held["Run"]):
             found.append(f"{held[name]:,} {name} are kept for {held['Plan']} plans: more than of {WINDOW} runs each")
     for name, (least, share) in ALLOWED.items():
         if name in ("rss_mb", "objects") and not memory:
