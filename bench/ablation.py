@@ -24,7 +24,6 @@ from typing import Any
 
 from rich.console import Console
 
-import accel
 import accel_local
 from accel.graph.ir import Graph
 from accel.learn.check import followed
@@ -33,6 +32,7 @@ from accel.learn.readings import ALL, READINGS, Readings, without
 from accel.text.extract import EXTRACTORS
 from accel.trace.record import CallRecord, Trace
 from bench.corpus import Arms, engines_for
+from bench.recorder import recorder
 from bench.sections import table
 from corpus import programs
 
@@ -131,7 +131,7 @@ def until(trace: Trace, moment: int) -> Trace:
 
 
 async def record(arms: Arms) -> Recorded:
-    fast = accel.accelerate(await arms.graph("recorded"), speculate="off")
+    fast = recorder(await arms.graph("recorded"))
     traces = []
     for number in range(max(LESSONS) + 1):
         await arms.ask(fast, arms.program.inputs[number])

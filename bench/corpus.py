@@ -45,6 +45,7 @@ from accel.trace.sites import where
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED, CallsSeen, plain
+from bench.recorder import recorder
 from bench.sections import table
 from corpus import Program, names, programs
 
@@ -113,13 +114,13 @@ class Arms:
     async def requests(self, fast: Any, numbers: Sequence[int]) -> list[Request]:
         """These inputs, unmodified and in the accelerated graph, each judged by a recorded run."""
         slow = await self.graph(UNMODIFIED)
-        recorder = accel.accelerate(await self.graph("recorded"), speculate="off")
+        recorded = recorder(await self.graph("recorded"))
         found = []
         for number in numbers:
             value = self.program.inputs[number]
             found.append(await self.compare(slow, fast, number, value))
-            await self.ask(recorder, value)
-            self.judge(found[-1], recorder.plan.last, fast)
+            await self.ask(recorded, value)
+            self.judge(found[-1], recorded.plan.last, fast)
         return found
 
     async def compare(self, slow: Any, fast: Any, number: int, value: Any) -> Request:

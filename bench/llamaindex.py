@@ -33,6 +33,7 @@ from accel.reports.limit import limit
 from accel_llamaindex import AccelEmbedding, AccelLLM, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimStoreConfig, profile_of
 from bench.machine import machine_name
+from bench.recorder import recorder
 from corpus.papers import data
 
 DIMENSION = 64
@@ -168,7 +169,7 @@ def build(cls: Any, name: str, nodes: Sequence[TextNode], embedding: AccelEmbedd
 
 def program(name: str, parts: Parts, data_sets: data.DataSets, options: argparse.Namespace) -> list[Request]:
     plain, fast = PROGRAMS[name][1](parts), accel.accelerate(PROGRAMS[name][1](parts))
-    recorder = accel.accelerate(PROGRAMS[name][1](parts), speculate="off")
+    recorded = recorder(PROGRAMS[name][1](parts))
     profiles = {kind: profile_of(options.profile, kind) for kind in KINDS}
     found = []
     for number, question in enumerate(data_sets.questions[: WARM + options.requests]):
@@ -179,9 +180,9 @@ def program(name: str, parts: Parts, data_sets: data.DataSets, options: argparse
             accel.settle()
         request.counts = asdict(fast.plan.history[-1])
         if number >= WARM:
-            asked(parts, recorder, question)
+            asked(parts, recorded, question)
             accel.settle()
-            request.limit_s = limit(recorder.plan.last, profiles, topology=fast.plan.topology).makespan_s
+            request.limit_s = limit(recorded.plan.last, profiles, topology=fast.plan.topology).makespan_s
         found.append(request)
     return found
 

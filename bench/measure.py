@@ -26,6 +26,7 @@ from accel.run.plan import Plan
 from accel.run.settings import Counts
 from accel.trace.record import Trace
 from bench.engines import Engines
+from bench.recorder import recorder
 from corpus.papers import App
 from corpus.papers.bm25 import BM25Retriever
 from corpus.papers.text import passages
@@ -143,7 +144,7 @@ async def arms_of(app: App, engines: Engines, data_sets: Any, wanted: list[str])
         await app.prepare(parts, data_sets)
         graph = app.build_by_hand(parts) if name == BY_HAND else app.build(parts)
         if name == RECORDED:
-            graph = accel.accelerate(graph, speculate="off")
+            graph = recorder(graph)
         elif name == ACCELERATED:
             graph = accel.accelerate(graph)
         elif name.startswith(OFF):

@@ -45,6 +45,7 @@ from bench.engines import KINDS, SIM_DIMENSION
 from bench.machine import machine_name
 from bench.measure import WARM, Request
 from bench.measure import Arm as Program
+from bench.recorder import recorder
 from corpus.papers import APPS, Parts, Sizes, data
 from corpus.papers.text import passages
 
@@ -179,9 +180,8 @@ class _Server:
         programs = {}
         for app in self._apps:
             await APPS[app].prepare(parts, self._data_sets)
-            graph = accel.accelerate(
-                APPS[app].build(parts), speculate="off" if self._arm.program == AS_WRITTEN else "certain"
-            )
+            graph = APPS[app].build(parts)
+            graph = recorder(graph) if self._arm.program == AS_WRITTEN else accel.accelerate(graph, speculate="certain")
             programs[app] = Program(str(self._arm), graph)
             for number in range(WARM):
                 await programs[app].ask(app, number, self._values[app][number])

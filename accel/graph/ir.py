@@ -150,7 +150,7 @@ class Schedule:
     """So many calls later another prompt of the run begins as this one does; 0: none does, or nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Node:
     """One primitive, or with a `level` one for every element of it: what was learnt, the evidence, the schedule."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -95,17 +96,15 @@ class Memory:
         )
 
 
-_asked: dict[int, tuple[Node, object]] = {}
-"""By id, for as many nodes as plans may have."""
-MAX_ASKED = 4_096
+_asked: dict[int, tuple[weakref.ref[Node], object]] = {}
+"""By id, of nodes that somebody has: they are frozen, and this is asked for each of them time and again."""
 
 
 def asked_for(node: Node) -> object:
     """What a node asks for, whatever it is called."""
-    held = _asked.get(id(node))
-    if held is None or held[0] is not node:
-        if len(_asked) >= MAX_ASKED:
-            _asked.clear()
+    held = _asked.get(key := id(node))
+    if held is None or held[0]() is not node:
         called = tuple((when.ref, when.yes) for when in node.when if when.only)
-        held = _asked[id(node)] = (node, (node.site, freeze(node.input), called))
+        gone = weakref.ref(node, lambda _: _asked.pop(key, None))
+        held = _asked[key] = (gone, (node.site, freeze(node.input), called))
     return held[1]

@@ -59,7 +59,7 @@ class Reliance:
         self._window.append((tried, completed))
         self._count(tried, completed, +1)
         for asked in tried.vain if completed else ():
-            self._erred.setdefault(asked.site, {})[asked] = self._runs
+            self._erred[asked.site] = {**self._recently(asked.site), asked: self._runs}
         if len(self._window) > WINDOW:
             self._count(*self._window.popleft(), -1)
 

@@ -45,6 +45,7 @@ http.turned_away = _turned_away
 
 def note(run: Run, call: Call, began_s: float, after_s: float = 0.0) -> bool:
     """A call was turned away that had been sent then; whether early ones were at its endpoint meanwhile."""
+
     def lowered(limit: int) -> None:
         run.plan.says.limited(call.component, limit)
 

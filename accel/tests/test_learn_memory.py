@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel.graph.ir import Node
+from accel.graph.ops import OPS
 from accel.learn.learner import lesson
-from accel.learn.memory import MAX_CALLS, MAX_TRACES, Memory
+from accel.learn.memory import MAX_CALLS, MAX_TRACES, Memory, asked_for
 from accel.tests.random_programs import Host, words
 from accel.trace.record import Trace
 
@@ -93,3 +98,12 @@ def test_a_run_in_between_that_was_explained_speaks_against_a_change() -> None:
     memory.add(ran(3, "New"))
     assert not memory.changed(lesson(memory.traces))
     assert kinds(memory) == ["Old", "Old", "New", "New"]
+
+
+def test_nodes_of_older_lessons_are_let_go() -> None:
+    node = Node("ask", OPS["decode"], "a question", "site")
+    assert asked_for(node) == asked_for(replace(node, name="ask again"))
+    gone = weakref.ref(node)
+    del node
+    gc.collect()
+    assert gone() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 
@@ -200,3 +201,15 @@ def test_what_is_learnt_where_nodes_kept_being_wrong_is_in_doubt_from_the_first(
     for _ in range(RECENT):
         relied.note(Tried(), completed=True)
     assert not relied.doubts(new) and relied.doubts(HERE)
+
+
+def test_of_what_was_wrong_no_more_is_kept_than_counts() -> None:
+    class Node:
+        """Something that a weak reference can tell of."""
+
+    relied, kept = Reliance(), weakref.WeakSet[Node]()
+    for _ in range(2 * WINDOW):
+        kept.add(node := Node())
+        relied.note(tried(vain=1, asked=Asked("here", node)), completed=True)
+    del node
+    assert len(kept) <= WINDOW + RECENT

@@ -37,6 +37,7 @@ from accel.trace.flow import WHOLE, events_of
 from accel.trace.record import CallRecord, Trace
 from accel.trace.sites import where
 from bench.measure import ACCELERATED, UNMODIFIED
+from bench.recorder import recorder
 from bench.strangers.programs import SUBJECTS, Loader, Stranger
 from bench.strangers.services import WAITS_S, Services
 from bench.strangers.transports import install
@@ -107,7 +108,7 @@ class Arms:
 
     def phase(self, options: Mapping[str, Any], log: list[str]) -> tuple[list[Request], Any]:
         fast = accel.accelerate(self.app, **options)
-        recorder = accel.accelerate(self.app, speculate="off")
+        recorded = recorder(self.app)
         self._fewest = None
         found = []
         # What a program imports and connects with its first request is not Accel's.
@@ -137,9 +138,9 @@ class Arms:
                 request.counts = asdict(fast.plan.history[-1])
                 request.tokens = sum(map(tokens_of, fast.plan.last.calls)) if fast.plan.last is not None else 0
             if number >= WARM:
-                self.ask(recorder, value_of(SUBJECTS[number % len(SUBJECTS)]))
-                if recorder.plan.last is not None:
-                    self.judge(request, recorder.plan.last, fast.plan, fast._accel.settings)
+                self.ask(recorded, value_of(SUBJECTS[number % len(SUBJECTS)]))
+                if recorded.plan.last is not None:
+                    self.judge(request, recorded.plan.last, fast.plan, fast._accel.settings)
             found.append(request)
             raised = told[UNMODIFIED][0] == "raised" and told[UNMODIFIED] or None
             if raised:
