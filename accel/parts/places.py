@@ -24,14 +24,16 @@ class Place:
     several: bool = False
     """In a container with others like it: a prompt for every tenant."""
     named: bool = False
+    among: tuple[str, ...] = ()
+    """The texts of the container that this is one of: nothing says yet whether the program chooses from them."""
 
     def now(self, roots: Sequence[Any]) -> Any:
         """What stands there."""
         return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
 
-    def to(self, step: Step, by: Any) -> Place:
+    def to(self, step: Step, by: Any, among: tuple[str, ...] = ()) -> Place:
         """What the object there calls its own."""
-        return Place(step, by, self, self.held, self.several, named=True)
+        return Place(step, by, self, self.held, self.several, True, among)
 
 
 def item(container: Any, key: Any) -> Any:

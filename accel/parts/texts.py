@@ -1,5 +1,6 @@
 """The program's own texts: constants of its code, its prompt templates, what its components say, and the texts that its
-variables, attributes and dicts held when it was accelerated, and still hold.
+variables, attributes and dicts held when it was accelerated, and still hold. Where code may choose from the texts of a
+list or dict, the runs tell whether it does (`accel.learn.tables`).
 
 A text in a learnt template that is none of them is somebody's data, whatever the runs have in common (invariant 10).
 So is what has come into a variable since: any code may have put it there, also some that is not found from here.
@@ -37,6 +38,8 @@ MAX_HELD = 2_000
 MAX_ENTRIES = 20_000
 """Of all dicts and lists that code names."""
 MAX_STANDING = 5_000
+MOST_ENTRIES = 32
+"""Of a list or dict all of whose texts may be the program's; more are data."""
 _TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
 
 Kinds = Callable[[Any], bool]
@@ -63,6 +66,8 @@ def stands(roots: Sequence[Any], is_component: Kinds, is_opened: Kinds, says: Sa
     """Whether a text is still where it was found."""
     try:
         value = place.now(roots)
+        if place.among:
+            return place.among in columns_of(value)
         if place.named:
             return text in _said((value,))
         look = _Look(is_component, is_opened, says)
@@ -141,7 +146,8 @@ class _Look:
         found: dict[str, Place] = {}
         for (name, text), place in self.found.items():
             if name not in stored and (isinstance(name, tuple) or not name or name in self.names):
-                found.setdefault(text, place)
+                if text not in found or (found[text].among and not place.among):
+                    found[text] = place
         return found
 
     def into(self, value: Any, place: Place) -> Iterator[Way]:
@@ -199,6 +205,10 @@ class _Look:
             if type(value) in _DATA or isinstance(value, tuple | frozenset):
                 place = self._place.to(step, name)
                 for text in _said((value,)):
+                    self.found.setdefault((name, text), place)
+            for column in columns_of(value):
+                place = self._place.to(step, name, column)
+                for text in column:
                     self.found.setdefault((name, text), place)
 
     def _all_in(self, value: Any, depth: int, keep: Callable[[Iterable[Any]], None]) -> Iterator[Any]:
@@ -293,6 +303,23 @@ class _Look:
                 for made in _factories(members):
                     held = [entry for default in _named(made).values() for entry in leaves(snapshot(default))]
                     self._hold(text for at, leaf in held[:MAX_HELD] for text in (*at, leaf) if isinstance(text, str))
+
+
+def columns_of(value: Any) -> Iterator[tuple[str, ...]]:
+    """The texts side by side in a short list or dict: its keys, its values, or one field of all of these."""
+    if not isinstance(value, dict | list | tuple) or not 1 < len(value) <= MOST_ENTRIES:
+        return
+    entries = list(value.values()) if isinstance(value, dict) else list(value)
+    rows = [entry if isinstance(entry, dict) else _fields_of_users(entry) for entry in entries]
+    named = [[row.get(name) for row in rows] for name in rows[0]]
+    for column in (list(value) if isinstance(value, dict) else [], entries, *named):
+        if column and all(type(text) is str for text in column):
+            yield tuple(column)
+
+
+def _fields_of_users(value: Any) -> dict[str, Any]:
+    """A library's object may be a document, or a message: data."""
+    return fields(value) if _is_users(type(value)) else {}
 
 
 def _said(values: Iterable[Any]) -> Iterator[str]:

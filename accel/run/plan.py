@@ -89,7 +89,8 @@ class Plan:
         """In which contexts nodes and bindings were seen."""
         self.keys = Keys()
         """The credentials that its components had before it ran."""
-        self.program = Program()
+        self._memory = Memory()
+        self.program = Program(self._memory)
         """Its own texts."""
         self.saved = Graph()
         """What was learnt before this process began."""
@@ -118,7 +119,6 @@ class Plan:
         """The last one."""
         self.reasons: dict[str, Reason | None] = {}
         self._compiled: Compiled | None = None
-        self._memory = Memory()
         self._waiting: deque[Lived] = deque(maxlen=MAX_WAITING)
         """Runs to be learnt from: of too many, the last ones;"""
         self._learner = learner.number
@@ -268,7 +268,9 @@ class Plan:
 
     def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)
-        self.program.ran(run.host.references)
+        if self.program.ran(run.host.references, trace):
+            self.program.note(self.learnt.nodes)
+            self.contexts.look_again(self.learnt, self.program.lacks)
         self.last = trace
         self.reasons |= run.reasons
         answered = {call.site for call in trace.calls if call.retired}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from accel.parts.texts import standing_texts, texts_of_program
+from accel.parts.texts import columns_of, standing_texts, texts_of_program
 from accel.parts.wording import Texts
 
 PROMPT = "Summarise {text} in one line for a {reader}."
@@ -46,6 +47,12 @@ class Node:
         return helper(text) + self.sign + self.seen + "".join(one.text for one in NOTES)
 
 
+@dataclass
+class Role:
+    name: str
+    hint: Any
+
+
 def says(value: Any, held: bool) -> Any:
     return None
 
@@ -55,8 +62,10 @@ def nothing(value: Any) -> bool:
 
 
 def texts(*roots: Any) -> Texts:
+    """Where nothing tells how they are used."""
     standing = standing_texts(roots, nothing, nothing, says)
-    return Texts(texts_of_program(roots, nothing, nothing, says, standing))
+    found = texts_of_program(roots, nothing, nothing, says, standing)
+    return Texts(text for text, place in found.items() if place is None or not place.among)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +94,30 @@ def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) ->
     node = Node()
     node.seen = "The prognosis is grim"
     assert not texts(node.__call__).cover(text)
+
+
+def test_texts_side_by_side_are_told_from_those_that_code_names() -> None:
+    standing = standing_texts([Node()], nothing, nothing, says)
+    found = texts_of_program([Node()], nothing, nothing, says, standing)
+    among = {text: place.among for text, place in found.items() if place is not None and place.among}
+    assert among["The diagnosis is bad"] == tuple(PROMPTS.values()) and among["note of ann"] == tuple(PROMPTS)
+    assert "Say it briefly, please" in found and "Say it briefly, please" not in among
+
+
+@pytest.mark.parametrize(
+    ("value", "columns"),
+    [
+        (["a b", "c d"], [("a b", "c d")]),
+        ({"x": "a", "y": "b"}, [("x", "y"), ("a", "b")]),
+        ({1: "a", 2: "b"}, [("a", "b")]),
+        ([{"name": "x", "n": 1}, {"name": "y", "n": 2}], [("x", "y")]),
+        ([Role("x", "p"), Role("y", 1)], [("x", "y")]), ([SimpleNamespace(role="x"), SimpleNamespace(role="y")], []),
+        ({"x": {"role": "a"}, "y": {"role": "b"}}, [("x", "y"), ("a", "b")]),
+        (["alone"], []), ([], []), ({}, []), (["a", 1], []), ("ab", []), ({"a", "b"}, []), (["data"] * 33, []),
+    ],
+)  # fmt: skip
+def test_columns_of_short_lists_and_dicts(value: Any, columns: list[tuple[str, ...]]) -> None:
+    assert list(columns_of(value)) == columns
 
 
 def test_a_piece_in_the_middle_of_a_word_covers_nothing() -> None:

@@ -11,7 +11,8 @@ from langchain_core.runnables import RunnableLambda
 
 import accel
 from accel import accelerate
-from adapters.tests.core_fakes import Chat, World, after_thinking
+from adapters.tests.core_fakes import TENANT, Chat, RemoteChat, World, after_thinking
+from adapters.tests.test_invariants import asked_by
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "deserts of Chile", "forests of Gabon")
 TENANTS = ("ann", "ben", "ann", "ben", "eve")
@@ -184,3 +185,49 @@ def test_what_it_held_before_is_its_own_text(kind: str) -> None:
     world.hooks["b"] = lambda: world.wait_early("Write kindly")
     asked(fast, 4)
     assert len(world.texts("Write kindly", early=True)) == 1
+
+
+ROLES = {"ann": "a thrifty economist of the old school", "ben": "a loud activist who likes no bank"}
+ASPECTS = ["What does it cost, all in all?", "Who has to pay for it, and when?"]
+
+
+@pytest.mark.parametrize("kind", ["dict", "list"])
+def test_a_table_that_every_run_uses_as_a_whole_is_the_program_s(kind: str) -> None:
+    """Whoever the run is for."""
+    world = World()
+    model = RemoteChat(world)
+    said = list(ROLES.values()) if kind == "dict" else ASPECTS
+
+    def b(state: Any) -> Any:
+        texts = ROLES.values() if kind == "dict" else ASPECTS
+        return "; ".join([model.invoke(f"{text} On {state['q']}").text for text in texts])
+
+    fast = accelerate(after_thinking(world, b), egress="inputs")
+    for number in range(3):
+        ask_for("ann", fast, number)
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early(f"{said[1]} On {TOPICS[3]}")
+    ask_for("ben", fast, 3)
+    assert {f"{text} On {TOPICS[3]}" for text in said} < set(world.texts(early=True))
+
+
+def test_of_a_table_that_some_runs_use_in_part_each_keeps_his_own() -> None:
+    """Two runs ask for both, as an overview does; then one asks for his, and is followed by somebody else."""
+    world = World()
+    model = RemoteChat(world)
+
+    def b(state: Any) -> Any:
+        wanted = ROLES if state["q"].startswith("all") else [TENANT.get()]
+        return "; ".join([model.invoke(f"You are {ROLES[name]}. On {state['q']}").text for name in wanted])
+
+    fast = accelerate(after_thinking(world, b))
+    for number, question in enumerate(["all volcanoes", "all glaciers", "rivers", "deserts", "forests", "caves"]):
+        world.forget()
+        asked_by(("ann", "ann", "ann", "ann", "ann", "ben")[number], fast, question)
+    assert world.texts("You are") == [f"You are {ROLES['ben']}. On caves"]
+
+
+def ask_for(name: str, fast: Any, number: int) -> None:
+    """The name stands in the input, too."""
+    fast.invoke({"q": TOPICS[number], "c": name})
+    assert accel.settle()
