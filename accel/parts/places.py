@@ -8,13 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from ..text.values import leaves, snapshot
+
 Step = Callable[[Any, Any], Any]
 """From an object to one that it refers to. Raises LookupError or AttributeError where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An object that holds a text, or the text itself (`named`)."""
+    """An object on the way, or a text at its end; several in a tuple."""
 
     step: Step
     by: Any
@@ -23,7 +25,6 @@ class Place:
     """By a container of the program's."""
     several: bool = False
     """In a container with others like it: a prompt for every tenant."""
-    named: bool = False
     among: tuple[str, ...] = ()
     """The texts of the container that this is one of: nothing says yet whether the program chooses from them."""
 
@@ -31,13 +32,20 @@ class Place:
         """What stands there."""
         return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
 
-    def to(self, step: Step, by: Any, among: tuple[str, ...] = ()) -> Place:
+    def to(self, step: Step, by: Any, several: bool = False, among: tuple[str, ...] = ()) -> Place:
         """What the object there calls its own."""
-        return Place(step, by, self, self.held, self.several, True, among)
+        return Place(step, by, self, self.held, self.several or several, among)
 
 
 def item(container: Any, key: Any) -> Any:
     return container[key]
+
+
+def key(container: Any, key: Any) -> Any:
+    """Itself, if it is there."""
+    if key not in container:
+        raise KeyError(key)
+    return key
 
 
 def nth(container: Any, number: int) -> Any:
@@ -67,6 +75,11 @@ def of_module(function: Any, names: tuple[str, str]) -> Any:
 
 def default(function: Any, key: Any) -> Any:
     return (function.__kwdefaults__ if isinstance(key, str) else function.__defaults__)[key]
+
+
+def leaf(value: Any, path: Any) -> Any:
+    """Of an object as it is recorded: what is at the path, with the path."""
+    return (*path, dict(leaves(snapshot(value)))[path])
 
 
 def given(partial: Any, key: Any) -> Any:

@@ -91,7 +91,7 @@ class References:
         self._said: dict[int, bool] = {}
         self._look = functools.partial(referenced, self._roots, is_component, is_opened)
         self.texts = functools.partial(texts_of_program, self._roots, is_component, is_opened, says)
-        self.stands = functools.partial(stands, self._roots, is_component, is_opened, says)
+        self.stands = functools.partial(stands, self._roots)
         self.standing = functools.partial(standing_texts, self._roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None
 

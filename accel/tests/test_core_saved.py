@@ -88,7 +88,7 @@ def program() -> tuple[object, ...]:
 
 def saved(tmp_path: Path, *nodes: Node) -> Path:
     plan = Plan()
-    plan.program.ran(References([program]))
+    plan.program.ran(References([program]), Trace())
     plan.follow(Graph((INPUT, *nodes)))
     path = tmp_path / "plan.json"
     save(plan, str(path))

@@ -1,0 +1,97 @@
+"""What the program's code is, and what it says and names: read from functions and classes, none of which is asked."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import re
+import sys
+import sysconfig
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from ..frameworks import frameworks
+from ..trace.sites import is_ours
+from .places import cells, plainly
+
+_GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
+Stored = str | tuple[str, str]
+"""The name of a variable or an attribute; or a dict's, and a key."""
+
+
+def function_of(member: Any) -> Any:
+    """What a member of a class runs; without asking the member, which may be anything."""
+    kind = type(member)
+    if issubclass(kind, property):
+        return property.__dict__["fget"].__get__(member)
+    if issubclass(kind, staticmethod | classmethod):
+        return plainly(member, "__func__")
+    return vars(member)["func"] if kind is functools.cached_property else member
+
+
+_INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_OTHERS = frozenset("openai anthropic pydantic pydantic_core httpx numpy wrapt".split())
+
+
+def is_users(part: Any) -> bool:
+    """Whether a class or function was written for the program: not in a library that it uses."""
+    module = getattr(part, "__module__", None)
+    return isinstance(module, str) and _is_users_module(module)
+
+
+@lru_cache(4_096)
+def _is_users_module(module: str) -> bool:
+    top = module.partition(".")[0]
+    if module == "__main__":
+        return True
+    installed = (getattr(sys.modules.get(module), "__file__", None) or "").startswith(_INSTALLED)
+    library = is_ours(module) or top in _OTHERS or top in sys.stdlib_module_names
+    families = sum((framework.families for framework in frameworks()), ())
+    return not library and not (installed and top.startswith(families))
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from codes(const)
+
+
+def stored_by(code: types.CodeType) -> Iterator[Stored]:
+    """What code assigns to beyond its own variables, other than an object's first values."""
+    if code.co_name in ("__init__", "__post_init__"):
+        return
+    instructions = list(dis.get_instructions(code))
+    for instruction in instructions:
+        name = instruction.opname
+        if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and instruction.argval in code.co_freevars):
+            yield instruction.argval
+    for (at, key), (_, store) in pairwise(pairwise(instructions)):
+        if store.opname == "STORE_SUBSCR" and isinstance(at.argval, str) and isinstance(key.argval, str):
+            yield at.argval, key.argval
+
+
+def named_by(function: types.FunctionType) -> dict[str, Any]:
+    """The variables of others that a function names."""
+    names = (name for code in codes(function.__code__) for name in code.co_names)
+    return {name: function.__globals__[name] for name in names if name in function.__globals__} | cells(function)
+
+
+def factories(members: Mapping[str, Any]) -> list[types.FunctionType]:
+    """The functions that give a class's fields what one variable holds, as it is, where nothing else is given."""
+    fields = {**(members.get("__dataclass_fields__") or {}), **(members.get("__pydantic_fields__") or {})}
+    made = [field.default_factory for field in fields.values() if type(field.default_factory) is types.FunctionType]
+    return [function for function in made if {i.opname for i in dis.get_instructions(function)} <= _GIVES]
+
+
+def choices(annotation: Any) -> Iterator[Any]:
+    """What may be chosen by an annotation: the words of a `Literal`."""
+    if isinstance(annotation, str):
+        yield from re.findall(r"""["']([^"']+)["']""", annotation)
+    for argument in typing.get_args(annotation):
+        yield argument
+        yield from choices(argument)
