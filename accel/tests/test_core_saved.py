@@ -33,6 +33,7 @@ from accel.text.templates import (
 )
 from accel.text.turns import CALLED, Turn
 from accel.text.values import Opaque, class_named
+from accel.trace.record import Trace
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))
 VERIFIED = Evidence("verified")
