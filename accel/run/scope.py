@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..trace.record import Visit
 from .call import Call
@@ -47,5 +48,31 @@ class _CurrentScope:
 
 
 scope = _CurrentScope()
+T = TypeVar("T")
+C = TypeVar("C", contravariant=True)
+
+
+class _Variable(Protocol[C]):
+    def set(self, value: C, /) -> Token[Any]: ...
+
+    def reset(self, token: Token[Any], /) -> None: ...
+
+
+class Within(Generic[T]):
+    """Around code for which a variable has a value. No generator, as every program passes here with each of its steps,
+    also one that rests."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: _Variable[T], value: T) -> None:
+        self._variable, self._value = variable, value
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        self._variable.reset(self._token)
+
+
 of_no_run: ContextVar[Party | None] = ContextVar("accel_of_no_run", default=None)
 """The call that the current code is inside of, where it belongs to no run (`unscoped`)."""

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from .inner import step
 from .run import Run
-from .scope import Scope, scope
+from .scope import Scope, Within, scope
 from .unfollowed import Unfollowed
 
 _END = object()
 
 
-@contextmanager
-def inside(run: Run | Unfollowed) -> Generator[None, None, None]:
+def inside(run: Run | Unfollowed) -> Within[Any]:
     """Around the code of a run's program."""
-    if isinstance(run, Unfollowed):
-        with run.inside():
-            yield
-        return
-    token = scope.set(Scope(run))
-    try:
-        yield
-    finally:
-        scope.reset(token)
+    return run.inside() if isinstance(run, Unfollowed) else Within(scope, Scope(run))
 
 
 def streamed(begin: Callable[[], Run | Unfollowed], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:

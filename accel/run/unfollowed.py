@@ -3,13 +3,11 @@ together (`engine.admission`)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 from ..engine import Priority, Session, priority
 from ..process.clock import now_s
 from . import names
 from .plan import Plan
+from .scope import Within
 
 
 class Unfollowed:
@@ -27,14 +25,9 @@ class Unfollowed:
             run = around.run if around.batch else self._session.name
             self._urgency = Priority(0, run, now_s(), batch=around.batch, session=self._session, outline=around.outline)
 
-    @contextmanager
-    def inside(self) -> Generator[None, None, None]:
+    def inside(self) -> Within[Priority]:
         """Around the program's own code."""
-        token = priority.set(self._urgency)
-        try:
-            yield
-        finally:
-            priority.reset(token)
+        return Within(priority, self._urgency)
 
     def finish(self, completed: bool) -> None:
         self.returned()

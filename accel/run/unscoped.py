@@ -8,6 +8,7 @@ beside early ones.
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
 from itertools import chain
@@ -16,11 +17,12 @@ from typing import Any
 from ..parts import http
 from ..parts.components import agreed
 from ..parts.methods import Method
+from ..process.clock import now_s
 from .endpoints import TurnedAway
-from .gates import entering, leave
+from .gates import entering, gate_of, leave
 from .scope import of_no_run
-from .steps import atake, take
-from .turned_away import asked, noted
+from .steps import Steps, atake, take
+from .turned_away import asked, makes_room, noted
 from .waiting import Party
 
 _END = object()
@@ -63,12 +65,11 @@ class _Inside:
 
 def _asked(party: Party, work: Callable[[], Any]) -> Any:
     party.makes_room = True
-    return take(asked(party, work, False, partial(_was_turned_away, party), _forget))
+    return take(_asked_for(party, work, in_task=False))
 
 
-async def _aasked(party: Party, work: Callable[[], Any]) -> Any:
-    party.makes_room = True
-    return await atake(asked(party, work, True, partial(_was_turned_away, party), _forget))
+def _asked_for(party: Party, work: Callable[[], Any], in_task: bool) -> Steps[Any]:
+    return asked(party, work, in_task, partial(_was_turned_away, party), _forget)
 
 
 def _was_turned_away(party: Party, error: BaseException, began_s: float) -> bool:
@@ -81,9 +82,20 @@ def _forget(seconds: float) -> None:
 
 
 async def _coroutine(party: Party, limit: int, work: Callable[[], Any]) -> Any:
-    await atake(entering(party, limit, in_task=True))
+    """As `_asked` in a task. Most programs of a busy server are at rest, and wait here: so its steps are taken only
+    where something is in the way."""
+    party.loop = get_running_loop()
+    if not gate_of(party.component).takes(party, limit):
+        await atake(entering(party, limit, in_task=True))
     with _Inside(party):
-        return await _aasked(party, work)
+        party.makes_room, began_s = True, now_s()
+        try:
+            return await work()
+        except BaseException as error:
+            if not _was_turned_away(party, error, began_s):
+                raise
+        await atake(makes_room(party, in_task=True))
+        return await atake(_asked_for(party, work, in_task=True))
 
 
 async def _opened(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGenerator[Any, None]:
@@ -149,7 +161,8 @@ async def _astream(party: Party, limit: int, work: Callable[[], Any], begun: Any
 
         before = of_no_run.set(party)
         try:
-            stream, chunk = await _aasked(party, first)
+            party.makes_room = True
+            stream, chunk = await atake(_asked_for(party, first, in_task=True))
         finally:
             of_no_run.reset(before)
         while chunk is not _END:
