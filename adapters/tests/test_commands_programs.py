@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from accel.run.settings import Budget, Cap
 
 APP = """
 import os
+import signal
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 
@@ -258,3 +260,36 @@ def test_a_file_of_tests_has_the_fixture(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "1 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
     assert "result.two" in ran.stdout and "0 notes" in ran.stdout
+
+
+WAITS = """
+import sys
+from threading import Event
+
+from langchain_core.runnables import RunnableLambda
+
+def waits(question):
+    print("it waits", file=sys.stderr, flush=True)
+    Event().wait(60)
+
+chain = RunnableLambda(waits) | RunnableLambda(str)
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "bench"])
+def test_ctrl_c_ends_it_with_130_and_says_nothing(command: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(WAITS)
+    shell = [sys.executable, "-c", "from accel.cli import main; main()", command, "app.py:chain", "--input", "a"]
+    ran = subprocess.Popen(
+        ["env", "--default-signal=INT", *shell], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert ran.stderr is not None
+    try:
+        lines = list(iter(ran.stderr.readline, "it waits\n"))
+        ran.send_signal(signal.SIGINT)
+        out, error = ran.communicate(timeout=60)
+    finally:
+        ran.kill()
+    assert ran.returncode == 130, error
+    assert out == "" and "Traceback" not in "".join(lines) + error
