@@ -11,10 +11,13 @@ from accel.trace.record import Trace
 ROLES = ("a thrifty economist", "a loud activist", "an old historian")
 
 
-def ran(*texts: str) -> Trace:
+def ran(*texts: str, once_more: str = "") -> Trace:
+    """`once_more`: used at another site."""
     host = Host({"q": "the question"})
     for text in texts:
         host.ask("site", f"You are {text}, and answer: the question", "fine")
+    if once_more:
+        host.ask("another site", f"You are {once_more}", "fine")
     return host.done()
 
 
@@ -41,6 +44,11 @@ def test_what_one_run_chooses_from_is_not(at: int, before: int) -> None:
     assert not tables.are_whole(ROLES)
     tables.look([ROLES], runs)
     assert not tables.are_whole(ROLES), "for good"
+
+
+def test_what_one_site_chooses_from_is_not_though_another_uses_all() -> None:
+    assert not shown(*[ran(*ROLES, once_more=ROLES[0])] * 3).are_whole(ROLES)
+    assert shown(*[ran(*ROLES, once_more="; ".join(ROLES))] * 3).are_whole(ROLES)
 
 
 def test_whoever_asks_is_told_of_each_change() -> None:
