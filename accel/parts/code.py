@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import functools
+import inspect
 import re
 import sys
 import sysconfig
@@ -18,6 +20,8 @@ from ..frameworks import frameworks
 from ..trace.sites import is_ours
 from .places import cells, plainly
 
+MAX_SOURCE = 200_000
+"""Characters of a module."""
 _GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
 Stored = str | tuple[str, str]
 """The name of a variable or an attribute; or a dict's, and a key."""
@@ -40,11 +44,11 @@ _OTHERS = frozenset("openai anthropic pydantic pydantic_core httpx numpy wrapt".
 def is_users(part: Any) -> bool:
     """Whether a class or function was written for the program: not in a library that it uses."""
     module = getattr(part, "__module__", None)
-    return isinstance(module, str) and _is_users_module(module)
+    return isinstance(module, str) and is_users_module(module)
 
 
 @lru_cache(4_096)
-def _is_users_module(module: str) -> bool:
+def is_users_module(module: str) -> bool:
     top = module.partition(".")[0]
     if module == "__main__":
         return True
@@ -95,3 +99,25 @@ def choices(annotation: Any) -> Iterator[Any]:
     for argument in typing.get_args(annotation):
         yield argument
         yield from choices(argument)
+
+
+def is_written(name: str, value: Any, module: str, text: str) -> bool:
+    """Whether a text that a variable holds stands in the source of the program: of the module that uses the variable,
+    or of one that has it, too."""
+    if text in written_in(module):
+        return True
+    holders = (of for of, held in list(sys.modules.items()) if getattr(held, "__dict__", {}).get(name) is value)
+    return any(text in written_in(holder) for holder in holders if is_users_module(holder))
+
+
+@lru_cache(1_024)
+def written_in(module: str) -> frozenset[str]:
+    """The texts in the source of a module; none where there is no source, or much of it: its parsing holds loops up."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+        tree = ast.parse(source if len(source) <= MAX_SOURCE else "")
+    except (KeyError, OSError, TypeError, SyntaxError, RecursionError, ValueError):
+        return frozenset()
+    return frozenset(
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str
+    )

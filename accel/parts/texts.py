@@ -22,7 +22,7 @@ from typing import Any
 from ..text.values import leaves, snapshot
 from ..trace.ambient import CREDENTIAL
 from . import places
-from .code import Stored, choices, codes, factories, function_of, is_users, named_by, stored_by
+from .code import Stored, choices, codes, factories, function_of, is_users, is_written, named_by, stored_by
 from .places import Place, Step, cells, fields
 from .wording import FEWEST_WORDS
 
@@ -53,7 +53,10 @@ def texts_of_program(
     `is_opened`: objects of a framework that are looked into."""
     look = _look_through(roots, is_component, is_opened, says)
     stored = {stored for code in look.codes for stored in stored_by(code)}
-    held = {text: place for text, place in look.held(stored).items() if hash(text) in standing}
+    written = {(), *(column for column, of in look.tables.items() if all(is_written(*of, text) for text in column))}
+    held = {
+        text: place for text, place in look.held(stored).items() if hash(text) in standing and place.among in written
+    }
     return {**held, **look.texts}
 
 
@@ -126,6 +129,8 @@ class _Look:
         """What code, prompts and components say, and where it stands; None of constants."""
         self.found: dict[tuple[Stored, str], Place] = {}
         """What variables, attributes and dicts hold, nearest first, and where."""
+        self.tables: dict[tuple[str, ...], tuple[str, Any, str]] = {}
+        """Texts side by side, and the variable that holds them, in which module."""
         self.names: set[str] = set()
         """What code names."""
         self.codes: list[types.CodeType] = []
@@ -173,7 +178,7 @@ class _Look:
                     if not CREDENTIAL.search(name):
                         self._keep(inner, place.to(places.field, name))
             if not held:
-                self._name(own, places.field)
+                self._name(own, places.field, type(value).__module__)
             yield from ((places.field, name, inner) for name, inner in own.items())
             yield places.cls_of, None, type(value)
 
@@ -190,13 +195,15 @@ class _Look:
         for text in _said(value):
             self.found.setdefault(("", text), place)
 
-    def _name(self, held: Mapping[str, Any], step: Step) -> None:
+    def _name(self, held: Mapping[str, Any], step: Step, module: str) -> None:
+        """What an object of this module calls its own."""
         for name, value in list(held.items()):
             if type(value) in _DATA or isinstance(value, tuple | frozenset):
                 place = self._place.to(step, name)
                 for text in _said(value):
                     self.found.setdefault((name, text), place)
             for column in columns_of(value):
+                self.tables[column] = name, value, module
                 place = self._place.to(step, name, among=column)
                 for text in column:
                     self.found.setdefault((name, text), place)
@@ -230,14 +237,14 @@ class _Look:
         self._fix(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
         named = named_by(function)
         self.names |= names | named.keys()
-        self._name(named, places.variable)
+        self._name(named, places.variable, function.__module__)
         ways: list[Way] = [(places.variable, name, inner) for name, inner in named.items()]
         for of, module in list(named.items()):
             if isinstance(module, types.ModuleType):
                 within = {name: vars(module)[name] for name in names if name in vars(module)}
                 named |= within
                 for name, inner in within.items():
-                    self._name({name: inner}, _of_module(of))
+                    self._name({name: inner}, _of_module(of), module.__name__)
                     ways.append((_of_module(of), name, inner))
         if users:
             for at, inner in (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
@@ -279,7 +286,7 @@ class _Look:
                 self._fix((field.description, field.default, *choices(field.annotation)))
             if not users and not self.is_opened(base):
                 continue
-            self._name(members, places.member if base is cls else _of_base(base))
+            self._name(members, places.member if base is cls else _of_base(base), base.__module__)
             for member in members.values():
                 function = function_of(member)
                 if type(function) is types.FunctionType:

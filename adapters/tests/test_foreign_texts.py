@@ -231,3 +231,26 @@ def ask_for(name: str, fast: Any, number: int) -> None:
     """The name stands in the input, too."""
     fast.invoke({"q": TOPICS[number], "c": name})
     assert accel.settle()
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_of_a_table_only_what_is_written_in_the_source_is_the_program_s(written: bool) -> None:
+    """Other text was read from somewhere, as it began."""
+    world = World()
+    model = RemoteChat(world)
+    read = ["The diagnosis of patient nine is bad", "The prognosis of patient nine is worse"]
+    if not written:
+        read = [text.replace("nine", "ten") for text in read]
+
+    def b(state: Any) -> Any:
+        return "; ".join([model.invoke(f"{text}. On {state['q']}").text for text in read])
+
+    fast = accelerate(after_thinking(world, b), egress="inputs")
+    for number in range(3):
+        ask_for("ann", fast, number)
+    assert all(map(fast.plan.program.own, read)) is written
+    world.forget()
+    if written:
+        world.hooks["b"] = lambda: world.wait_early(f"{read[1]}. On")
+    ask_for("ben", fast, 3)
+    assert (world.texts("The diagnosis", early=True) != []) is written
