@@ -104,10 +104,8 @@ def choices(annotation: Any) -> Iterator[Any]:
 def is_written(name: str, value: Any, module: str, text: str) -> bool:
     """Whether a text that a variable holds stands in the source of the program: of the module that uses the variable,
     or of one that has it, too."""
-    if text in written_in(module):
-        return True
     holders = (of for of, held in list(sys.modules.items()) if getattr(held, "__dict__", {}).get(name) is value)
-    return any(text in written_in(holder) for holder in holders if is_users_module(holder))
+    return any(text in written_in(holder) for holder in (module, *holders) if is_users_module(holder))
 
 
 @lru_cache(1_024)
