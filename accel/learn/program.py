@@ -101,15 +101,15 @@ class Program:
     def _look(self, references: References) -> None:
         found = references.texts(self._standing)
         self._tables.look((place.among for place in found.values() if place and place.among), self._memory.traces)
-        found = {text: place for text, place in found.items() if place is None or self._are_all_used(place)}
+        found = {text: place for text, place in found.items() if place is None or self._is_own(place, references)}
         texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):
             chosen = Texts(text for text, place in found.items() if place is None or not place.several)
         self._found, self._texts, self._chosen = found, texts, chosen
 
-    def _are_all_used(self, place: Place) -> bool:
-        """All that stand there, if they stand side by side."""
-        return not place.among or self._tables.are_whole(place.among)
+    def _is_own(self, place: Place, references: References) -> bool:
+        """Of texts that stand side by side: if all are used, and the program's source says them."""
+        return not place.among or (self._tables.are_whole(place.among) and references.says(place))
 
     # --- of a node that may be issued
 

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -101,11 +101,12 @@ def choices(annotation: Any) -> Iterator[Any]:
         yield from choices(argument)
 
 
-def is_written(name: str, value: Any, module: str, text: str) -> bool:
-    """Whether a text that a variable holds stands in the source of the program: of the module that uses the variable,
+def are_written(texts: Iterable[str], name: str, value: Any, module: str) -> bool:
+    """Whether the texts that a variable holds stand in the source of the program: of the module that uses the variable,
     or of one that has it, too."""
-    holders = (of for of, held in list(sys.modules.items()) if getattr(held, "__dict__", {}).get(name) is value)
-    return any(text in written_in(holder) for holder in (module, *holders) if is_users_module(holder))
+    holders = [of for of, held in list(sys.modules.items()) if getattr(held, "__dict__", {}).get(name) is value]
+    sources = [written_in(holder) for holder in {module, *holders} if is_users_module(holder)]
+    return any(source.issuperset(texts) for source in sources)
 
 
 @lru_cache(1_024)

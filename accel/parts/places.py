@@ -14,9 +14,9 @@ Step = Callable[[Any, Any], Any]
 """From an object to one that it refers to. Raises LookupError or AttributeError where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Place:
-    """An object on the way, or a text at its end; several in a tuple."""
+    """An object on the way, or a text at its end; several in a tuple. Never changed, but many are made."""
 
     step: Step
     by: Any
@@ -26,15 +26,17 @@ class Place:
     several: bool = False
     """In a container with others like it: a prompt for every tenant."""
     among: tuple[str, ...] = ()
-    """The texts of the container that this is one of: nothing says yet whether the program chooses from them."""
+    """The texts of the container that this is one of: nothing says yet whether the program chooses from them;"""
+    module: str = ""
+    """and where code uses it."""
 
     def now(self, roots: Sequence[Any]) -> Any:
         """What stands there."""
         return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
 
-    def to(self, step: Step, by: Any, several: bool = False, among: tuple[str, ...] = ()) -> Place:
+    def to(self, step: Step, by: Any, several: bool = False, among: tuple[str, ...] = (), module: str = "") -> Place:
         """What the object there calls its own."""
-        return Place(step, by, self, self.held, self.several or several, among)
+        return Place(step, by, self, self.held, self.several or several, among, module)
 
 
 def item(container: Any, key: Any) -> Any:

@@ -19,10 +19,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any
 
+from ..process.spare import breathe
 from ..text.values import leaves, snapshot
 from ..trace.ambient import CREDENTIAL
 from . import places
-from .code import Stored, choices, codes, factories, function_of, is_users, is_written, named_by, stored_by
+from .code import (
+    Stored,
+    are_written,
+    choices,
+    codes,
+    factories,
+    function_of,
+    is_users,
+    is_users_module,
+    named_by,
+    stored_by,
+)
 from .places import Place, Step, cells, fields
 from .wording import FEWEST_WORDS
 
@@ -52,12 +64,14 @@ def texts_of_program(
     """The texts of a program that are reached from `roots` without a call, and where they stand; None of constants.
     `is_opened`: objects of a framework that are looked into."""
     look = _look_through(roots, is_component, is_opened, says)
-    stored = {stored for code in look.codes for stored in stored_by(code)}
-    written = {(), *(column for column, of in look.tables.items() if all(is_written(*of, text) for text in column))}
-    held = {
-        text: place for text, place in look.held(stored).items() if hash(text) in standing and place.among in written
-    }
+    stored = {stored for code in look.codes for stored in _stored_by(code)}
+    held = {text: place for text, place in look.held(stored).items() if hash(text) in standing}
     return {**held, **look.texts}
+
+
+def _stored_by(code: types.CodeType) -> Iterator[Stored]:
+    breathe()
+    return stored_by(code)
 
 
 def stands(roots: Sequence[Any], text: str, place: Place) -> bool:
@@ -66,6 +80,14 @@ def stands(roots: Sequence[Any], text: str, place: Place) -> bool:
         value = place.now(roots)
         return place.among in columns_of(value) if place.among else text in _said(value)
     except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
+        return False
+
+
+def are_said(roots: Sequence[Any], place: Place) -> bool:
+    """Whether the source of the program says the texts of a list or dict."""
+    try:
+        return are_written(place.among, place.by, place.now(roots), place.module)
+    except Exception:  # noqa: BLE001 - as above
         return False
 
 
@@ -84,6 +106,7 @@ def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, s
         if id(value) in seen or depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
+        breathe()
         try:
             found = [way for way in look.into(value, place) if type(way[2]) not in _DATA]
             container = isinstance(value, _CONTAINERS)
@@ -129,8 +152,6 @@ class _Look:
         """What code, prompts and components say, and where it stands; None of constants."""
         self.found: dict[tuple[Stored, str], Place] = {}
         """What variables, attributes and dicts hold, nearest first, and where."""
-        self.tables: dict[tuple[str, ...], tuple[str, Any, str]] = {}
-        """Texts side by side, and the variable that holds them, in which module."""
         self.names: set[str] = set()
         """What code names."""
         self.codes: list[types.CodeType] = []
@@ -170,7 +191,7 @@ class _Look:
         elif isinstance(value, type):
             yield from self._of_class(value)
         elif isinstance(value, _CONTAINERS):
-            yield from _parts(value)[:MAX_HELD]
+            yield from _parts(value)
         elif self.is_component(value) or self.is_opened(value) or is_users(type(value)):
             own = fields(value)
             if self.is_component(value):
@@ -197,14 +218,14 @@ class _Look:
 
     def _name(self, held: Mapping[str, Any], step: Step, module: str) -> None:
         """What an object of this module calls its own."""
+        users = isinstance(module, str) and is_users_module(module)
         for name, value in list(held.items()):
             if type(value) in _DATA or isinstance(value, tuple | frozenset):
                 place = self._place.to(step, name)
                 for text in _said(value):
                     self.found.setdefault((name, text), place)
-            for column in columns_of(value):
-                self.tables[column] = name, value, module
-                place = self._place.to(step, name, among=column)
+            for column in columns_of(value) if users else ():
+                place = self._place.to(step, name, among=column, module=module)
                 for text in column:
                     self.found.setdefault((name, text), place)
 
@@ -264,9 +285,9 @@ class _Look:
         what is there to be formatted: others, which it chooses by a value or a position, may be anybody's."""
         if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple) or self._entries <= 0:
             return
-        entries = _parts(value)  # copied at once: another thread may change it
-        self._entries -= min(len(entries), MAX_HELD)
-        for step, key, inner in entries[:MAX_HELD]:
+        entries = list(_parts(value))
+        self._entries -= len(entries)
+        for step, key, inner in entries:
             by_key = isinstance(value, dict)
             named = by_key and type(key) is str and key in constants
             if type(inner) is not str:
@@ -305,14 +326,14 @@ class _Look:
                             self._hold((*path, leaf), self._place.to(places.fixed, default).to(places.leaf, path))
 
 
-def _parts(value: Any) -> list[Way]:
-    """What a container or an object holds."""
-    if isinstance(value, _CONTAINERS) and not isinstance(value, dict):
-        step = places.item if isinstance(value, list | tuple) else places.nth
-        return [(step, at, inner) for at, inner in enumerate(list(value))]
+def _parts(value: Any) -> Iterator[Way]:
+    """What a container or an object holds, as far as it is looked at. Copied at once: another thread may change it."""
     if isinstance(value, dict):
-        return [(places.item, key, inner) for key, inner in list(value.items())]
-    return [(places.field, name, inner) for name, inner in fields(value).items()]
+        return ((places.item, key, inner) for key, inner in list(islice(value.items(), MAX_HELD)))
+    if isinstance(value, _CONTAINERS):
+        step = places.item if isinstance(value, list | tuple) else places.nth
+        return ((step, at, inner) for at, inner in enumerate(list(islice(value, MAX_HELD))))
+    return ((places.field, name, inner) for name, inner in fields(value).items())
 
 
 def columns_of(value: Any) -> Iterator[tuple[str, ...]]:
