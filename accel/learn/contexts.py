@@ -62,16 +62,6 @@ class Contexts:
             for known, is_foreign in found:
                 known.foreign = is_foreign
 
-    def look_again(self, graph: Graph, foreign: Callable[[Node], bool]) -> None:
-        """Other text is the program's now."""
-        with self._lock:
-            looked = {name: known for name, known in self._nodes.items() if known.foreign is not None}
-        # Not under the lock, as in `note`.
-        found = [(known, foreign(graph.by_name[name])) for name, known in looked.items() if name in graph.by_name]
-        with self._lock:
-            for known, is_foreign in found:
-                known.foreign = is_foreign
-
     def known(self, name: str) -> Known:
         """Of a node: where it was seen, and whether its text is the program's."""
         return self._nodes.get(name) or Known(None)

@@ -10,10 +10,8 @@ from ..parts.places import Place
 from ..parts.references import References
 from ..parts.texts import Standing
 from ..parts.wording import Texts, shared
-from ..trace.record import Trace
 from .foreign import literals
-from .memory import Memory, asked_for
-from .tables import Tables
+from .memory import asked_for
 
 LOOKED_AGAIN = 32
 """After so many runs a text that stood nowhere is looked for again."""
@@ -33,10 +31,7 @@ class Own:
 class Program:
     """Looked up off the program's path, and again after a lesson that holds something else."""
 
-    def __init__(self, memory: Memory | None = None) -> None:
-        """`memory`: the runs that tell what it uses."""
-        self._memory = memory or Memory()
-        self._tables = Tables()
+    def __init__(self) -> None:
         self._references = References()
         self._ran = False
         self._standing: Standing = frozenset()
@@ -60,17 +55,11 @@ class Program:
             self._references = references
             self.note(saved)
 
-    def ran(self, references: References, trace: Trace) -> bool:
-        """A run of the program is over, whose texts can be found from here. Whether more of them are the program's now,
-        or fewer: then what was said of nodes is forgotten."""
+    def ran(self, references: References) -> None:
+        """A run of the program is over, whose texts can be found from here."""
         self._ran = True
         self._references = references
         self._gone = {asked: left - 1 for asked, left in self._gone.items() if left > 1}
-        changed = self._tables.note(trace)
-        if changed:
-            self._look(references)
-            self._nodes.clear()
-        return changed
 
     def changed(self) -> None:
         """Something new was learnt, maybe because the program is another one now."""
@@ -100,16 +89,10 @@ class Program:
 
     def _look(self, references: References) -> None:
         found = references.texts(self._standing)
-        self._tables.look((place.among for place in found.values() if place and place.among), self._memory.traces)
-        found = {text: place for text, place in found.items() if place is None or self._is_own(place, references)}
         texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):
             chosen = Texts(text for text, place in found.items() if place is None or not place.several)
         self._found, self._texts, self._chosen = found, texts, chosen
-
-    def _is_own(self, place: Place, references: References) -> bool:
-        """Of texts that stand side by side: if all are used, and the program's source says them."""
-        return not place.among or (self._tables.are_whole(place.among) and references.says(place))
 
     # --- of a node that may be issued
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import dis
 import functools
-import inspect
 import re
 import sys
 import sysconfig
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -20,8 +18,6 @@ from ..frameworks import frameworks
 from ..trace.sites import is_ours
 from .places import cells, plainly
 
-MAX_SOURCE = 200_000
-"""Characters of a module."""
 _GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
 Stored = str | tuple[str, str]
 """The name of a variable or an attribute; or a dict's, and a key."""
@@ -99,24 +95,3 @@ def choices(annotation: Any) -> Iterator[Any]:
     for argument in typing.get_args(annotation):
         yield argument
         yield from choices(argument)
-
-
-def are_written(texts: Iterable[str], name: str, value: Any, module: str) -> bool:
-    """Whether the texts that a variable holds stand in the source of the program: of the module that uses the variable,
-    or of one that has it, too."""
-    holders = [of for of, held in list(sys.modules.items()) if getattr(held, "__dict__", {}).get(name) is value]
-    sources = [written_in(holder) for holder in {module, *holders} if is_users_module(holder)]
-    return any(source.issuperset(texts) for source in sources)
-
-
-@lru_cache(1_024)
-def written_in(module: str) -> frozenset[str]:
-    """The texts in the source of a module; none where there is no source, or much of it: its parsing holds loops up."""
-    try:
-        source = inspect.getsource(sys.modules[module])
-        tree = ast.parse(source if len(source) <= MAX_SOURCE else "")
-    except (KeyError, OSError, TypeError, SyntaxError, RecursionError, ValueError):
-        return frozenset()
-    return frozenset(
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str
-    )

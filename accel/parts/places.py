@@ -25,18 +25,14 @@ class Place:
     """By a container of the program's."""
     several: bool = False
     """In a container with others like it: a prompt for every tenant."""
-    among: tuple[str, ...] = ()
-    """The texts of the container that this is one of: nothing says yet whether the program chooses from them;"""
-    module: str = ""
-    """and where code uses it."""
 
     def now(self, roots: Sequence[Any]) -> Any:
         """What stands there."""
         return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
 
-    def to(self, step: Step, by: Any, several: bool = False, among: tuple[str, ...] = (), module: str = "") -> Place:
+    def to(self, step: Step, by: Any, several: bool = False) -> Place:
         """What the object there calls its own."""
-        return Place(step, by, self, self.held, self.several or several, among, module)
+        return Place(step, by, self, self.held, self.several or several)
 
 
 def item(container: Any, key: Any) -> Any:

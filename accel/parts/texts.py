@@ -1,6 +1,5 @@
 """The program's own texts: constants of its code, its prompt templates, what its components say, and the texts that its
-variables, attributes and dicts held when it was accelerated, and still hold. Where code may choose from the texts of a
-list or dict, the runs tell whether it does (`accel.learn.tables`).
+variables, attributes and dicts held when it was accelerated, and still hold.
 
 A text in a learnt template that is none of them is somebody's data, whatever the runs have in common (invariant 10).
 So is what has come into a variable since: any code may have put it there, also some that is not found from here.
@@ -23,18 +22,7 @@ from ..process.spare import breathe
 from ..text.values import leaves, snapshot
 from ..trace.ambient import CREDENTIAL
 from . import places
-from .code import (
-    Stored,
-    are_written,
-    choices,
-    codes,
-    factories,
-    function_of,
-    is_users,
-    is_users_module,
-    named_by,
-    stored_by,
-)
+from .code import Stored, choices, codes, factories, function_of, is_users, named_by, stored_by
 from .places import Place, Step, cells, fields
 from .wording import FEWEST_WORDS
 
@@ -45,8 +33,6 @@ MAX_HELD = 2_000
 MAX_ENTRIES = 20_000
 """Of all dicts and lists that code names."""
 MAX_STANDING = 5_000
-MOST_ENTRIES = 32
-"""Of a list or dict all of whose texts may be the program's; more are data."""
 _TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
 
 Kinds = Callable[[Any], bool]
@@ -77,17 +63,8 @@ def _stored_by(code: types.CodeType) -> Iterator[Stored]:
 def stands(roots: Sequence[Any], text: str, place: Place) -> bool:
     """Whether a text is still where it was found."""
     try:
-        value = place.now(roots)
-        return place.among in columns_of(value) if place.among else text in _said(value)
+        return text in _said(place.now(roots))
     except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
-        return False
-
-
-def are_said(roots: Sequence[Any], place: Place) -> bool:
-    """Whether the source of the program says the texts of a list or dict."""
-    try:
-        return are_written(place.among, place.by, place.now(roots), place.module)
-    except Exception:  # noqa: BLE001 - as above
         return False
 
 
@@ -163,8 +140,7 @@ class _Look:
         found: dict[str, Place] = {}
         for (name, text), place in self.found.items():
             if name not in stored and (isinstance(name, tuple) or not name or name in self.names):
-                if text not in found or (found[text].among and not place.among):
-                    found[text] = place
+                found.setdefault(text, place)
         return found
 
     def into(self, value: Any, place: Place) -> Iterator[Way]:
@@ -199,7 +175,7 @@ class _Look:
                     if not CREDENTIAL.search(name):
                         self._keep(inner, place.to(places.field, name))
             if not held:
-                self._name(own, places.field, type(value).__module__)
+                self._name(own, places.field)
             yield from ((places.field, name, inner) for name, inner in own.items())
             yield places.cls_of, None, type(value)
 
@@ -216,17 +192,11 @@ class _Look:
         for text in _said(value):
             self.found.setdefault(("", text), place)
 
-    def _name(self, held: Mapping[str, Any], step: Step, module: str) -> None:
-        """What an object of this module calls its own."""
-        users = isinstance(module, str) and is_users_module(module)
+    def _name(self, held: Mapping[str, Any], step: Step) -> None:
         for name, value in list(held.items()):
             if type(value) in _DATA or isinstance(value, tuple | frozenset):
                 place = self._place.to(step, name)
                 for text in _said(value):
-                    self.found.setdefault((name, text), place)
-            for column in columns_of(value) if users else ():
-                place = self._place.to(step, name, among=column, module=module)
-                for text in column:
                     self.found.setdefault((name, text), place)
 
     def _all_in(self, value: Any, place: Place, depth: int, keep: Keep) -> Iterator[Way]:
@@ -258,14 +228,14 @@ class _Look:
         self._fix(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
         named = named_by(function)
         self.names |= names | named.keys()
-        self._name(named, places.variable, function.__module__)
+        self._name(named, places.variable)
         ways: list[Way] = [(places.variable, name, inner) for name, inner in named.items()]
         for of, module in list(named.items()):
             if isinstance(module, types.ModuleType):
                 within = {name: vars(module)[name] for name in names if name in vars(module)}
                 named |= within
                 for name, inner in within.items():
-                    self._name({name: inner}, _of_module(of), module.__name__)
+                    self._name({name: inner}, _of_module(of))
                     ways.append((_of_module(of), name, inner))
         if users:
             for at, inner in (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
@@ -307,7 +277,7 @@ class _Look:
                 self._fix((field.description, field.default, *choices(field.annotation)))
             if not users and not self.is_opened(base):
                 continue
-            self._name(members, places.member if base is cls else _of_base(base), base.__module__)
+            self._name(members, places.member if base is cls else _of_base(base))
             for member in members.values():
                 function = function_of(member)
                 if type(function) is types.FunctionType:
@@ -321,9 +291,10 @@ class _Look:
                     for kind in (field.annotation, *typing.get_args(field.annotation)):
                         yield places.fixed, kind, kind
                 for made in factories(members):
-                    for default in named_by(made).values():
+                    for name, default in named_by(made).items():
+                        place = self._place.to(places.fixed, made).to(places.variable, name)
                         for path, leaf in list(leaves(snapshot(default)))[:MAX_HELD]:
-                            self._hold((*path, leaf), self._place.to(places.fixed, default).to(places.leaf, path))
+                            self._hold((*path, leaf), place.to(places.leaf, path))
 
 
 def _parts(value: Any) -> Iterator[Way]:
@@ -334,23 +305,6 @@ def _parts(value: Any) -> Iterator[Way]:
         step = places.item if isinstance(value, list | tuple) else places.nth
         return ((step, at, inner) for at, inner in enumerate(list(islice(value, MAX_HELD))))
     return ((places.field, name, inner) for name, inner in fields(value).items())
-
-
-def columns_of(value: Any) -> Iterator[tuple[str, ...]]:
-    """The texts side by side in a short list or dict: its keys, its values, or one field of all of these."""
-    if not isinstance(value, dict | list | tuple) or not 1 < len(value) <= MOST_ENTRIES:
-        return
-    entries = list(value.values()) if isinstance(value, dict) else list(value)
-    rows = [entry if isinstance(entry, dict) else _fields_of_users(entry) for entry in entries]
-    named = [[row.get(name) for row in rows] for name in rows[0]]
-    for column in (list(value) if isinstance(value, dict) else [], entries, *named):
-        if column and all(type(text) is str for text in column):
-            yield tuple(column)
-
-
-def _fields_of_users(value: Any) -> dict[str, Any]:
-    """A library's object may be a document, or a message: data."""
-    return fields(value) if is_users(type(value)) else {}
 
 
 def _said(value: Any) -> Iterator[str]:

@@ -89,8 +89,7 @@ class Plan:
         """In which contexts nodes and bindings were seen."""
         self.keys = Keys()
         """The credentials that its components had before it ran."""
-        self._memory = Memory()
-        self.program = Program(self._memory)
+        self.program = Program()
         """Its own texts."""
         self.saved = Graph()
         """What was learnt before this process began."""
@@ -119,6 +118,7 @@ class Plan:
         """The last one."""
         self.reasons: dict[str, Reason | None] = {}
         self._compiled: Compiled | None = None
+        self._memory = Memory()
         self._waiting: deque[Lived] = deque(maxlen=MAX_WAITING)
         """Runs to be learnt from: of too many, the last ones;"""
         self._learner = learner.number
@@ -268,9 +268,7 @@ class Plan:
 
     def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)
-        if self.program.ran(run.host.references, trace):
-            self.program.note(self.learnt.nodes)
-            self.contexts.look_again(self.learnt, self.program.lacks)
+        self.program.ran(run.host.references)
         self.last = trace
         self.reasons |= run.reasons
         answered = {call.site for call in trace.calls if call.retired}

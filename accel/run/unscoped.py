@@ -8,8 +8,8 @@ beside early ones.
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -23,7 +23,7 @@ from .gates import entering, gate_of, leave
 from .scope import of_no_run
 from .steps import Steps, atake, take
 from .turned_away import asked, makes_room, noted
-from .waiting import Party
+from .waiting import Party, loop_here
 
 _END = object()
 
@@ -59,8 +59,9 @@ class _Inside:
         self._before = of_no_run.set(self._party)
 
     def __exit__(self, *_: object) -> None:
-        of_no_run.reset(self._before)
         leave(self._party)
+        with suppress(ValueError):  # a coroutine that is thrown away ends in another context
+            of_no_run.reset(self._before)
 
 
 def _asked(party: Party, work: Callable[[], Any]) -> Any:
@@ -84,7 +85,7 @@ def _forget(seconds: float) -> None:
 async def _coroutine(party: Party, limit: int, work: Callable[[], Any]) -> Any:
     """As `_asked` in a task. Most programs of a busy server are at rest, and wait here: so its steps are taken only
     where something is in the way."""
-    party.loop = get_running_loop()
+    party.loop = loop_here()
     if not gate_of(party.component).takes(party, limit):
         await atake(entering(party, limit, in_task=True))
     with _Inside(party):

@@ -33,7 +33,6 @@ from accel.text.templates import (
 )
 from accel.text.turns import CALLED, Turn
 from accel.text.values import Opaque, class_named
-from accel.trace.record import Trace
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))
 VERIFIED = Evidence("verified")
@@ -89,7 +88,7 @@ def program() -> tuple[object, ...]:
 
 def saved(tmp_path: Path, *nodes: Node) -> Path:
     plan = Plan()
-    plan.program.ran(References([program]), Trace())
+    plan.program.ran(References([program]))
     plan.follow(Graph((INPUT, *nodes)))
     path = tmp_path / "plan.json"
     save(plan, str(path))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from accel.parts.texts import columns_of, standing_texts, texts_of_program
+from accel.parts.texts import standing_texts, stands, texts_of_program
 from accel.parts.wording import Texts
 
 PROMPT = "Summarise {text} in one line for a {reader}."
@@ -47,12 +48,6 @@ class Node:
         return helper(text) + self.sign + self.seen + "".join(one.text for one in NOTES)
 
 
-@dataclass
-class Role:
-    name: str
-    hint: Any
-
-
 def says(value: Any, held: bool) -> Any:
     return None
 
@@ -62,10 +57,8 @@ def nothing(value: Any) -> bool:
 
 
 def texts(*roots: Any) -> Texts:
-    """Where nothing tells how they are used."""
     standing = standing_texts(roots, nothing, nothing, says)
-    found = texts_of_program(roots, nothing, nothing, says, standing)
-    return Texts(text for text, place in found.items() if place is None or not place.among)
+    return Texts(texts_of_program(roots, nothing, nothing, says, standing))
 
 
 @pytest.mark.parametrize(
@@ -96,30 +89,6 @@ def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) ->
     assert not texts(node.__call__).cover(text)
 
 
-def test_texts_side_by_side_are_told_from_those_that_code_names() -> None:
-    standing = standing_texts([Node()], nothing, nothing, says)
-    found = texts_of_program([Node()], nothing, nothing, says, standing)
-    among = {text: place.among for text, place in found.items() if place is not None and place.among}
-    assert among["The diagnosis is bad"] == tuple(PROMPTS.values()) and among["note of ann"] == tuple(PROMPTS)
-    assert "Say it briefly, please" in found and "Say it briefly, please" not in among
-
-
-@pytest.mark.parametrize(
-    ("value", "columns"),
-    [
-        (["a b", "c d"], [("a b", "c d")]),
-        ({"x": "a", "y": "b"}, [("x", "y"), ("a", "b")]),
-        ({1: "a", 2: "b"}, [("a", "b")]),
-        ([{"name": "x", "n": 1}, {"name": "y", "n": 2}], [("x", "y")]),
-        ([Role("x", "p"), Role("y", 1)], [("x", "y")]), ([SimpleNamespace(role="x"), SimpleNamespace(role="y")], []),
-        ({"x": {"role": "a"}, "y": {"role": "b"}}, [("x", "y"), ("a", "b")]),
-        (["alone"], []), ([], []), ({}, []), (["a", 1], []), ("ab", []), ({"a", "b"}, []), (["data"] * 33, []),
-    ],
-)  # fmt: skip
-def test_columns_of_short_lists_and_dicts(value: Any, columns: list[tuple[str, ...]]) -> None:
-    assert list(columns_of(value)) == columns
-
-
 def test_a_piece_in_the_middle_of_a_word_covers_nothing() -> None:
     found = Texts(["ann", "a", "bad"])
     assert not found.cover("banner") and not found.cover("annabad") and found.cover("ann, bad")
@@ -147,3 +116,78 @@ def test_what_a_library_s_tool_takes_is_the_library_s() -> None:
     found = Texts(texts_of_program([tool], lambda value: value is tool, nothing, says))
     assert found.cover("basic") and found.cover("ultra-fast") and found.cover("finance")
     assert not found.cover("invoices")
+
+
+# --- whether a text still stands where it was found
+
+TONE, TONES, ALL_TONES = "in a friendly tone", {"first": "in a formal tone"}, ("in a tone of doubt", "in no tone")
+FORMATS = ["Write to {name} at once", "Write to {name} at leisure"]
+
+
+@dataclass
+class Made:
+    tone: str = field(default_factory=lambda: TONE)
+
+
+class Prompt:
+    """As a framework's: all that it holds is said."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = list(parts)
+
+
+PROMPT_OF_PARTS = Prompt("from the first part", {"named": "from a part by name"}, {"from a set"})
+
+
+def toned(text: str, tone: str = "in the usual tone", *, other: str = "in another tone") -> Any:
+    one = text + TONE + TONES["first"] + "".join(ALL_TONES) + FORMATS[len(text)]
+    return one, tone, other, Made(), PROMPT_OF_PARTS
+
+
+def said(value: Any, held: bool) -> Any:
+    return vars(value) if isinstance(value, Prompt) else None
+
+
+def changed(name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    return lambda patch: patch.setitem(globals(), name, value)
+
+
+CHANGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "in a friendly tone": changed("TONE", "in an unfriendly tone"),
+    "in a formal tone": lambda patch: patch.setitem(TONES, "first", "in a lazy tone"),
+    "in a tone of doubt": changed("ALL_TONES", ("in no tone", "in no tone at all")),
+    "Write to {name} at leisure": changed("FORMATS", FORMATS[:1]),
+    "in the usual tone": lambda patch: patch.setattr(toned, "__defaults__", ("in an unusual tone",)),
+    "in another tone": lambda patch: patch.setattr(toned, "__kwdefaults__", {"other": "in the same tone"}),
+    "from the first part": lambda patch: patch.setattr(PROMPT_OF_PARTS, "parts", ["from another"]),
+    "from a part by name": lambda patch: patch.setitem(PROMPT_OF_PARTS.parts[1], "named", "from another"),
+    "named": lambda patch: patch.delitem(PROMPT_OF_PARTS.parts[1], "named"),
+    "from a set": lambda patch: patch.setattr(PROMPT_OF_PARTS, "parts", []),
+    "a word of the caller's": lambda patch: None,
+}
+
+
+@pytest.mark.parametrize("text", CHANGES)
+def test_a_text_stands_as_long_as_it_is_at_its_place(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = functools.partial(toned, "a word of the caller's")
+    roots = [root]
+    found = texts_of_program(roots, nothing, nothing, said, standing_texts(roots, nothing, nothing, said))
+    place = found[text]
+    assert place is not None and stands(roots, text, place)
+    CHANGES[text](monkeypatch)
+    if text == "a word of the caller's":
+        roots[0] = functools.partial(toned, "a word of another's")
+    assert not stands(roots, text, place)
+
+
+def test_what_a_variable_gives_to_a_field_is_looked_for_in_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made() -> Made:
+        return Made()
+
+    roots = [made]
+    found = texts_of_program(roots, nothing, nothing, says, standing_texts(roots, nothing, nothing, says))
+    place = found[TONE]
+    assert place is not None and stands(roots, TONE, place)
+    before = TONE
+    monkeypatch.setitem(globals(), "TONE", "in an unfriendly tone")
+    assert not stands(roots, before, place)

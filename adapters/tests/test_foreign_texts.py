@@ -11,8 +11,7 @@ from langchain_core.runnables import RunnableLambda
 
 import accel
 from accel import accelerate
-from adapters.tests.core_fakes import TENANT, Chat, RemoteChat, World, after_thinking
-from adapters.tests.test_invariants import asked_by
+from adapters.tests.core_fakes import Chat, World, after_thinking
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "rivers of Siberia", "deserts of Chile", "forests of Gabon")
 TENANTS = ("ann", "ben", "ann", "ben", "eve")
@@ -187,70 +186,26 @@ def test_what_it_held_before_is_its_own_text(kind: str) -> None:
     assert len(world.texts("Write kindly", early=True)) == 1
 
 
-ROLES = {"ann": "a thrifty economist of the old school", "ben": "a loud activist who likes no bank"}
-ASPECTS = ["What does it cost, all in all?", "Who has to pay for it, and when?"]
+ROLES = {"ann": "\nthe thrifty economist of the old school\n", "ben": "\nthe loud activist who likes no bank\n"}
 
 
-@pytest.mark.parametrize("kind", ["dict", "list"])
-def test_a_table_that_every_run_uses_as_a_whole_is_the_program_s(kind: str) -> None:
-    """Whoever the run is for."""
+@pytest.mark.parametrize(
+    "form", [str, str.strip, str.upper, lambda text: text[:20]], ids=["as it is", "stripped", "upper", "cut"]
+)
+def test_of_a_table_that_runs_have_used_as_a_whole_each_keeps_his_own(form: Callable[[str], str]) -> None:
+    """Two runs ask for all, as an overview does; then each asks for his. Who asks stands in the input."""
     world = World()
-    model = RemoteChat(world)
-    said = list(ROLES.values()) if kind == "dict" else ASPECTS
+    model = Chat(world)
 
     def b(state: Any) -> Any:
-        texts = ROLES.values() if kind == "dict" else ASPECTS
-        return "; ".join([model.invoke(f"{text} On {state['q']}").text for text in texts])
-
-    fast = accelerate(after_thinking(world, b), egress="inputs")
-    for number in range(3):
-        ask_for("ann", fast, number)
-    world.forget()
-    world.hooks["b"] = lambda: world.wait_early(f"{said[1]} On {TOPICS[3]}")
-    ask_for("ben", fast, 3)
-    assert {f"{text} On {TOPICS[3]}" for text in said} < set(world.texts(early=True))
-
-
-def test_of_a_table_that_some_runs_use_in_part_each_keeps_his_own() -> None:
-    """Two runs ask for both, as an overview does; then one asks for his, and is followed by somebody else."""
-    world = World()
-    model = RemoteChat(world)
-
-    def b(state: Any) -> Any:
-        wanted = ROLES if state["q"].startswith("all") else [TENANT.get()]
-        return "; ".join([model.invoke(f"You are {ROLES[name]}. On {state['q']}").text for name in wanted])
+        wanted = ROLES if state["q"].startswith("all") else [state["c"]]
+        return "; ".join([model.invoke(f"You are {form(ROLES[name])}. On {state['q']}").text for name in wanted])
 
     fast = accelerate(after_thinking(world, b))
-    for number, question in enumerate(["all volcanoes", "all glaciers", "rivers", "deserts", "forests", "caves"]):
+    questions = ("all volcanoes", "all glaciers", "rivers", "deserts", "forests", "caves")
+    for name, question in zip(("ann", "ann", "ann", "ann", "ann", "ben"), questions, strict=True):
         world.forget()
-        asked_by(("ann", "ann", "ann", "ann", "ann", "ben")[number], fast, question)
-    assert world.texts("You are") == [f"You are {ROLES['ben']}. On caves"]
-
-
-def ask_for(name: str, fast: Any, number: int) -> None:
-    """The name stands in the input, too."""
-    fast.invoke({"q": TOPICS[number], "c": name})
-    assert accel.settle()
-
-
-@pytest.mark.parametrize("written", [False, True])
-def test_of_a_table_only_what_is_written_in_the_source_is_the_program_s(written: bool) -> None:
-    """Other text was read from somewhere, as it began."""
-    world = World()
-    model = RemoteChat(world)
-    read = ["The diagnosis of patient nine is bad", "The prognosis of patient nine is worse"]
-    if not written:
-        read = [text.replace("nine", "ten") for text in read]
-
-    def b(state: Any) -> Any:
-        return "; ".join([model.invoke(f"{text}. On {state['q']}").text for text in read])
-
-    fast = accelerate(after_thinking(world, b), egress="inputs")
-    for number in range(3):
-        ask_for("ann", fast, number)
-    assert all(map(fast.plan.program.own, read)) is written
-    world.forget()
-    if written:
-        world.hooks["b"] = lambda: world.wait_early(f"{read[1]}. On")
-    ask_for("ben", fast, 3)
-    assert (world.texts("The diagnosis", early=True) != []) is written
+        fast.invoke({"q": question, "c": name})
+        assert accel.settle()
+        if not question.startswith("all"):
+            assert world.texts("You are") == [f"You are {form(ROLES[name])}. On {question}"]
