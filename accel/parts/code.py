@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..frameworks import frameworks
+from ..process.spare import breathe
 from ..trace.sites import is_ours
 from .places import cells, plainly
 
@@ -63,6 +64,7 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def stored_by(code: types.CodeType) -> Iterator[Stored]:
     """What code assigns to beyond its own variables, other than an object's first values."""
+    breathe()
     if code.co_name in ("__init__", "__post_init__"):
         return
     instructions = list(dis.get_instructions(code))

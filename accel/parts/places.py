@@ -39,11 +39,11 @@ def item(container: Any, key: Any) -> Any:
     return container[key]
 
 
-def key(container: Any, key: Any) -> Any:
+def key(container: Any, at: Any) -> Any:
     """Itself, if it is there."""
-    if key not in container:
-        raise KeyError(key)
-    return key
+    if at not in container:
+        raise KeyError(at)
+    return at
 
 
 def nth(container: Any, number: int) -> Any:

@@ -50,14 +50,9 @@ def texts_of_program(
     """The texts of a program that are reached from `roots` without a call, and where they stand; None of constants.
     `is_opened`: objects of a framework that are looked into."""
     look = _look_through(roots, is_component, is_opened, says)
-    stored = {stored for code in look.codes for stored in _stored_by(code)}
+    stored = {stored for code in look.codes for stored in stored_by(code)}
     held = {text: place for text, place in look.held(stored).items() if hash(text) in standing}
     return {**held, **look.texts}
-
-
-def _stored_by(code: types.CodeType) -> Iterator[Stored]:
-    breathe()
-    return stored_by(code)
 
 
 def stands(roots: Sequence[Any], text: str, place: Place) -> bool:
@@ -208,7 +203,7 @@ class _Look:
             yield places.fixed, value, value
             return
         if isinstance(value, dict):
-            for key in value:
+            for key in list(value):  # another thread may change it
                 yield from self._all_in(key, place.to(places.key, key), depth + 1, keep)
         for step, by, inner in _parts(value):
             yield from self._all_in(inner, place.to(step, by), depth + 1, keep)

@@ -19,7 +19,7 @@ from .endpoints import TurnedAway
 from .gates import InTheWay, gate_of
 from .permits import nested_refuses
 from .run import Run
-from .scope import Scope, scope
+from .scope import Scope, Within, scope
 from .steps import Do, Steps, Wait, atake, meant, result_of, take
 from .waiting import Woken, begin, end, loop_here, wake
 
@@ -93,7 +93,7 @@ def _steps(
                 yield Wait(busy.woken, busy.timeout_s)
             finally:
                 gate_of(component).stop_waiting(shared, busy.woken)
-        with _within(run, shared):
+        with Within(scope, Scope(run, call=shared, early=True)):
             result = yield Do(work)
     except BaseException as error:
         _failed(run, shared, meant(error))
@@ -166,16 +166,6 @@ def give_up(run: Run, cancelled: Call) -> None:
     run.calls.drop(cancelled)
     cancelled.outcome.drop()
     cancelled.chunks.close()
-
-
-@contextmanager
-def _within(run: Run, shared: Call) -> Generator[None, None, None]:
-    """What a component calls of itself is part of its call."""
-    token = scope.set(Scope(run, call=shared, early=True))
-    try:
-        yield
-    finally:
-        scope.reset(token)
 
 
 @contextmanager

@@ -89,13 +89,8 @@ def asked(
         except BaseException as error:
             if not was_turned_away(meant(error), began_s):
                 raise
-        yield from makes_room(party, in_task)
+            party.makes_room = yield from making_room(party, in_task)
         lost_s = now_s() - began_s
         began_s += lost_s
         lost(lost_s)
     return (yield Do(ask))
-
-
-def makes_room(party: Party, in_task: bool) -> Steps[None]:
-    """It was turned away: early calls leave first, or it is asked for the last time."""
-    party.makes_room = yield from making_room(party, in_task)

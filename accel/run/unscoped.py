@@ -19,10 +19,10 @@ from ..parts.components import agreed
 from ..parts.methods import Method
 from ..process.clock import now_s
 from .endpoints import TurnedAway
-from .gates import entering, gate_of, leave
-from .scope import of_no_run
+from .gates import entering, gate_of, leave, making_room
+from .scope import Within, of_no_run
 from .steps import Steps, atake, take
-from .turned_away import asked, makes_room, noted
+from .turned_away import asked, noted
 from .waiting import Party, loop_here
 
 _END = object()
@@ -95,7 +95,7 @@ async def _coroutine(party: Party, limit: int, work: Callable[[], Any]) -> Any:
         except BaseException as error:
             if not _was_turned_away(party, error, began_s):
                 raise
-        await atake(makes_room(party, in_task=True))
+        party.makes_room = await atake(making_room(party, in_task=True))
         return await atake(_asked_for(party, work, in_task=True))
 
 
@@ -116,11 +116,8 @@ async def _rest(party: Party, limit: int, stream: Any) -> AsyncGenerator[Any, No
 
 def _begun(party: Party, work: Callable[[], Any]) -> Any:
     """A stream: what fails where it is asked for fails there."""
-    before = of_no_run.set(party)
-    try:
+    with Within(of_no_run, party):
         return _asked(party, work)
-    finally:
-        of_no_run.reset(before)
 
 
 def _stream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> Generator[Any, None, None]:
@@ -132,11 +129,8 @@ def _stream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> Ge
             stream = iter(next(streams))
             return stream, next(stream, _END)
 
-        before = of_no_run.set(party)
-        try:
+        with Within(of_no_run, party):
             stream, chunk = _asked(party, first)
-        finally:
-            of_no_run.reset(before)
         if chunk is _END:
             return
         try:
@@ -160,12 +154,9 @@ async def _astream(party: Party, limit: int, work: Callable[[], Any], begun: Any
             stream = aiter(next(streams))
             return stream, await anext(stream, _END)
 
-        before = of_no_run.set(party)
-        try:
+        with Within(of_no_run, party):
             party.makes_room = True
             stream, chunk = await atake(_asked_for(party, first, in_task=True))
-        finally:
-            of_no_run.reset(before)
         while chunk is not _END:
             yield chunk
             chunk = await anext(stream, _END)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from accel.parts.places import Place
 from accel.parts.texts import standing_texts, stands, texts_of_program
 from accel.parts.wording import Texts
 
@@ -163,31 +164,34 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "from a part by name": lambda patch: patch.setitem(PROMPT_OF_PARTS.parts[1], "named", "from another"),
     "named": lambda patch: patch.delitem(PROMPT_OF_PARTS.parts[1], "named"),
     "from a set": lambda patch: patch.setattr(PROMPT_OF_PARTS, "parts", []),
-    "a word of the caller's": lambda patch: None,
 }
 
 
 @pytest.mark.parametrize("text", CHANGES)
 def test_a_text_stands_as_long_as_it_is_at_its_place(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = functools.partial(toned, "a word of the caller's")
-    roots = [root]
-    found = texts_of_program(roots, nothing, nothing, said, standing_texts(roots, nothing, nothing, said))
-    place = found[text]
-    assert place is not None and stands(roots, text, place)
+    place = placed(toned, text)
     CHANGES[text](monkeypatch)
-    if text == "a word of the caller's":
-        roots[0] = functools.partial(toned, "a word of another's")
-    assert not stands(roots, text, place)
+    assert not stands([toned], text, place)
+
+
+def placed(root: Any, text: str) -> Place:
+    """Where it is found, and stands."""
+    found = texts_of_program([root], nothing, nothing, said, standing_texts([root], nothing, nothing, said))
+    place = found[text]
+    assert place is not None and stands([root], text, place)
+    return place
+
+
+def test_what_a_function_was_given_stands_as_long_as_that_is_so() -> None:
+    text = "a word of the caller's"
+    place = placed(functools.partial(toned, text), text)
+    assert not stands([functools.partial(toned, "a word of another's")], text, place)
 
 
 def test_what_a_variable_gives_to_a_field_is_looked_for_in_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     def made() -> Made:
         return Made()
 
-    roots = [made]
-    found = texts_of_program(roots, nothing, nothing, says, standing_texts(roots, nothing, nothing, says))
-    place = found[TONE]
-    assert place is not None and stands(roots, TONE, place)
-    before = TONE
+    text, place = TONE, placed(made, TONE)
     monkeypatch.setitem(globals(), "TONE", "in an unfriendly tone")
-    assert not stands(roots, before, place)
+    assert not stands([made], text, place)
