@@ -1,9 +1,9 @@
 """Whether following pays where many runs of a program are under way at once: it is tried, as no run can tell.
 
 What following one run takes of the processor, all others wait for. So few are followed until one of them has gained by
-it. Then, for some runs, all are followed, for as many none, and the way in which runs take less time is kept, twice as
-long each time that a further trial confirms it. No run is timed: their mean time is how many were under way, over time,
-by how many ended (Little's law).
+it. From then on they are, while the process has plenty of time. While it has less, all are followed for some runs, none
+for as many, and the way in which runs take less time is kept, twice as long each time that a further trial confirms it.
+No run is timed: their mean time is how many were under way, over time, by how many ended (Little's law).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Crowd:
             """Trials for which the best way is kept, and those that are left of them."""
             self._begin(mixed=self._under_way)
 
-    def follows(self) -> bool:
-        """Whether a run that begins is to be followed."""
+    def follows(self, plenty: bool = False) -> bool:
+        """Whether a run that begins is to be followed. `plenty`: the process has so much time that nobody waits."""
         with self._lock:
             if self._under_way < FEW:
                 self._begin(mixed=self._under_way)  # there is no crowd to be measured
@@ -76,7 +76,7 @@ class Crowd:
             if not self.gained:
                 self._begin(mixed=self._under_way)
                 return self._followed < FIRST
-            return self._following
+            return self._following or plenty
 
     def join(self, followed: bool) -> Member:
         """A run begins."""

@@ -48,6 +48,8 @@ FULL, ROOM = 0.9, 0.75
 """Of its loop's thread, how much of the time it works in a process without time to spare, and in one with some."""
 ADJUSTED_AFTER = 5
 """Ticks."""
+PLENTY = 0.35
+"""Less than this of both, and a run that is followed is in nobody's way."""
 FEWER, MORE = 0.5, 1.2
 FIRST, FEWEST, MOST = 8, 1, 1024
 """Runs that may be followed at once: before anything is known, at least, and at most."""
@@ -137,15 +139,19 @@ class Load:
         up the loop that it may be on, and does not count."""
         if not self.enabled or threads.issuer.inline:
             return True
+        self.watch(loop)
+        if self.runs < self.window:
+            return True
+        self._full = True
+        return False
+
+    def watch(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Know from now on how much time there is. `loop`: as above."""
         asked = self._asked
         if loop is not None and (asked is None or asked.loop is not loop):
             self._asked = Asked(loop)
         if not self._needed.is_set():
             self._begin()
-        if self.runs < self.window:
-            return True
-        self._full = True
-        return False
 
     def _begin(self) -> None:
         with self._lock:
@@ -195,6 +201,11 @@ class Load:
     def busy(self) -> bool:
         """Whether a program more would be one too many."""
         return self._late > SPARE or self._works > ROOM
+
+    @property
+    def plenty(self) -> bool:
+        """Whether nobody waits for a run that is followed."""
+        return self._late < PLENTY and self._works < PLENTY
 
     def adjust(self) -> None:
         """A run that is alone delays itself only, and its early calls pay for that."""
@@ -254,7 +265,10 @@ class Pace:
             return True
 
     def _has_room(self, loop: asyncio.AbstractEventLoop | None) -> bool:
-        return threads.issuer.inline or (self.crowd.follows() and load.admits(loop))
+        if threads.issuer.inline:
+            return True
+        load.watch(loop)
+        return self.crowd.follows(load.plenty) and load.admits(loop)
 
     def ended(self, trace: Trace, own_s: float = 0.0) -> bool:
         """A run that was followed is over. `own_s`: the processor time that following it took. That a call began before
