@@ -18,6 +18,7 @@ from ..process.clock import now_s
 from ..trace.flow import events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
+from .pace import gains
 from .soonest import schedule
 
 IN_A_ROW = 2
@@ -60,9 +61,9 @@ class Hopes:
 
 
 def hopeful(graph: Graph, trace: Trace, own_s: float) -> bool:
-    """Whether a completed run could have gained by calls that are early."""
+    """Whether a completed run gained by calls that are early, or could have."""
     calls = trace.calls
-    if _says_nothing(trace) or any(call.retired or _is_more_than_early(call) for call in calls):
+    if _says_nothing(trace) or any(_is_more_than_early(call) for call in calls):
         return True
     keys = [call.key for call in calls if _is_shared(call)]
     if len(set(keys)) < len(keys):
@@ -72,7 +73,8 @@ def hopeful(graph: Graph, trace: Trace, own_s: float) -> bool:
     for event in events:
         event.needs = None
     seconds = schedule(events).seconds
-    return seconds - best_s > max(LEAST_PART * seconds, TIMES_OWN * own_s)
+    gained_s = sum(map(min, gains(trace)))
+    return max(gained_s, seconds - best_s) > max(LEAST_PART * seconds, TIMES_OWN * own_s)
 
 
 def _says_nothing(trace: Trace) -> bool:

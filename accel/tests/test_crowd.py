@@ -24,10 +24,12 @@ class Server:
         self._random = random.Random(7)
         self._under_way: list[tuple[float, int, bool, Member]] = []
         self._number = 0
+        self.has_plenty = 0
+        """The process has plenty of time as long as fewer are followed."""
 
     def _ask(self) -> bool:
-        followed = self.crowd.follows()
         beside = sum(other for _, _, other, _ in self._under_way)
+        followed = self.crowd.follows(plenty=beside < self.has_plenty)
         took_s = (self.alone_s if followed else 1.0) + self.delays_s * beside
         self._number += 1
         end_s = self.now_s + took_s * self._random.uniform(0.8, 1.2)
@@ -91,6 +93,22 @@ def test_few_are_followed_until_one_has_gained() -> None:
     server.crowd.gained = True
     server.followed(400)
     assert server.followed(400) > 0.75
+
+
+def test_with_plenty_of_time_all_are_followed_at_once() -> None:
+    server = Server(16, alone_s=0.7, delays_s=0.0)
+    server.has_plenty = 16
+    assert server.followed(1_000) == 1.0
+    server.crowd.gained = False
+    assert server.followed(400) < 0.25
+
+
+def test_as_many_are_followed_as_leave_plenty_of_time() -> None:
+    """Although following all does not pay."""
+    server = Server(16, alone_s=0.9, delays_s=0.03)
+    server.has_plenty = 4
+    server.followed(2_000)
+    assert 0.2 < server.followed(1_000) < 0.3
 
 
 def test_a_run_leaves_once() -> None:

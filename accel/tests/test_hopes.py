@@ -83,13 +83,17 @@ def test_a_gain_that_following_costs_is_none() -> None:
     assert not has_hope(run.ended(), own_s=0.02)
 
 
-def test_runs_that_take_no_time_and_those_with_early_calls_say_nothing_against_hope() -> None:
+def test_a_run_that_takes_no_time_says_nothing_against_hope() -> None:
     run = Written()
     run.call(0.0, 0.001, given="Begin", got="a first answer")
     assert has_hope(run.ended())
+
+
+@pytest.mark.parametrize(("ahead_s", "hope"), [(0.01, False), (0.5, True)])
+def test_early_calls_give_hope_by_what_they_gain(ahead_s: float, hope: bool) -> None:
     run = chain()
-    run.call(2.01, 2.02, issued_s=1.99, answered_s=2.02, given="a second answer")
-    assert has_hope(run.ended())
+    run.call(2.02, 3.0, issued_s=2.02 - ahead_s, answered_s=3.0, given="a second answer")
+    assert has_hope(run.ended()) is hope
 
 
 def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
