@@ -124,6 +124,10 @@ def _pasted(values: Values, text: str, before: int, shortest: int) -> Iterator[P
             whole.add(value)
             if len(value) >= SHORTEST[0] or stands_alone(text, at, end):
                 yield Place(at, end)
+    if shortest == SHORTEST[0] and "short" in values.readings:
+        for at, value in values.given_in(text, before):
+            if stands_alone(text, at, at + len(value)):
+                yield Place(at, at + len(value))
     for at, value, ends in begun:
         # Where it stands whole, another text may begin like it by chance: then only what ends a part tells.
         clips = "clip" in values.readings and value not in whole

@@ -37,10 +37,9 @@ class Values:
     """Grows as nodes are learnt."""
 
     def __init__(
-        self, cautious: bool = False, readings: Readings = ALL, says: Callable[[str], bool] = lambda text: False
+        self, cautious: bool = False, readings: Readings = ALL, says: Callable[[str], bool] | None = None
     ) -> None:
-        self.says = says
-        """Whether the program says a text as it stands, in one piece."""
+        self._says = says
         self.cautious = cautious
         """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
         self.readings = readings
@@ -77,6 +76,10 @@ class Values:
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
+
+    def says(self, text: str) -> bool:
+        """Whether the program says a text as it stands, in one piece."""
+        return self._says is not None and self._says(text)
 
     @property
     def counted(self) -> tuple[bool, frozenset[str]]:
@@ -119,6 +122,16 @@ class Values:
             for at, (value, ends) in by_length.find(text):
                 if len(value) >= shortest:
                     yield at, value, ends
+
+    def given_in(self, text: str, before: int) -> Iterator[tuple[int, str]]:
+        """Where short texts begin that the run was given, and that the program never says: from where else would they
+        come? Nobody asks unless it is known what the program says."""
+        for at, (value, _) in self._short.find(text) if self._says is not None else ():
+            if text.startswith(value, at) and not value.isdigit() and not self.says(value):
+                sources = self.seen(value, before)
+                if any(source.node == "input" and all(type(step) in (str, int) for step in source.path)
+                       for source in sources):  # fmt: skip
+                    yield at, value
 
     def edited_in(self, text: str) -> Iterator[tuple[int, str]]:
         """Where values may begin in a text, edited on their way or not."""

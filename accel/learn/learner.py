@@ -53,11 +53,11 @@ def learn(traces: Sequence[Trace]) -> Graph:
 def lesson(
     traces: Sequence[Trace],
     own: Callable[[str], bool] = lambda text: False,
-    says: Callable[[str], bool] = lambda text: False,
+    says: Callable[[str], bool] | None = None,
     readings: Readings | None = None,
 ) -> Lesson:
     """`learn`, and what it learnt from which trace. `own`: whether a text is the program's; `says`: whether the program
-    says it as it stands, in one piece."""
+    says it as it stands, in one piece; None if nobody knows."""
     readings = ALL if readings is None else readings
     views = [View(i, trace, True, Values(readings=readings, says=says)) for i, trace in enumerate(traces)]
     first: dict[Hashable, int] = {}

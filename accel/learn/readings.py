@@ -37,7 +37,9 @@ READINGS: tuple[Reading, ...] = (
     Reading("head", "a value up to its first sentence, line, comma ..."),
     Reading("printed", "a list or dict as `str` or `json.dumps` print it"),
     Reading("quoted", "a text with its quotes inside a printed list or dict"),
-    Reading("short", "values of three characters and more, where those of eight explain nothing"),
+    Reading(
+        "short", "values of three characters and more, where those of eight explain nothing, or the run was given them"
+    ),
     Reading("differing", "a shorter value where the texts of two calls differ"),
     Reading("edited", "a value in upper case, title case, without the punctuation around it ..."),
     # several values

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 
 FEWEST_WORDS = 2
@@ -17,11 +18,23 @@ _WORD = re.compile(r"[^\W_]+")
 _SPACE = re.compile(r"\s+")
 _COUNT = re.compile(r"\d{1,3}")
 """Programs compute how many words to ask for; so short a number names nobody."""
+_DATES = (
+    "%Y", "%B %Y", "%b %Y", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d-%m-%Y",
+    "%B %d, %Y", "%b %d, %Y", "%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%Y",
+    "%A, %B %d, %Y", "%a, %b %d, %Y", "%A %B %d, %Y", "%a %b %d, %Y", "%A, %d %B %Y", "%a, %d %b %Y", "%A %d %B %Y",
+)  # fmt: skip
+"""How programs write the day on which they run, which names nobody."""
 _PROTOCOL = frozenset(
     "string object integer number boolean array null function auto any none required text user assistant system human "
     "ai tool tool_call success error json json_object json_schema image_url ephemeral true false default".split()
 )
 """What models are told in any case."""
+
+
+def today(now: Callable[[tzinfo | None], datetime] = datetime.now) -> set[str]:
+    """The day, here and in UTC, as programs write it."""
+    written = {now(zone).strftime(form) for zone in (None, UTC) for form in _DATES}
+    return written | {re.sub(r"\b0(?=\d)", "", text) for text in written}
 
 
 class Texts:

@@ -128,6 +128,32 @@ def test_what_the_program_says_with_the_words_around_it_is_no_value_of_a_run() -
     assert learnt_by(Texts([SAYS.replace("Always", "Never")])) == template.format("{main.searching[0]}")
 
 
+@pytest.mark.parametrize(
+    ("said", "template"),
+    [("Answer in", ": Answer in {input.lang}: {input.q}"), ("Answer in Nynorsk", ": Answer in Nynorsk: {input.q}")],
+    ids=["by nobody else", "by the program"],
+)
+def test_a_short_text_that_every_run_was_given_is_a_value_unless_the_program_says_it(said: str, template: str) -> None:
+    def run(topic: str) -> Trace:
+        script = Script({"q": topic, "lang": "Nynorsk"})
+        script.call("a", f"Answer in Nynorsk: {topic}", "fine")
+        return script.done()
+
+    program = Texts([said])
+    assert shown(lesson(list(map(run, TOPICS)), program.cover, program.says).graph)[-1] == template
+
+
+def test_a_short_text_within_a_word_or_a_number_is_no_value() -> None:
+    def run(topic: str) -> Trace:
+        script = Script({"q": topic, "lang": "norsk", "limit": 250})
+        script.call("a", f"Answer in Nynorsk, in 250 words: {topic}", "fine")
+        return script.done()
+
+    program = Texts()
+    found = lesson(list(map(run, TOPICS)), program.cover, program.says)
+    assert shown(found.graph)[-1] == ": Answer in Nynorsk, in 250 words: {input.q}"
+
+
 def test_readings_have_names_of_their_own_and_can_be_switched_off() -> None:
     assert len(ALL) == len(READINGS)
     assert without("clip") == ALL - {"clip"}

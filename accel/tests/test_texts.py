@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from accel.parts.places import Place
 from accel.parts.texts import standing_texts, stands, texts_of_program
-from accel.parts.wording import Texts
+from accel.parts.wording import Texts, today
 
 PROMPT = "Summarise {text} in one line for a {reader}."
 PROMPTS = {
@@ -108,6 +109,19 @@ def test_what_is_left_of_a_text_without_the_program_s_words() -> None:
 def test_a_count_that_the_program_computes_names_nobody_and_a_longer_number_does() -> None:
     found = Texts(["Answer in about ", " words."])
     assert found.cover("Answer in about 150 words.") and not found.cover("Answer in about 4711 words.")
+
+
+@pytest.mark.parametrize("form", ["%B %d, %Y", "%A, %d %B %Y", "%Y-%m-%d", "%m/%d/%Y", "%d.%m.%Y", "%a %b %d, %Y"])
+def test_the_day_names_nobody_and_another_one_does(form: str) -> None:
+    found, now = Texts([*today(), "Today is ", ". Answer at once."]), datetime.now()
+    assert found.cover(f"Today is {now.strftime(form)}. Answer at once.")
+    assert not found.cover(f"Today is {(now - timedelta(days=400)).strftime(form)}. Answer at once.")
+
+
+def test_the_day_of_the_month_without_a_nought() -> None:
+    may = datetime(2031, 5, 4, 1, 2, tzinfo=UTC)
+    assert {"May 4, 2031", "4 May 2031", "4.5.2031", "May 04, 2031", "2031-05-04"} <= today(lambda zone: may)
+    assert not {"May", "4", "Sunday"} & today(lambda zone: may)
 
 
 def test_what_a_library_s_tool_takes_is_the_library_s() -> None:

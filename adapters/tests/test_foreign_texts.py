@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -184,6 +185,26 @@ def test_what_it_held_before_is_its_own_text(kind: str) -> None:
     world.hooks["b"] = lambda: world.wait_early("Write kindly")
     asked(fast, 4)
     assert len(world.texts("Write kindly", early=True)) == 1
+
+
+def test_a_short_text_of_the_input_is_each_run_s_own_though_all_have_had_the_same() -> None:
+    """And the day on which the program runs is nobody's data."""
+    world = World()
+    model = Chat(world)
+    day = f"{datetime.now():%B %d, %Y}"
+
+    def b(state: Any) -> Any:
+        return model.invoke(f"Today is {day}. Say in {state['c']} what there is to say of {state['q']}").content
+
+    fast = accelerate(after_thinking(world, b))
+    for number, language in enumerate(("Norsk", "Norsk", "Norsk", "Suomi")):
+        world.forget()
+        if number == 3:
+            world.hooks["b"] = lambda: world.wait_early(f"Today is {day}. Say in Suomi")
+        fast.invoke({"q": TOPICS[number], "c": language}, {"configurable": {"tenant": TENANTS[number]}})
+        assert accel.settle()
+        assert world.texts("Today is") == [f"Today is {day}. Say in {language} what there is to say of {TOPICS[number]}"]
+    assert len(world.texts("Today is", early=True)) == 1
 
 
 ROLES = {"ann": "\nthe thrifty economist of the old school\n", "ben": "\nthe loud activist who likes no bank\n"}
