@@ -81,31 +81,34 @@ class _Search:
         readings: list[list[_Reading]] = []
         for column in range(self.columns):
             readings.append(list(self._readings(column)))
-            if max((reading.count for reading in readings[-1]), default=0) < 2:
+            if not readings[-1]:
                 return None
         rows = min(max(reading.count for reading in found) for found in readings)
         sep, rows = self._even(rows)
         return self._join(sep, rows, readings) if rows > 1 else None
 
     def _readings(self, column: int) -> Iterator[_Reading]:
-        """Every list that the holes of a column may run over, from its first element on."""
+        """Every list that the holes of a column may run over, from its first element on, the second one included."""
         holes = self._holes[column :: self.columns]
         if len(holes) < 2:
             return
-        for skeleton, row in ((skeleton, row) for skeleton, origin in holes[0].origins.items() for row in origin.rows):
-            breathe()
-            if STAR in skeleton[1] or not row or skeleton not in holes[1].origins:
-                continue  # nothing of the list follows
-            if not _is_first(self.values, skeleton, row):
+        may_be_unique = self.columns == 1 and "unique" in self.values.readings
+        for skeleton, origin in holes[0].origins.items():
+            second = holes[1].rows(skeleton)
+            if not second or STAR in skeleton[1]:
                 continue
-            may_be_unique = self.columns == 1 and "unique" in self.values.readings
-            for fixed, unique in itertools.product(range(len(row)), (False, True) if may_be_unique else (False,)):
-                starred, elements = self._elements(skeleton, row[:fixed], unique)
-                if elements and elements[0] == row[fixed:]:
-                    rows = ((*row[:fixed], *element) for element in elements)
+            for row in origin.rows:
+                breathe()
+                if not row or not _is_first(self.values, skeleton, row):
+                    continue
+                for fixed, unique in itertools.product(range(len(row)), (False, True) if may_be_unique else (False,)):
+                    before = row[:fixed]
+                    starred, elements = self._elements(skeleton, before, unique)
+                    if len(elements) < 2 or elements[0] != row[fixed:] or (*before, *elements[1]) not in second:
+                        continue
+                    rows = ((*before, *element) for element in elements)
                     held = (element in hole.rows(skeleton) for hole, element in zip(holes, rows, strict=False))
-                    rank = holes[0].origins[skeleton].rank
-                    yield _Reading(starred, row[:fixed], rank, _leading(held), len(elements))
+                    yield _Reading(starred, before, origin.rank, _leading(held), len(elements))
 
     def _elements(self, skeleton: Skeleton, prefix: Row, unique: bool) -> tuple[Skeleton, list[Row]]:
         """The skeleton with stars from the position after `prefix` on, and the rest of the rows of its elements;

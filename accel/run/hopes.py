@@ -29,7 +29,7 @@ LEAST_PART, TIMES_OWN = 0.02, 2.0
 """What a run may gain must be so much of the time it takes, and so many times what following it takes."""
 LEAST_S = 0.01
 """Calls that take less than this together are a trial, and say nothing about time."""
-MAX_CALLS = 48
+MAX_CALLS = 128
 """More are not looked through: where there are so many, there is hope."""
 MOST_TRUST = 16
 """Of so many runs at least one is looked at, even if there was hope in all before."""

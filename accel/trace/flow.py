@@ -9,7 +9,6 @@ Control and hazard edges are added; all else is the program's own order and its 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add, mul
@@ -121,10 +120,16 @@ class _Piece:
 
     def find(self, text: str) -> int:
         """Where it stands in another text; -1 if it doesn't."""
-        if len(self.text) >= WORDLIKE:
-            return text.find(self.text)
-        found = re.search(rf"(?<!\w){re.escape(self.text)}(?!\w)", text)
-        return found.start() if found is not None else -1
+        at = text.find(self.text)
+        while at >= 0 and len(self.text) < WORDLIKE and not _is_apart(text, at, at + len(self.text)):
+            at = text.find(self.text, at + 1)
+        return at
+
+
+def _is_apart(text: str, at: int, end: int) -> bool:
+    """Whether no letter, digit or underscore stands before or after this part of a text."""
+    around = text[at - 1 : at] if at else "", text[end : end + 1]
+    return not any(each.isalnum() or each == "_" for each in around)
 
 
 @dataclass(slots=True)
