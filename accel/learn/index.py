@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from ..process.spare import breathe
 from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
@@ -54,8 +55,8 @@ class Values:
         """Of texts as they stand (`cover.known`), by text, moment, number of sources, and whether late ones counted."""
         self.covers: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Parts] = {}
         """Of texts, by moment, shortest value and whether late ones counted; until a value is added."""
-        self.lists: dict[tuple[Skeleton, Row, bool], tuple[Skeleton, list[Row]]] = {}
-        """Of places in lists: what a join of them runs over (`joins`)."""
+        self.lists: dict[tuple[Skeleton, Row], list[Any]] = {}
+        """By place, the lists that begin there (`joins.Start`)."""
         self.found: set[str] = set()
         self.said: dict[tuple[str, Row], dict[Ref, Said]] = {}
         """See `decisions.Known` for both."""

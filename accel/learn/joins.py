@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
 
 from ..process.spare import breathe
@@ -29,8 +29,9 @@ def fold_joins(values: Values, parts: Parts) -> Parts:
         best: _Found | None = None
         first = parts[done]
         begins = isinstance(first, Hole) and _begins_list(values, first)
-        for columns in range(1, min(widest, (len(parts) - done) // 4) + 1) if begins else ():
-            found = _Search(values, parts, done, columns).best()
+        holes = list(takewhile(lambda hole: not hole.joined, _holes_from(parts, done))) if begins else []
+        for columns in range(1, min(widest, len(holes) // 2) + 1):
+            found = _Search(values, parts, done, columns, holes).best()
             if found is not None and (best is None or found.covered > best.covered):
                 best = found
         if best is not None:
@@ -53,6 +54,20 @@ class _Found:
 
 
 @dataclass(slots=True)
+class Start:
+    """A list of two elements or more that begins with a value."""
+
+    skeleton: Skeleton
+    """With stars;"""
+    rows: list[Row]
+    """of all its elements."""
+    fixed: int
+    """So many positions of a row are those of the list itself."""
+    unique: bool
+    """Of equal elements only the first is meant."""
+
+
+@dataclass(slots=True)
 class _Reading:
     """One place where a column may come from: a skeleton with stars, by the row before them."""
 
@@ -72,11 +87,11 @@ class _Search:
     parts: Parts
     start: int
     columns: int
-    _holes: list[Hole] = field(default_factory=list)
+    holes: list[Hole]
+    """From there on; two rows at least."""
 
     def best(self) -> _Found | None:
-        self._holes = list(takewhile(lambda hole: not hole.joined, _holes_from(self.parts, self.start)))
-        if len(self._holes) < 2 * self.columns or self._inner(0) != self._inner(1):
+        if self._inner(0) != self._inner(1):
             return None
         readings: list[list[_Reading]] = []
         for column in range(self.columns):
@@ -89,9 +104,7 @@ class _Search:
 
     def _readings(self, column: int) -> Iterator[_Reading]:
         """Every list that the holes of a column may run over, from its first element on, the second one included."""
-        holes = self._holes[column :: self.columns]
-        if len(holes) < 2:
-            return
+        holes = self.holes[column :: self.columns]
         may_be_unique = self.columns == 1 and "unique" in self.values.readings
         for skeleton, origin in holes[0].origins.items():
             second = holes[1].rows(skeleton)
@@ -99,29 +112,11 @@ class _Search:
                 continue
             for row in origin.rows:
                 breathe()
-                if not row or not _is_first(self.values, skeleton, row):
-                    continue
-                for fixed, unique in itertools.product(range(len(row)), (False, True) if may_be_unique else (False,)):
-                    before = row[:fixed]
-                    starred, elements = self._elements(skeleton, before, unique)
-                    if len(elements) < 2 or elements[0] != row[fixed:] or (*before, *elements[1]) not in second:
-                        continue
-                    rows = ((*before, *element) for element in elements)
-                    held = (element in hole.rows(skeleton) for hole, element in zip(holes, rows, strict=False))
-                    yield _Reading(starred, before, origin.rank, _leading(held), len(elements))
-
-    def _elements(self, skeleton: Skeleton, prefix: Row, unique: bool) -> tuple[Skeleton, list[Row]]:
-        """The skeleton with stars from the position after `prefix` on, and the rest of the rows of its elements;
-        `unique`: of equal ones the first."""
-        key, lists = (skeleton, prefix, unique), self.values.lists
-        if key not in lists:
-            node, path = skeleton
-            places = [i for i, step in enumerate(path) if step is ANY]
-            starred: OpenPath = tuple(STAR if i in places[len(prefix) :] else step for i, step in enumerate(path))
-            if unique:
-                starred = (*starred, UNIQUE)
-            lists[key] = (node, starred), self.values.elements(node, filled(starred, prefix))
-        return lists[key]
+                for start in _starts(self.values, skeleton, row):
+                    if start.rows[1] in second and (may_be_unique or not start.unique):
+                        held = (element in hole.rows(skeleton) for hole, element in zip(holes, start.rows, strict=False))
+                        before = row[: start.fixed]
+                        yield _Reading(start.skeleton, before, origin.rank, _leading(held), len(start.rows))
 
     def _even(self, rows: int) -> tuple[Separator, int]:
         """How many of the rows have the same texts inside and between them, and what stands between."""
@@ -161,6 +156,28 @@ class _Search:
         text = self.parts[self.start + 2 * hole + 1]
         assert isinstance(text, str)
         return text
+
+
+def _starts(values: Values, skeleton: Skeleton, row: Row) -> list[Start]:
+    """The lists that begin with the value at this row, from each of its positions on."""
+    known = values.lists.get((skeleton, row))
+    if known is None:
+        known = values.lists[skeleton, row] = list(_lists_from(values, skeleton, row))
+    return known
+
+
+def _lists_from(values: Values, skeleton: Skeleton, row: Row) -> Iterator[Start]:
+    if not row or not _is_first(values, skeleton, row):
+        return
+    node, path = skeleton
+    places = [i for i, step in enumerate(path) if step is ANY]
+    for fixed, unique in itertools.product(range(len(row)), (False, True)):
+        before = row[:fixed]
+        starred: OpenPath = tuple(STAR if i in places[fixed:] else step for i, step in enumerate(path))
+        starred = (*starred, UNIQUE) if unique else starred
+        elements = values.elements(node, filled(starred, before))
+        if len(elements) > 1 and elements[0] == row[fixed:]:
+            yield Start((node, starred), [(*before, *element) for element in elements], fixed, unique)
 
 
 def _begins_list(values: Values, hole: Hole) -> bool:
