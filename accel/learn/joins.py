@@ -114,9 +114,10 @@ class _Search:
                 breathe()
                 for start in _starts(self.values, skeleton, row):
                     if start.rows[1] in second and (may_be_unique or not start.unique):
-                        held = (element in hole.rows(skeleton) for hole, element in zip(holes, start.rows, strict=False))
+                        pairs = zip(holes, start.rows, strict=False)
+                        count = _leading(element in hole.rows(skeleton) for hole, element in pairs)
                         before = row[: start.fixed]
-                        yield _Reading(start.skeleton, before, origin.rank, _leading(held), len(start.rows))
+                        yield _Reading(start.skeleton, before, origin.rank, count, len(start.rows))
 
     def _even(self, rows: int) -> tuple[Separator, int]:
         """How many of the rows have the same texts inside and between them, and what stands between."""

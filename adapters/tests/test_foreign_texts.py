@@ -193,8 +193,11 @@ def test_a_short_text_of_the_input_is_each_run_s_own_though_all_have_had_the_sam
     model = Chat(world)
     day = f"{datetime.now():%B %d, %Y}"
 
+    def prompt(language: str, topic: str) -> str:
+        return f"Today is {day}. Say in {language} what there is to say of {topic}"
+
     def b(state: Any) -> Any:
-        return model.invoke(f"Today is {day}. Say in {state['c']} what there is to say of {state['q']}").content
+        return model.invoke(prompt(state["c"], state["q"])).content
 
     fast = accelerate(after_thinking(world, b))
     for number, language in enumerate(("Norsk", "Norsk", "Norsk", "Suomi")):
@@ -203,7 +206,7 @@ def test_a_short_text_of_the_input_is_each_run_s_own_though_all_have_had_the_sam
             world.hooks["b"] = lambda: world.wait_early(f"Today is {day}. Say in Suomi")
         fast.invoke({"q": TOPICS[number], "c": language}, {"configurable": {"tenant": TENANTS[number]}})
         assert accel.settle()
-        assert world.texts("Today is") == [f"Today is {day}. Say in {language} what there is to say of {TOPICS[number]}"]
+        assert world.texts("Today is") == [prompt(language, TOPICS[number])]
     assert len(world.texts("Today is", early=True)) == 1
 
 
