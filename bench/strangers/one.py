@@ -5,6 +5,7 @@ Prints nothing of the program; the record is JSON.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import faulthandler
 import io
@@ -45,6 +46,8 @@ from bench.strangers.transports import install
 WARM = 3
 STEADY = 4
 REQUESTS = WARM + STEADY
+SETTINGS = {"egress", "speculate"}
+"""Options that the report may name and that promise nothing of the program's nodes or tenants."""
 PATIENCE_S = 390
 """Then it says where all threads are, and ends."""
 SOONER_S = 0.01
@@ -270,6 +273,18 @@ def difference(one: Any, other: Any, path: str = "") -> str:
 # --- what the report advises
 
 
+def _given(line: str) -> dict[str, Any] | None:
+    """The options that a line gives `accelerate`, None if it is another one. Names in it stand for themselves."""
+    call = ast.parse(line, mode="eval").body
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "accel.accelerate":
+        return None
+    return {str(each.arg): _literal(each.value) for each in call.keywords}
+
+
+def _literal(value: ast.expr) -> Any:
+    return value.id if isinstance(value, ast.Name) else ast.literal_eval(value)
+
+
 def advised(fast: Any, log: list[str]) -> dict[str, Any]:
     """Declares what the report names; the options of `accelerate` that it names."""
     report = fast.report()
@@ -280,11 +295,14 @@ def advised(fast: Any, log: list[str]) -> dict[str, Any]:
         [*(each.line for each in report.declarations), *(each.line for each in report.undeclared)]
     ):
         log.append(line)
-        if "egress" in line:
-            options["egress"] = "inputs"
-            continue
         try:
-            exec(line, {"accel": accel, **classes})  # noqa: S102 - the report's own line
+            given = _given(line)
+            if given is None:
+                exec(line, {"accel": accel, **classes})  # noqa: S102 - the report's own line
+            elif set(given) <= SETTINGS:
+                options |= given
+            else:
+                log.append("left out: it promises something of the program that nobody has looked at")
         except Exception as error:  # noqa: BLE001 - told
             log.append(f"that line raised {type(error).__name__}: {error}")
     return options

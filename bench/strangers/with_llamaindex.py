@@ -13,12 +13,12 @@ from bench.strangers.services import Asked, Manner
 DOCS = partial(
     Stranger,
     repository="run-llama/llama_index",
-    commit="eda20206a2750d76cd37428d5df9570a6cc5f301",
+    commit="df48f1d83b032aae3ec232013a11401cd26ea184",
     licence="MIT",
     framework="LlamaIndex",
 )
 _FILE = "data/paul_graham/paul_graham_essay.txt"
-ESSAY = {_FILE: f"docs/examples/{_FILE}", f"../{_FILE}": f"docs/examples/{_FILE}"}
+ESSAY = {_FILE: f"docs/docs/examples/{_FILE}", f"../{_FILE}": f"docs/docs/examples/{_FILE}"}
 
 
 def _choice(asked: Asked) -> str:
@@ -62,7 +62,7 @@ def retrieve(app: Any, value: Any, config: Any) -> Any:
 def docs(name: str, about: str, path: str, attribute: str = "query_engine", *skip: str, **more: Any) -> Stranger:
     """A notebook of the documentation about the essay that comes with it."""
     return DOCS(
-        name=f"docs-{name}", about=about, path=f"docs/examples/{path}.ipynb", load=notebook(attribute, *skip),
+        name=f"docs-{name}", about=about, path=f"docs/docs/examples/{path}.ipynb", load=notebook(attribute, *skip),
         **{"value": about_the_author, "files": ESSAY, "manner": MANNER, **more},
     )  # fmt: skip
 
