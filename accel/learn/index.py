@@ -27,6 +27,8 @@ MAX_ITEMS = 200
 SHORTEST = (8, 3)
 """The shortest value that counts as pasted, first try and second. Shorter ones are only looked for where literals of
 one site differ (`fold.mates`)."""
+MOST_PLACES = 8
+"""Of a short value in a text, where none is looked for."""
 SEED = 20
 """A clipped value is recognised by its first characters, this many at least."""
 
@@ -41,6 +43,7 @@ class Values:
         self, cautious: bool = False, readings: Readings = ALL, says: Callable[[str], bool] | None = None
     ) -> None:
         self._says = says
+        self._said: dict[str, bool] = {}
         self.cautious = cautious
         """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
         self.readings = readings
@@ -80,7 +83,9 @@ class Values:
 
     def says(self, text: str) -> bool:
         """Whether the program says a text as it stands, in one piece."""
-        return self._says is not None and self._says(text)
+        if text not in self._said:
+            self._said[text] = self._says is not None and self._says(text)
+        return self._said[text]
 
     @property
     def counted(self) -> tuple[bool, frozenset[str]]:
@@ -125,14 +130,21 @@ class Values:
                     yield at, value, ends
 
     def given_in(self, text: str, before: int) -> Iterator[tuple[int, str]]:
-        """Where short texts begin that the run was given, and that the program never says: from where else would they
-        come? Nobody asks unless it is known what the program says."""
+        """Where short fields of the run's input begin in a text, that the program never says: from where else would
+        they come? Not what stands there often, as common words do. Nobody asks unless it is known what the program
+        says."""
+        places: dict[str, list[int]] = {}
         for at, (value, _) in self._short.find(text) if self._says is not None else ():
-            if text.startswith(value, at) and not value.isdigit() and not self.says(value):
-                sources = self.seen(value, before)
-                if any(source.node == "input" and all(type(step) in (str, int) for step in source.path)
-                       for source in sources):  # fmt: skip
-                    yield at, value
+            if text.startswith(value, at):
+                places.setdefault(value, []).append(at)
+        for value, begins in places.items():
+            if len(begins) <= MOST_PLACES and not value.isdigit() and self._is_field(value, before):
+                yield from ((at, value) for at in begins if not self.says(value))
+
+    def _is_field(self, value: str, before: int) -> bool:
+        """Whether the run was given it, by name and in no list."""
+        sources = self.seen(value, before)
+        return any(source.node == "input" and all(type(step) is str for step in source.path) for source in sources)
 
     def edited_in(self, text: str) -> Iterator[tuple[int, str]]:
         """Where values may begin in a text, edited on their way or not."""

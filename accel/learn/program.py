@@ -9,7 +9,7 @@ from ..graph.ir import Node
 from ..parts.places import Place
 from ..parts.references import References
 from ..parts.texts import Standing
-from ..parts.wording import Texts, shared, today
+from ..parts.wording import Texts, shared
 from .foreign import literals
 from .memory import asked_for
 
@@ -89,10 +89,9 @@ class Program:
 
     def _look(self, references: References) -> None:
         found = references.texts(self._standing)
-        day = today()
-        texts = chosen = Texts((*found, *day))
+        texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):
-            chosen = Texts((*(text for text, place in found.items() if place is None or not place.several), *day))
+            chosen = Texts(text for text, place in found.items() if place is None or not place.several)
         self._found, self._texts, self._chosen = found, texts, chosen
 
     # --- of a node that may be issued

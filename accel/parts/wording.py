@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from calendar import day_abbr, day_name, month_abbr, month_name
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 
@@ -17,7 +18,9 @@ _FIELDS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|%\(\w+\)\w|%[sdrif]|\$\{?\w+\}?")
 _WORD = re.compile(r"[^\W_]+")
 _SPACE = re.compile(r"\s+")
 _COUNT = re.compile(r"\d{1,3}")
-"""Programs compute how many words to ask for; so short a number names nobody."""
+"""Programs compute how many words to ask for, and number items."""
+_BEFORE_ITEM = re.compile(r"\n[-*#(\[ \t]*\Z|[\[(]\Z")
+_AFTER_ITEM = re.compile(r"[.):\]]")
 _DATES = (
     "%Y", "%B %Y", "%b %Y", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d-%m-%Y",
     "%B %d, %Y", "%b %d, %Y", "%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%Y",
@@ -29,6 +32,8 @@ _PROTOCOL = frozenset(
     "ai tool tool_call success error json json_object json_schema image_url ephemeral true false default".split()
 )
 """What models are told in any case."""
+_NAMES = {name.casefold() for name in (*month_name, *month_abbr, *day_name, *day_abbr) if name}
+"""Beside them a number is part of another day."""
 
 
 def today(now: Callable[[tzinfo | None], datetime] = datetime.now) -> set[str]:
@@ -50,13 +55,14 @@ class Texts:
                 trimmed = piece[words[0].start() : words[-1].end()]
                 self._pieces.setdefault(words[0].group(), []).append(trimmed)
         self._all = "\0".join(pieces)
+        days = "|".join(map(re.escape, sorted(today(), key=len, reverse=True)))
+        self._day = re.compile(rf"(?<![\w./-])(?:{days})(?![\w/-]|\.\d)", re.IGNORECASE)
 
     def cover(self, text: str) -> bool:
         """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
-        pieces. What is not a word may stand between them, and single letters and counts."""
-        text = _normal(text)
-        words = list(_WORD.finditer(text))
-        return len(words) in self._reached(text, words)
+        pieces. What is not a word may stand between them, and what a program computes: see `_computed`."""
+        reached, words = self._reached(text, self._computed(text))
+        return words in reached
 
     def says(self, text: str) -> bool:
         """Whether the program says this as it stands, in one piece."""
@@ -65,36 +71,62 @@ class Texts:
     def beyond(self, text: str) -> str:
         """What is left of a text without the program's words at its beginning and its end. A number is a part of what
         it stands beside, and so is all that no space parts from it."""
-        words, normal = list(_WORD.finditer(text)), list(_WORD.finditer(_normal(text)))
-        first = max(self._reached(_normal(text), normal))
-        if first >= len(normal):
+        words = list(_WORD.finditer(text))
+        computed = self._computed(text)
+        reached, count = self._reached(text, computed)
+        first = max(reached)
+        if first >= count:
             return ""
-        if len(normal) != len(words):  # some letters are other words in the other case
+        if count != len(words):  # some letters are other words in the other case
             return text
         while first and _is_slight(words[first - 1].group()):
             first -= 1
-        starts = [word.start() for word in words[first + 1 : MOST_WORDS] if not _is_slight(word.group())]
-        end = next((start for start in starts if self.cover(text[start:])), len(text))
+        end = len(text)
+        for number in range(first + 1, min(len(words), MOST_WORDS)):
+            if not _is_slight(words[number].group()):
+                later = {at - number: behind - number for at, behind in computed.items() if at >= number}
+                reached, count = self._reached(text[words[number].start() :], later)
+                if count in reached:
+                    end = words[number].start()
+                    break
         parted = [0, *(space.end() for space in _SPACE.finditer(text)), len(text)]
         start = words[first].start() if first else 0
         return text[max(at for at in parted if at <= start) : min(at for at in parted if at >= end)].strip()
 
-    def _reached(self, text: str, words: list[re.Match[str]]) -> set[int]:
-        """How many words from the beginning on pieces cover, one after the other."""
+    def _reached(self, raw: str, computed: Mapping[int, int]) -> tuple[set[int], int]:
+        """How many words from the beginning on pieces cover, one after the other; and how many there are."""
+        text = _normal(raw)
+        words = list(_WORD.finditer(text))
         ends = {word.end(): number for number, word in enumerate(words, 1)}
         reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
         for number, word in enumerate(words):
             if number not in reached:
                 continue
-            if _is_slight(word.group()):
-                reached.add(number + 1)
+            if number in computed:
+                reached.add(computed[number])
             for piece in self._pieces.get(word.group(), ()):
                 end = word.start() + len(piece)
                 if end in ends and text.startswith(piece, word.start()):
                     reached.add(ends[end])
             if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
                 reached.add(len(words))
-        return reached
+        return reached, len(words)
+
+    def _computed(self, text: str) -> dict[int, int]:
+        """By word, the word behind what begins there and programs compute, and that names nobody: a letter, how many
+        words to ask for, the number of an item, the day. A number that stands beside another one, or that no word of
+        the same text is on both sides of, may be somebody's."""
+        words = list(_WORD.finditer(text))
+        if len(words) != len(_WORD.findall(_normal(text))):  # some letters are other words in the other case
+            return {}
+        found = {number: number + 1 for number in range(len(words)) if _is_slight_at(text, words, number)}
+        starts, ends = ({at(word): n for n, word in enumerate(words)} for at in (re.Match.start, re.Match.end))
+        for day in self._day.finditer(text):
+            first, last = starts[day.start()], ends[day.end()]
+            beside = (*words[max(0, first - 1) : first], *words[last + 1 : last + 2])
+            if not any(word.group().isdigit() or word.group().casefold() in _NAMES for word in beside):
+                found[first] = last + 1
+        return found
 
     def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
         """How many words from this one on are part of one piece."""
@@ -116,6 +148,23 @@ class Texts:
 def _is_slight(word: str) -> bool:
     """A single letter, or a count."""
     return len(word) == 1 or _COUNT.fullmatch(word) is not None
+
+
+def _is_slight_at(text: str, words: Sequence[re.Match[str]], number: int) -> bool:
+    """A single letter; a count between two words, one blank from each; the number of an item; a small one by itself."""
+    word = words[number]
+    if not word.group().isdigit():
+        return len(word.group()) == 1
+    if _COUNT.fullmatch(word.group()) is None:
+        return False
+    is_item = _BEFORE_ITEM.search(text, 0, word.start()) and _AFTER_ITEM.match(text, word.end())
+    if is_item or text == word.group():
+        return len(word.group()) < 3
+    if not 0 < number < len(words) - 1:
+        return False
+    before, after = words[number - 1], words[number + 1]
+    blanks = text[before.end() : word.start()], text[word.end() : after.start()]
+    return blanks == (" ", " ") and before.group().isalpha() and after.group().isalpha()
 
 
 def shared(texts: Iterable[str], among: Iterable[str]) -> list[str]:

@@ -111,11 +111,40 @@ def test_a_count_that_the_program_computes_names_nobody_and_a_longer_number_does
     assert found.cover("Answer in about 150 words.") and not found.cover("Answer in about 4711 words.")
 
 
-@pytest.mark.parametrize("form", ["%B %d, %Y", "%A, %d %B %Y", "%Y-%m-%d", "%m/%d/%Y", "%d.%m.%Y", "%a %b %d, %Y"])
+PERSONAL = ("417", "030 555 123 26", "192.168.12.7", "ben-112", "12-7", "A-1 34", "No. 417.")
+
+
+@pytest.mark.parametrize("number", PERSONAL)
+@pytest.mark.parametrize(
+    "form", ["The file: {}. Answer at once.", " {} of ", "-{}", "{}", "of {}", "of\n{} of the file"]
+)
+def test_other_numbers_may_be_somebody_s(form: str, number: str) -> None:
+    found = Texts(["The file: ", ". Answer at once.", " of ", "No.", " of the file"])
+    assert not found.cover(form.format(number))
+
+
+@pytest.mark.parametrize("text", ["\n2. ", "\n  - 12) ", "of the file [3]: ", "\n\n(1) of the file"])
+def test_the_number_of_an_item_names_nobody(text: str) -> None:
+    assert Texts(["of the file"]).cover(text)
+
+
+FORMS = ("%Y", "%B %d, %Y", "%A, %d %B %Y", "%Y-%m-%d", "%m/%d/%Y", "%d.%m.%Y", "%a %b %d, %Y", "%d %B %Y")
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_the_day_names_nobody_and_another_one_does(form: str) -> None:
-    found, now = Texts([*today(), "Today is ", ". Answer at once."]), datetime.now()
+    found, now = Texts(["Today is ", ". Answer at once."]), datetime.now()
     assert found.cover(f"Today is {now.strftime(form)}. Answer at once.")
     assert not found.cover(f"Today is {(now - timedelta(days=400)).strftime(form)}. Answer at once.")
+    other = (now - timedelta(days=3)).replace(year=now.year)
+    assert form == "%Y" or not found.cover(f"Today is {other.strftime(form)}. Answer at once.")
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-417", "417-%Y", "%Y/417", "417 %Y", "%Y 417", "1.%Y", "%Yx", "x%Y", "32 %B %Y", "%Y-%m-%d-7"]
+)
+def test_a_number_beside_the_day_is_no_day(form: str) -> None:
+    assert not Texts(["The file of ", " says"]).cover(datetime.now().strftime(f"The file of {form} says"))
 
 
 def test_the_day_of_the_month_without_a_nought() -> None:
