@@ -16,7 +16,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 
 from ..graph.ops import OPS
-from ..graph.rules import NOT_WORTH, WASTE, Reason
+from ..graph.rules import LATE, NOT_WORTH, WASTE, Reason
 from ..process import forks
 from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Trace, Visit
@@ -82,6 +82,24 @@ class Doubt:
     """Nothing but that such calls were in vain speaks against it."""
 
 
+@dataclass(slots=True)
+class _Coming:
+    """The calls of a site that a run has yet to make, those that it makes next."""
+
+    left: int
+    """Framework nodes that it comes to after them."""
+    times: int = 0
+    total_s: float = 0.0
+
+    def add(self, started_s: float) -> None:
+        self.times += 1
+        self.total_s += started_s
+
+    @property
+    def mean_s(self) -> float:
+        return self.total_s / self.times
+
+
 class Worth:
     """Of one program. Thread-safe."""
 
@@ -89,7 +107,8 @@ class Worth:
         self._visits: Counter[str] = Counter()
         """How often runs came to a framework node,"""
         self._later: defaultdict[tuple[str, str], _Mean] = defaultdict(_Mean)
-        """how often they went on from there to a call site, and after how many seconds;"""
+        """how often they went on from there to a call site, and after how many seconds, in the mean of the calls that
+        they made there before they came to another node;"""
         self._calls: defaultdict[str, _Mean] = defaultdict(_Mean)
         """and what a call there took."""
         self._reliance = Reliance()
@@ -125,8 +144,10 @@ class Worth:
         with self._lock:
             chance, cost, later = self.chance(doubt), self._calls[doubt.site].cost, self._mean(doubt).cost
             saves_s = min(cost.seconds, later.seconds - doubt.since_s) if later.seconds else cost.seconds
+            if later.seconds and saves_s <= 0.0:
+                return LATE()
             if chance * saves_s <= (1 - chance) * cost.seconds:
-                return NOT_WORTH(chance=chance, saves_s=max(0.0, saves_s), cost_s=cost.seconds)
+                return NOT_WORTH(chance=chance, saves_s=saves_s, cost_s=cost.seconds)
             wasted = self._wasted + self._staked() + cost  # as if it were in vain
             return None if wasted.within(self._took * share) else WASTE(share=share)
 
@@ -170,23 +191,28 @@ class Worth:
         visits = trace.outermost
         events: list[CallRecord | Visit] = [*trace.calls, *visits]
         events.sort(key=lambda event: -event.start)
-        coming: dict[str, float] = {}
+        coming: dict[str, _Coming] = {}
+        left = 0
         many = (len(visits) + 1) * len({call.site for call in trace.calls}) > MAX_COUNTED
         with self._lock:
             for event in events:
                 if isinstance(event, CallRecord):
-                    coming[event.site] = event.started_s
+                    before = coming.get(event.site)
+                    if before is None or before.left != left:
+                        before = coming[event.site] = _Coming(left)
+                    before.add(event.started_s)
                     if event.ok:
                         self._calls[event.site].add(_cost(event))
                 elif not many:
                     self._came(event.node, event.started_s, coming)
+                    left += 1
             if not many:
                 self._came(BEGIN, trace.started_s, coming)
 
-    def _came(self, node: str, at_s: float, coming: dict[str, float]) -> None:
+    def _came(self, node: str, at_s: float, coming: dict[str, _Coming]) -> None:
         self._visits[node] += 1
-        for site, started_s in coming.items():
-            self._later[node, site].add(Cost(started_s - at_s))
+        for site, calls in coming.items():
+            self._later[node, site].add(Cost(calls.mean_s - at_s))
 
 
 def worked(op: str, told: tuple[int, int], *trees: Tree) -> int:
