@@ -32,7 +32,7 @@ READONLY = Lift(
 CONCURRENCY = Lift(
     "concurrency",
     "accel.register({component}, concurrency={calls})",
-    "{calls} threads may be inside one {component}",
+    "{calls} threads may be inside one {component}, and no more: the program's own calls wait for a place, too",
 )
 LOCAL = Lift(
     "local", "accel.register({component}, local=True)", "what {component} is sent stays on your own network ({address})"

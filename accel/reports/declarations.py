@@ -15,6 +15,8 @@ from ..parts.components import TOOL, facts_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
+from ..text.turns import CALLS, NAME
+from ..text.values import Tree
 from ..trace.record import CallRecord, Trace, Use
 from ..trace.sites import line_of
 from .held import EGRESS, MANY, Missing
@@ -97,17 +99,17 @@ def declarations(plan: Plan, settings: Settings, nodes: bool = False) -> list[De
     if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS or settings.speculate == "off":
         return []
     least_s = max(LEAST_S, LEAST_SHARE * seconds_of(trace))
-    found = [*_replayed(plan, trace, settings), *_unseen(trace, least_s, nodes)]
+    found = [*_replayed(plan, trace, settings), *unseen(trace, least_s, nodes)]
     return sorted(found, key=lambda each: (-each.gain_s, each.together, each.line))
 
 
-def _unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
+def unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
     """Tools and nodes that might be components."""
     uses: dict[str, list[Use]] = {}
     for use in foreign_uses(trace):
         uses.setdefault(use.name, []).append(use)
     for each in uses.values():
-        took_s = sum(use.took_s for use in each)
+        took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called = _lift_of(each[0])
             yield _made(lift, called, len(each), took_s, line_of(each[0]))
@@ -120,6 +122,16 @@ def _unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
     for node, own_s in idle.items():
         if sum(own_s) >= max(least_s, SLOW_S):
             yield _made(PURE_NODE, node, len(own_s), sum(own_s), f"node {node}")
+
+
+def _sooner_s(trace: Trace, use: Use) -> float:
+    """How much sooner a tool could have begun at most: not before the run, nor the end of the answer that calls it."""
+    ends = (call.ended_s for call in trace.calls if call.ended_s is not None and _calls(call.output, use.name))
+    return use.started_s - max((end for end in ends if end <= use.started_s), default=trace.started_s)
+
+
+def _calls(answer: Tree, name: str) -> bool:
+    return isinstance(answer, dict) and any(each.get(NAME) == name for each in answer.get(CALLS) or ())
 
 
 def _lift_of(use: Use) -> tuple[Lift, str]:

@@ -49,12 +49,12 @@ def headline(report: Measured) -> Iterator[str]:
     if not requests:
         yield "Nothing is measured yet: no request that was followed has ended well."
     elif not any(request.early for request in report.requests):
-        yield f"Nothing was early yet: {seconds(report.took_s)} per request, {_mean(requests)}"
+        yield f"Nothing was early yet: {seconds(report.took_s)} per request, {_mean(report)}"
     else:
         more = "saved" if report.saved_s > -5e-5 else "lost"
         yield (
             f"{seconds(abs(report.saved_s))} {more} per request: {seconds(report.took_s)} instead of "
-            f"{seconds(report.alone_s)} ({report.ratio:.2f}x), {_mean(requests)}"
+            f"{seconds(report.alone_s)} ({report.ratio:.2f}x), {_mean(report)}"
         )
     if report.last is not None:
         last, limit = report.last, report.limit_s
@@ -90,8 +90,9 @@ def batched(batch: Batch) -> Iterator[str]:
         yield f"  {plural(batch.apart, 'call')} made again {what}"
 
 
-def _mean(requests: int) -> str:
-    return f"in the mean of {plural(requests, 'request')}"
+def _mean(report: Measured) -> str:
+    mean = f"in the mean of {plural(len(report.requests), 'request')}"
+    return f"{mean} that were followed, of {report.runs + report.passed}" if report.passed else mean
 
 
 def _spent(report: Measured) -> Iterator[str]:

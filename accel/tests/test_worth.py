@@ -71,6 +71,19 @@ def test_each_time_in_a_loop_counts() -> None:
     assert worth.chance(doubt("again", "round")) == 4 / 6
 
 
+def test_what_is_saved_is_that_of_the_mean_call_that_comes_next() -> None:
+    """Four one after the other, the first one at once, and one more after the next node."""
+    worth = Worth()
+    calls = [call("each", 2 + number, float(number)) for number in range(4)]
+    rounds = trace(Visit("grade", 1, None, 0.0), *calls, Visit("again", 7, None, 5.0), call("each", 8, 90.0))
+    for _ in range(3):
+        worth.note(rounds)
+        worth.settle(rounds, Counts(), Cost())
+    assert worth.refuses(doubt("each", "grade", 0.4), NO_BOUND) is None, "1.1 s of 1 s"
+    late = worth.refuses(doubt("each", "grade", 1.6), NO_BOUND)
+    assert late is not None and late.rule is rules.LATE
+
+
 @pytest.mark.parametrize(("branches", "may"), [
     (["hot"] * 3, True),
     (["hot", "hot", "cold", "cold"], False),

@@ -109,6 +109,7 @@ def test_tools_that_nobody_declared_and_nodes_that_work_by_themselves_have_rows(
     model = Chat(world)
 
     def look(state: State) -> State:
+        time.sleep(0.03)  # the tool could have begun before
         return {"found": look_up.invoke({"q": state["q"]}) + str(model.invoke(f"Judge {state['q']}").content)}
 
     def ponder(state: State) -> State:
