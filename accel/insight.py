@@ -65,14 +65,15 @@ def explain(fast: object, *, graph: bool = False, format: Format = "text", path:
 
 
 def timeline(fast: object, path: StrPath, *, texts: bool = False) -> None:
-    """Draw the last run, before and after, as one HTML page at `path`; as a picture if that ends in ``.svg``, for
-    Perfetto if in ``.json``. `texts`: with what prompts and answers say, not only with their lengths (default: without;
+    """Draw the last run, before and after, as one page at `path`, which ends in ``.html``; as a picture if in
+    ``.svg``, for Perfetto if in ``.json``. `texts`: with what prompts and answers say, not only with their lengths (default: without;
     a picture never has them).
 
-    Raises ConfigurationError before the first run, and for a path that can't be written.
+    Raises ConfigurationError before the first run, for a path that can't be written, and for another end of it.
     """
     plan = _accelerated(fast, "timeline")._accel.plan
     file = _file(path, "timeline")
+    pictures.format_of(file)
     learner.settle(SETTLE_S)
     if plan.last is None:
         raise ConfigurationError("There is no run to draw yet.", "Run the program first.")

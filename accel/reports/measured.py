@@ -11,7 +11,7 @@ from ..errors import ConfigurationError
 from ..learn.check import ties
 from ..process.threads import learner
 from ..run.caps import CapNow
-from ..run.settings import Settings
+from ..run.settings import Settings, is_amount
 from ..run.soonest import Best
 from ..run.tally import Request, request_of
 from ..trace.record import Trace
@@ -69,9 +69,12 @@ class Measured:
         self._settings, self._nodes = settings or Settings(), nodes
 
     def priced(self, *, input_per_million: float, output_per_million: float) -> Self:
-        """The same with what it costs, in money by the million tokens."""
-        if min(input_per_million, output_per_million) < 0:
-            raise ConfigurationError("A price is negative.", "Give what a million tokens cost, 0 if nothing.")
+        """The same with what it costs, in money by the million tokens. Raises ConfigurationError."""
+        for name, price in (("input_per_million", input_per_million), ("output_per_million", output_per_million)):
+            if not is_amount(price):
+                raise ConfigurationError(
+                    f"priced({name}={price!r}) is not a price.", "Give what a million tokens cost, 0 if nothing."
+                )
         prices = Prices(input_per_million, output_per_million)
         return type(self)(self._plan, self._settings, prices, self._nodes)
 
