@@ -26,6 +26,7 @@ from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, inside, streamed
 from accel.run.unfollowed import Unfollowed
 
+from .awaited import only_awaited
 from .batches import serde
 from .components import install_all, is_component
 from .hosts import asked_by, host_of, references_of, within_s
@@ -126,6 +127,9 @@ class AcceleratedChain(Insight):
 
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
         return await self.ainvoke(value, **options)
+
+    def _accel_awaited(self) -> bool:
+        return only_awaited(self)
 
 
 def is_chain(obj: Any) -> bool:

@@ -107,6 +107,8 @@ CASES = {
         "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config=['thread-1', 'thread-2'])",
         "accel.warmup(engine, ['beaches', 'rivers'], config={})  # a query engine",
         "accel.warmup(workflow, ['beaches', 'rivers'])",
+        "accel.warmup(awaited, [{'q': 'beaches'}, {'q': 'rivers'}])  # whose node is a coroutine",
+        "accel.warmup(awaited_chain, ['beaches', 'rivers'])",
         "accel.warmup(accelerate(VectorStoreIndex), ['beaches', 'rivers'])",
         "accel.timeline(fresh, 'run.html')",
         "accel.timeline(fast, 'nowhere/run.html')",
@@ -217,6 +219,9 @@ def _names(folder: Path) -> dict[str, Any]:
     def with_node(name: str, node: Any) -> Any:
         return StateGraph(dict).add_node(name, node).add_edge(START, name).compile()
 
+    async def later(state: Any) -> Any:
+        return state
+
     world = World()
     graph = three(world, Chat(world))
     fast, silent = accel.accelerate(graph), accel.accelerate(with_node("a", lambda state: {}))
@@ -238,6 +243,8 @@ def _names(folder: Path) -> dict[str, Any]:
         "retrieving": with_node("retrieve", lambda state: {}),
         "reads_config": with_node("a", configured),
         "chain": RunnableLambda(score) | RunnableLambda(str),
+        "awaited": accel.accelerate(with_node("a", later)),
+        "awaited_chain": accel.accelerate(RunnableLambda(later) | RunnableLambda(str)),
         "workflow": accel.accelerate(Flow()),
         "engine": accel.accelerate(SummaryIndex([]).as_query_engine(llm=MockLLM())),
         "model": Chat(world),
