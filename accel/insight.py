@@ -47,7 +47,7 @@ def report(fast: object) -> Report:
     `fast`: what `accelerate` gave back, as in all functions here; WrongObject (a TypeError) for anything else.
     """
     accel = _accelerated(fast, "report")._accel
-    return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"))
+    return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"), program=accel.program)
 
 
 def explain(fast: object, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
@@ -265,6 +265,8 @@ class HasPlan(Protocol):
     def plan(self) -> Plan: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def program(self) -> str: ...  # as users name such an object
 
 
 _PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")

@@ -38,6 +38,8 @@ _MODULE = "langchain_core.runnables."
 class Acceleration:
     """What an accelerated chain and its copies carry: plan and settings."""
 
+    program = "chain"
+
     def __init__(self, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan

@@ -46,6 +46,8 @@ _OWN = frozenset({"_accel"})
 class Acceleration:
     """What an accelerated graph carries: the graph it was made from, its plan and settings."""
 
+    program = "graph"
+
     def __init__(self, graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset[str]) -> None:
         self.graph = graph
         self.pure_nodes = pure_nodes
