@@ -24,7 +24,7 @@ from .reports.explain import Format
 from .reports.report import Report
 from .run import batch as batches
 from .run import deadline, saved, switch
-from .run.given import Configs, configured, several
+from .run.given import Configs, configured, several, unawaited
 from .run.journal import Serde
 from .run.many import Asked, Many
 from .run.plan import Plan
@@ -47,7 +47,7 @@ def report(fast: object) -> Report:
     `fast`: what `accelerate` gave back, as in all functions here; WrongObject (a TypeError) for anything else.
     """
     accel = _accelerated(fast, "report")._accel
-    return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"))
+    return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"), program=accel.program)
 
 
 def explain(fast: object, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
@@ -65,14 +65,15 @@ def explain(fast: object, *, graph: bool = False, format: Format = "text", path:
 
 
 def timeline(fast: object, path: StrPath, *, texts: bool = False) -> None:
-    """Draw the last run, before and after, as one HTML page at `path`; as a picture if that ends in ``.svg``, for
+    """Draw the last run, before and after, at `path`: a page if that ends in ``.html``, a picture if in ``.svg``, for
     Perfetto if in ``.json``. `texts`: with what prompts and answers say, not only with their lengths (default: without;
     a picture never has them).
 
-    Raises ConfigurationError before the first run, and for a path that can't be written.
+    Raises ConfigurationError before the first run, for a path that can't be written, and for another end of it.
     """
     plan = _accelerated(fast, "timeline")._accel.plan
     file = _file(path, "timeline")
+    pictures.format_of(file)
     learner.settle(SETTLE_S)
     if plan.last is None:
         raise ConfigurationError("There is no run to draw yet.", "Run the program first.")
@@ -125,8 +126,9 @@ def warmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **opt
     accelerated = _accelerated(fast, "warmup")
     asked = _asked(accelerated, inputs, config, "warmup")
     accelerated._accel.plan.pace.news()
-    for value, beside in asked:
-        accelerated._accel_run(value, **beside, **options)
+    with unawaited(accelerated._accel_awaited):
+        for value, beside in asked:
+            accelerated._accel_run(value, **beside, **options)
     learner.settle(SETTLE_S)
 
 
@@ -263,6 +265,8 @@ class HasPlan(Protocol):
     def plan(self) -> Plan: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def program(self) -> str: ...  # as users name such an object
 
 
 _PYDANTIC_STATE = ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
@@ -310,6 +314,10 @@ class Insight:
 
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
         raise NotImplementedError
+
+    def _accel_awaited(self) -> bool:
+        """Whether a part of the program can only be awaited."""
+        return False
 
     def _accel_serde(self) -> Serde:
         """How results and inputs are written to a journal."""

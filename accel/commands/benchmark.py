@@ -1,6 +1,6 @@
 """How much faster a program is accelerated: unmodified and accelerated in pairs, on the user's own inputs.
 
-    print(accel.bench(graph, inputs))
+    print(accel.bench(graph, inputs, concurrency=16))
     print(accel.bench("app.py:graph", inputs, concurrency=(1, 16), cassette="answers.jsonl"))
 
 Each pair asks both arms the same, one right after the other, and every other pair begins with the other arm: what
@@ -34,6 +34,7 @@ from .compare import error_in_words
 from .config import accelerate_options
 from .figures import BenchResult, Level, Pair, Ran
 from .findings import ACCELERATED, UNMODIFIED
+from .inputs import counted, listed
 from .programs import Program, program_of
 from .tapping import Tapping
 
@@ -47,7 +48,7 @@ def bench(
     *,
     rounds: int = ROUNDS,
     warm: int = WARM,
-    concurrency: Sequence[int] = (1,),
+    concurrency: int | Sequence[int] = 1,
     cassette: str | Path | None = None,
     config: Mapping[str, Any] | None = None,
     awaited: bool | None = None,
@@ -57,15 +58,17 @@ def bench(
     """Measure a program on these inputs, unmodified and accelerated. It runs with its effects.
 
     `rounds`: pairs for each input; of more than one run at a time, bursts of twice as many (of every input at least
-    once). `warm`: rounds before that, from which Accel learns. `cassette`: a file with the answers of models and
-    services (`accel.commands.cassette`), replayed as fast as they were; those that it has not are recorded first, and
-    early calls that it has no answer for cost nothing. The rest as of `accel.check`.
+    once). `warm`: rounds before that, from which Accel learns. `concurrency`: how many runs go on at a time, or several
+    such numbers, measured one after the other. `cassette`: a file with the answers of models and services
+    (`accel.commands.cassette`), replayed as fast as they were; those that it has not are recorded first, and early
+    calls that it has no answer for cost nothing. The rest as of `accel.check`.
 
     Raises ConfigurationError.
     """
+    asked = listed(inputs, "bench")
     with program_of(program, awaited=awaited, config=config) as opened:
         found = accelerate_options(None, options)
-        return run_bench(opened, list(inputs), rounds, warm, concurrency, cassette, progress, found)
+        return run_bench(opened, asked, rounds, warm, concurrency, cassette, progress, found)
 
 
 def run_bench(
@@ -73,7 +76,7 @@ def run_bench(
     inputs: list[Any],
     rounds: int,
     warm: int,
-    concurrency: Sequence[int],
+    concurrency: int | Sequence[int],
     cassette: str | Path | None,
     progress: Progress,
     options: Mapping[str, Any],
@@ -81,17 +84,24 @@ def run_bench(
     """The same of a program that is open."""
     if not inputs:
         raise ConfigurationError("There are no inputs.", "Give what the program is asked, two different ones at least.")
-    if rounds < 1 or warm < 0 or not concurrency or min(concurrency) < 1:
-        raise ConfigurationError(
-            f"rounds={rounds}, warm={warm}, concurrency={tuple(concurrency)}: there is nothing to measure.",
-            "Take 1 round and 1 run at a time at least.",
-        )
+    counted("rounds", rounds, "Give how many pairs of runs each input gets.")
+    counted("warm", warm, "Give how many rounds Accel learns from before that.", least=0)
     tape = Cassette(Path(cassette)) if cassette is not None else None
-    made = _Bench(program, inputs, rounds, warm, sorted(set(concurrency)), tape, options, progress)
+    made = _Bench(program, inputs, rounds, warm, _levels(concurrency), tape, options, progress)
     with ExitStack() as around:
         if tape is not None:
             around.enter_context(made.tap.within())
         return made.run()
+
+
+def _levels(concurrency: Any) -> list[int]:
+    """How many runs at a time, the fewest first. Raises ConfigurationError."""
+    remedy = "Give how many runs go on at a time, or several such numbers: concurrency=(1, 16)."
+    levels = concurrency if isinstance(concurrency, Iterable) and not isinstance(concurrency, str) else (concurrency,)
+    found = sorted({counted("concurrency", level, remedy) for level in levels})
+    if not found:
+        raise ConfigurationError(f"concurrency={concurrency!r} is no number.", remedy)
+    return found
 
 
 class _Bench:

@@ -21,6 +21,7 @@ from .cassette import Cassette
 from .compare import GENERATED, Difference, difference, error_in_words, plain, shortened
 from .config import accelerate_options
 from .findings import ACCELERATED, UNMODIFIED, CheckResult, Found, Wasted
+from .inputs import counted, listed
 from .programs import Program, program_of
 from .tapping import Leaf, RunLog, Tapping
 
@@ -59,11 +60,11 @@ def check(
 
     Raises ConfigurationError.
     """
-    if rounds < 1:
-        raise ConfigurationError(f"rounds={rounds}.", "Take 1 at least, and 3 or more for Accel to learn.")
+    counted("rounds", rounds, "Give how often every input is asked: 3 or more for Accel to learn.")
+    asked = listed(inputs, "check")
     with program_of(program, awaited=awaited, config=config) as opened:
         found = accelerate_options(None, options)
-        return run_check(opened, list(inputs), rounds, cassette, progress, found, fresh)
+        return run_check(opened, asked, rounds, cassette, progress, found, fresh)
 
 
 def run_check(

@@ -1,4 +1,4 @@
-"""What a program is asked: a JSON value for each line of a file, or single ones from a shell."""
+"""What a program is asked, and how often: a JSON value for each line of a file, single ones from a shell, a list."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
+from ..run.given import several
 
 _LINE = 'Write one JSON value on a line: {"question": "..."}, or "..." for a program that takes text.'
 
@@ -58,6 +59,19 @@ def _of_text(text: str) -> Given:
         if text.lstrip()[:1] in ("{", "[", '"'):
             raise ConfigurationError(f"{where} is not JSON: {error.msg} (column {error.colno}).", _LINE) from error
     return Given(text, where)
+
+
+def listed(inputs: Any, function: str) -> list[Any]:
+    """Inputs of a caller. Raises ConfigurationError for a single one."""
+    remedy = f"Give a list of inputs, two different ones at least: accel.{function}(graph, [first, second])."
+    return list(several(inputs, function, remedy))
+
+
+def counted(name: str, value: Any, remedy: str, least: int = 1) -> int:
+    """Raises ConfigurationError for what is no number of anything."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigurationError(f"{name}={value!r} is not a whole number, {least} at least.", remedy)
+    return value
 
 
 def _shortened(text: str) -> str:

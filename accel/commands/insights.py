@@ -17,6 +17,7 @@ from ..api import settle
 from ..errors import ConfigurationError
 from ..insight import Insight
 from ..reports.explain import check_form
+from ..reports.timeline import format_of
 from ..reports.timeline import timeline as draw
 from ..run.pace import load
 from .cassette import Cassette
@@ -132,7 +133,7 @@ def explain(
 
 def timeline(
     program: Target,
-    out: Annotated[Path, typer.Option(help="An HTML page; a picture ends in .svg, a trace for Perfetto in .json.")],
+    out: Annotated[Path, typer.Option(help="A page ends in .html, a picture in .svg, a trace for Perfetto in .json.")],
     inputs: Inputs = None,
     input: OneInput = None,
     measured: Annotated[
@@ -169,6 +170,7 @@ def timeline(
 
     with errors():
         writable(out)
+        format_of(out)
         headline = ran(program, env_file, awaited, config, work, "running")
     sys.stderr.write(f"{headline}\n{out}\n")
 

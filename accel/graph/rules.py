@@ -16,7 +16,7 @@ class Lift:
 
     name: str
     line: str
-    """To paste; `component`: a class."""
+    """To paste; `component`: a class; `program`: what was accelerated."""
     sure: str
     """What one must be sure of."""
 
@@ -39,12 +39,12 @@ LOCAL = Lift(
 )
 INPUTS = Lift(
     "egress",
-    'accel.accelerate(graph, egress="inputs")',
+    'accel.accelerate({program}, egress="inputs")',
     "{component} may get values before the program sends them, also if it then doesn't",
 )
 LIKELY = Lift(
     "likely",
-    'accel.accelerate(graph, speculate="likely")',
+    'accel.accelerate({program}, speculate="likely")',
     "calls that the program then doesn't make may be paid for",
 )
 STREAMING = Lift(
@@ -59,7 +59,7 @@ STREAMS_EQUAL = Lift(
 )
 SCOPE = Lift(
     "plan_scope",
-    "accel.accelerate(graph, plan_scope=tenant)",
+    "accel.accelerate({program}, plan_scope=tenant)",
     "all requests of one `tenant` may learn from each other, whatever else comes in beside their input",
 )
 PURE_FUNCTION = Lift(
@@ -67,7 +67,7 @@ PURE_FUNCTION = Lift(
 )
 PURE_NODE = Lift(
     "pure_nodes",
-    'accel.accelerate(graph, pure_nodes=["{component}"])',
+    'accel.accelerate({program}, pure_nodes=["{component}"])',
     "the node {component} only computes its result from the state, and changes nothing",
 )
 

@@ -9,6 +9,7 @@ from ..graph.ir import Graph, Node
 from ..graph.passes import INSTEAD, PASSES, SUMMARIES, Pass, Profiles, steps
 from ..graph.rules import AT_ONCE
 from ..trace.sites import where
+from .text import learnt_from
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -36,7 +37,7 @@ def compiled(plan: Plan) -> str:
     after = done[-1][2] if done else learnt
     ran = {step.__name__ for step, _, _ in done}
     off = [step.__name__ for step in PASSES if step.__name__ not in ran]
-    parts = [f"p-graph, learnt from {learnt.runs} runs:\n{learnt}"]
+    parts = [f"p-graph, {learnt_from(plan, 'run')}:\n{learnt}"]
     parts += [_pass_text(step, old, new, profiles) for step, old, new in done]
     if off:
         parts.append(f"off: {', '.join(off)}")

@@ -92,18 +92,18 @@ def undeclared(plan: Plan) -> list[Undeclared]:
     return sorted(rows, key=lambda row: (-row.seconds, row.component))
 
 
-def declarations(plan: Plan, settings: Settings, nodes: bool = False) -> list[Declaration]:
+def declarations(plan: Plan, settings: Settings, nodes: bool = False, program: str = "graph") -> list[Declaration]:
     """What would have made the last run faster, the most useful first; empty if there is nothing, or no such run.
-    `nodes`: whether framework nodes can be declared."""
+    `nodes`: whether framework nodes can be declared; `program`: what lines call the accelerated object."""
     trace = plan.last
     if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS or settings.speculate == "off":
         return []
     least_s = max(LEAST_S, LEAST_SHARE * seconds_of(trace))
-    found = [*_replayed(plan, trace, settings), *unseen(trace, least_s, nodes)]
+    found = [*_replayed(plan, trace, settings, program), *unseen(trace, least_s, nodes, program)]
     return sorted(found, key=lambda each: (-each.gain_s, each.together, each.line))
 
 
-def unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
+def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[Declaration]:
     """Tools and nodes that might be components."""
     uses: dict[str, list[Use]] = {}
     for use in foreign_uses(trace):
@@ -112,7 +112,7 @@ def unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
         took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called = _lift_of(each[0])
-            yield _made(lift, called, len(each), took_s, line_of(each[0]))
+            yield _made(lift, program, called, len(each), took_s, line_of(each[0]))
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
     idle: dict[str, list[float]] = {}
@@ -121,7 +121,7 @@ def unseen(trace: Trace, least_s: float, nodes: bool) -> Iterator[Declaration]:
             idle.setdefault(visit.node, []).append(seconds)
     for node, own_s in idle.items():
         if sum(own_s) >= max(least_s, SLOW_S):
-            yield _made(PURE_NODE, node, len(own_s), sum(own_s), f"node {node}")
+            yield _made(PURE_NODE, program, node, len(own_s), sum(own_s), f"node {node}")
 
 
 def _sooner_s(trace: Trace, use: Use) -> float:
@@ -142,13 +142,13 @@ def _lift_of(use: Use) -> tuple[Lift, str]:
     return PURE_FUNCTION, use.name
 
 
-def _made(lift: Lift, component: str, calls: int, gain_s: float, place: str) -> Declaration:
-    told = {"component": component}
+def _made(lift: Lift, program: str, component: str, calls: int, gain_s: float, place: str) -> Declaration:
+    told = {"component": component, "program": program}
     line, sure = lift.line.format(**told), lift.sure.format(**told)
     return Declaration(lift.name, component, line, calls, gain_s, False, sure, place)
 
 
-def _replayed(plan: Plan, trace: Trace, settings: Settings) -> list[Declaration]:
+def _replayed(plan: Plan, trace: Trace, settings: Settings, program: str) -> list[Declaration]:
     replay = Replay(plan, trace, settings)
     rules = replay.rules()
     if not rules:
@@ -168,18 +168,24 @@ def _replayed(plan: Plan, trace: Trace, settings: Settings) -> list[Declaration]
             spared_s = [wait - less for wait, less in zip(before.waits_s, after.waits_s, strict=True)]
             freed = [(n, call) for n, call in replay.held_by(rule) if spared_s[n] > NOISE_S]
             if freed:
-                found.append(_declaration(rule, freed, spared_s, gain_s, together))
+                found.append(_declaration(rule, program, freed, spared_s, gain_s, together))
     return found
 
 
 def _declaration(
-    rule: Missing, freed: list[tuple[int, CallRecord]], spared_s: list[float], gain_s: float, together: bool
+    rule: Missing,
+    program: str,
+    freed: list[tuple[int, CallRecord]],
+    spared_s: list[float],
+    gain_s: float,
+    together: bool,
 ) -> Declaration:
     """`freed`: the calls that the program waits less for, by event."""
     lift, cls = rule
     assert lift is not None
     component = cls.__name__ if cls else ", ".join(sorted({type(call.component).__name__ for _, call in freed}))
-    told = {"component": component, "calls": MANY, "address": endpoint_of(freed[0][1].component)}
+    address = endpoint_of(freed[0][1].component)
+    told = {"component": component, "program": program, "calls": MANY, "address": address}
     line, sure = lift.line.format(**told), lift.sure.format(**told)
     most = max(freed, key=lambda event: spared_s[event[0]])[1]
     return Declaration(lift.name, component, line, len(freed), gain_s, together, sure, line_of(most))

@@ -11,6 +11,7 @@ from .compiled import compiled
 from .drawing import svg
 from .measured import LEARNING_S
 from .steps import steps_of
+from .text import learnt_from
 from .words import in_words, mermaid
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: s
     else:
         steps = steps_of(plan)
         drawn = {"mermaid": mermaid, "svg": svg}.get(format)
-        text = drawn(steps) if drawn is not None else in_words(steps, plan.learnt.runs)
+        text = drawn(steps) if drawn is not None else in_words(steps, learnt_from(plan, "request"))
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

@@ -11,7 +11,7 @@ from ..errors import ConfigurationError
 from ..learn.check import ties
 from ..process.threads import learner
 from ..run.caps import CapNow
-from ..run.settings import Settings
+from ..run.settings import Settings, is_amount
 from ..run.soonest import Best
 from ..run.tally import Request, request_of
 from ..trace.record import Trace
@@ -48,9 +48,10 @@ class Measured:
         settings: Settings | None = None,
         prices: Prices | None = None,
         nodes: bool = False,
+        program: str = "graph",
     ) -> None:
         """Waits for what is being learnt. `settings`: what the user asked of `accelerate`; `nodes`: whether framework
-        nodes can be declared pure."""
+        nodes can be declared pure; `program`: what lines call the accelerated object."""
         learner.settle(LEARNING_S)
         self.runs = plan.runs
         self.passed = plan.pace.passed
@@ -66,14 +67,17 @@ class Measured:
         """How many runs had one, and how many met it."""
         self._plan, self._trace = plan, plan.last
         self._earlier = tuple(plan.tally.parts[:-1])
-        self._settings, self._nodes = settings or Settings(), nodes
+        self._settings, self._nodes, self._program = settings or Settings(), nodes, program
 
     def priced(self, *, input_per_million: float, output_per_million: float) -> Self:
-        """The same with what it costs, in money by the million tokens."""
-        if min(input_per_million, output_per_million) < 0:
-            raise ConfigurationError("A price is negative.", "Give what a million tokens cost, 0 if nothing.")
+        """The same with what it costs, in money by the million tokens. Raises ConfigurationError."""
+        for name, price in (("input_per_million", input_per_million), ("output_per_million", output_per_million)):
+            if not is_amount(price):
+                raise ConfigurationError(
+                    f"priced({name}={price!r}) is not a price.", "Give what a million tokens cost, 0 if nothing."
+                )
         prices = Prices(input_per_million, output_per_million)
-        return type(self)(self._plan, self._settings, prices, self._nodes)
+        return type(self)(self._plan, self._settings, prices, self._nodes, self._program)
 
     # --- counts
 
@@ -206,7 +210,7 @@ class Measured:
     @cached_property
     def declarations(self) -> list[Declaration]:
         """What would have made the last run faster if the user declared it, the most useful first."""
-        return declarations(self._plan, self._settings, self._nodes)
+        return declarations(self._plan, self._settings, self._nodes, self._program)
 
     @cached_property
     def rows(self) -> list[Row]:

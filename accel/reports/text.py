@@ -11,6 +11,7 @@ from ..graph.rules import COMPOSITE, LIMITED, PART
 if TYPE_CHECKING:
     from ..run.batch import Batch
     from ..run.caps import CapNow
+    from ..run.plan import Plan
     from .measured import Measured
     from .rows import Row
 
@@ -36,6 +37,14 @@ def folded(line: str, deeper: int = 4) -> list[str]:
 
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def learnt_from(plan: Plan, noun: str) -> str:
+    """What is known of a program comes from there."""
+    runs = plan.learnt.runs
+    if not plan.saved.nodes:
+        return f"learnt from {plural(runs, noun)}"
+    return f"from a loaded plan{f' and {plural(runs, noun)}' if runs else ''}"
 
 
 def seconds(value: float) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import ConfigurationError
 from ..trace.alone import Beside
 from . import page, perfetto
 from .bars import Bar, Panel, after
@@ -18,6 +20,19 @@ from .text import seconds
 if TYPE_CHECKING:
     from ..run.plan import Plan
     from ..trace.record import Trace
+
+
+FORMATS = {".html": "a page", ".svg": "a picture", ".json": "a trace for Perfetto"}
+"""By the end of a file's name."""
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """One of `FORMATS`. Raises ConfigurationError."""
+    kind = Path(path).suffix.lower()
+    if kind not in FORMATS:
+        known = ", ".join(f"{end} ({what})" for end, what in FORMATS.items())
+        raise ConfigurationError(f"{path} ends in no format of a timeline.", f"End its name in one of {known}.")
+    return kind
 
 
 def timeline(
@@ -46,7 +61,7 @@ def side_by_side(traces: Mapping[str, Trace], path: str) -> None:
 
 
 def _write(path: str, panels: list[Panel], notes: list[str], details: Callable[[Bar], list[str]]) -> None:
-    kind = Path(path).suffix
+    kind = format_of(path)
     if kind == ".json":
         text = json.dumps(perfetto.events(panels, details))
     elif kind == ".svg":

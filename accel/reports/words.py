@@ -13,11 +13,11 @@ MOST_NAMED = 3
 NOTHING = "Nothing is known yet: Accel learns from two requests with different inputs (of a loop, from two rounds)."
 
 
-def in_words(steps: Sequence[Step], runs: int) -> str:
+def in_words(steps: Sequence[Step], source: str) -> str:
     if not steps:
         return NOTHING
     by_line = {step.line: step for step in steps}
-    lines = [f"What waits for what, learnt from {runs} request{'s' * (runs != 1)}:", ""]
+    lines = [f"What waits for what, {source}:", ""]
     for number, step in enumerate(steps, 1):
         lines.append(f"{number:3}. {_sentence(step, by_line)}")
     return "\n".join(part for line in lines for part in folded(line, 5))

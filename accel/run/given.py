@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..errors import ConfigurationError, kind_of
@@ -45,3 +46,17 @@ def configured(inputs: Sequence[Any], configs: Any, function: str, takes: bool) 
         if not isinstance(config, Mapping):
             raise ConfigurationError(f"{function}(config=...) has a {kind_of(config)} in it.", each_its_own)
     return [(value, {"config": config}) for value, config in zip(inputs, configs, strict=True)]
+
+
+@contextmanager
+def unawaited(awaited: Callable[[], bool]) -> Iterator[None]:
+    """Runs of a warm-up that is none of coroutines. Raises ConfigurationError where they fail and the program is
+    `awaited`: frameworks have errors of their own for that."""
+    try:
+        yield
+    except (TypeError, NotImplementedError) as error:
+        if not awaited():
+            raise
+        raise ConfigurationError(
+            "A part of this program is a coroutine.", "await accel.awarmup(fast, inputs)"
+        ) from error

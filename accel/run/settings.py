@@ -52,7 +52,7 @@ class Cap:
                 )
         for name in ("money", "window_s", "input_per_million", "output_per_million"):
             amount = getattr(self, name)
-            if amount is not None and not _is_amount(amount, least=0.0 if "million" in name else sys.float_info.min):
+            if amount is not None and not is_amount(amount, least=0.0 if "million" in name else sys.float_info.min):
                 raise ConfigurationError(f"Cap({name}={amount!r}) is not an amount.", "Give a number above 0.")
         if not isinstance(self.per, str):
             raise ConfigurationError(
@@ -72,7 +72,8 @@ class Cap:
         return f"{bounds} in vain within {self.window_s:g} s{f' for each {self.per}' if self.per else ''}"
 
 
-def _is_amount(value: Any, least: float) -> bool:
+def is_amount(value: Any, least: float = 0.0) -> bool:
+    """Whether it is a number, finite and not below `least`."""
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < float("inf")
 
 

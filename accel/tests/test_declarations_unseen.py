@@ -15,7 +15,7 @@ def gains(*uses: Use, answer: Any = None) -> list[float]:
     asked = CallRecord("model", "", "ask", "ask", "decode", None, None, None, None, 1, 100.0, output=answer)
     asked.end, asked.ended_s = 2, 101.0
     trace = Trace(calls=[asked], uses=list(uses), started_s=100.0)
-    return [round(each.gain_s, 3) for each in unseen(trace, 0.05, nodes=False)]
+    return [round(each.gain_s, 3) for each in unseen(trace, 0.05, nodes=False, program="graph")]
 
 
 def used(start_s: float, took_s: float = 0.5) -> Use:

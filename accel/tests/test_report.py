@@ -163,7 +163,7 @@ def test_prices_make_money_of_tokens() -> None:
     assert report.money["wasted"] == pytest.approx((2000 * 1.0 + 1000 * 10.0) / 1e6 / 4)
     assert report.money["cost"] > report.money["wasted"] and "money:" in str(report)
     assert report.to_dict()["money_per_request"] == report.money
-    with pytest.raises(ConfigurationError, match="negative"):
+    with pytest.raises(ConfigurationError, match="not a price"):
         report.priced(input_per_million=-1.0, output_per_million=1.0)
 
 

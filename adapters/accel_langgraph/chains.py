@@ -26,6 +26,7 @@ from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, inside, streamed
 from accel.run.unfollowed import Unfollowed
 
+from .awaited import only_awaited
 from .batches import serde
 from .components import install_all, is_component
 from .hosts import asked_by, host_of, references_of, within_s
@@ -36,6 +37,8 @@ _MODULE = "langchain_core.runnables."
 
 class Acceleration:
     """What an accelerated chain and its copies carry: plan and settings."""
+
+    program = "chain"
 
     def __init__(self, settings: Settings, plan: Plan) -> None:
         self.settings = settings
@@ -126,6 +129,9 @@ class AcceleratedChain(Insight):
 
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
         return await self.ainvoke(value, **options)
+
+    def _accel_awaited(self) -> bool:
+        return only_awaited(self)
 
 
 def is_chain(obj: Any) -> bool:

@@ -32,6 +32,7 @@ from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, streamed
 from accel.run.unfollowed import Unfollowed
 
+from .awaited import only_awaited
 from .batches import Batches
 from .chains import accelerate_chain
 from .components import install_all
@@ -44,6 +45,8 @@ _OWN = frozenset({"_accel"})
 
 class Acceleration:
     """What an accelerated graph carries: the graph it was made from, its plan and settings."""
+
+    program = "graph"
 
     def __init__(self, graph: Compiled, settings: Settings, plan: Plan, pure_nodes: frozenset[str]) -> None:
         self.graph = graph
@@ -173,6 +176,9 @@ class Accelerated(Batches):
 
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
         return await self.ainvoke(value, **options)  # type: ignore[attr-defined]
+
+    def _accel_awaited(self) -> bool:
+        return only_awaited(self)
 
 
 def _constructor_names(graph: Any) -> frozenset[str]:

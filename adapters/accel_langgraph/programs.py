@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
-from langgraph._internal._runnable import RunnableCallable
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import StreamMode
@@ -23,6 +21,7 @@ from accel.errors import ConfigurationError
 from accel.parts.methods import Method
 from accel.text.values import is_handed_on
 
+from .awaited import only_awaited
 from .chains import is_chain
 from .components import install_all
 from .views import view_message
@@ -43,7 +42,7 @@ class GraphPrograms:
         return obj if isinstance(obj, Pregel) or is_chain(obj) else None
 
     def asynchronous(self, obj: Any) -> bool:
-        return any(map(_only_awaited, _parts(obj, set())))
+        return only_awaited(obj)
 
     def ways(self, obj: Any) -> tuple[str, ...]:
         return "invoke", "stream"
@@ -159,35 +158,6 @@ def _added(before: Any, chunk: Any) -> Any:
         return before + chunk
     except TypeError:
         return [*before, chunk] if isinstance(before, list) else [before, chunk]
-
-
-# --- what it is made of
-
-
-def _parts(obj: Any, seen: set[int]) -> Iterator[Any]:
-    """Its runnables, and those inside them."""
-    if id(obj) in seen:
-        return
-    seen.add(id(obj))
-    yield obj
-    inner: Iterable[Any] = ()
-    if isinstance(obj, Pregel):
-        inner = (node.bound for node in obj.nodes.values())
-    elif isinstance(obj, Runnable):
-        steps = getattr(obj, "steps", None) or getattr(obj, "steps__", None) or ()
-        inner = [*(steps.values() if isinstance(steps, dict) else steps), getattr(obj, "bound", None)]
-        inner = [*inner, *(getattr(obj, "tools_by_name", None) or {}).values()]
-    for part in inner:
-        yield from _parts(part, seen)
-
-
-def _only_awaited(part: Any) -> bool:
-    if isinstance(part, RunnableCallable):
-        return part.func is None and part.afunc is not None
-    if isinstance(part, RunnableLambda):
-        return not hasattr(part, "func")
-    function, coroutine = getattr(part, "func", None), getattr(part, "coroutine", None)
-    return function is None and asyncio.iscoroutinefunction(coroutine)
 
 
 # --- answers of models

@@ -45,7 +45,7 @@ from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 from .batches import bounded, serde
 from .components import holds, install_all, is_component
 from .kept import is_followed, kept, watch_chats
-from .kinds import BUILT, TAKES, input_of, methods_of
+from .kinds import BUILT, TAKES, input_of, methods_of, name_of
 from .made_of import Parts
 from .parts import LlamaHost, watch
 from .workflows import has_waited, may_follow, started, watch_waits
@@ -63,6 +63,7 @@ class Acceleration:
     def __init__(self, original: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
+        self.program = name_of(original)
         self.ways = Ways()
         references = _references_of(original, self.ways)
         plan.keys.look(original, references.components)

@@ -43,6 +43,29 @@ TAKES = (
 QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
 
 
+NAMES: tuple[tuple[type, str], ...] = (
+    (BaseQueryEngine, "engine"),
+    (BaseRetriever, "retriever"),
+    (BaseSynthesizer, "synthesizer"),
+    (BaseChatEngine, "chat_engine"),
+    (BaseEvaluator, "evaluator"),
+    (BatchEvalRunner, "runner"),
+    (IngestionPipeline, "pipeline"),
+    (BaseIndex, "index"),
+    (Workflow, "workflow"),
+)
+"""By kind of object, what users name it; a workflow that is an agent is one."""
+
+
+def name_of(obj: Any) -> str:
+    """What users name such an object; a class by its own name."""
+    if isinstance(obj, type):
+        return obj.__name__
+    if any(cls.__module__.startswith("llama_index.core.agent.") for cls in type(obj).__mro__):
+        return "agent"
+    return next(name for kind, name in NAMES if isinstance(obj, kind))
+
+
 def methods_of(cls: type) -> Methods | None:
     """None for a class of another kind."""
     return next((methods for kind, methods in MAIN if issubclass(cls, kind)), None)

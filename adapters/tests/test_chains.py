@@ -202,3 +202,8 @@ def test_what_is_accepted() -> None:
     for other in (model, prompt("x")):
         with pytest.raises(TypeError, match="chain"):
             accel.accelerate(other)
+
+
+def test_lines_of_reports_name_a_chain() -> None:
+    fast: Any = accel.accelerate(RunnableLambda(str) | RunnableLambda(len))
+    assert fast._accel.program == "chain"

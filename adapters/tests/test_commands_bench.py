@@ -139,5 +139,12 @@ def test_the_command_measures_draws_and_writes(tmp_path: Path) -> None:
 def test_what_can_not_be_measured_is_said() -> None:
     with pytest.raises(ConfigurationError, match="no inputs"):
         accel.bench(programs.graph, [])
-    with pytest.raises(ConfigurationError, match="nothing to measure"):
-        accel.bench(programs.graph, INPUTS, concurrency=(0,))
+    from accel.cli import app
+
+    asked = ["bench", "adapters.tests.checked_programs:graph", "--input", "{}", "--concurrency", "0"]
+    assert CliRunner().invoke(app, asked).exit_code == 2
+
+
+def test_one_number_of_runs_at_a_time_may_stand_alone() -> None:
+    result = accel.bench(programs.graph, INPUTS, rounds=1, warm=0, concurrency=2)
+    assert [level.concurrency for level in result.levels] == [2]

@@ -48,6 +48,11 @@ def test_a_folder_that_is_not_there_is_said_before_anything_runs(inputs: str) ->
         assert said.exit_code == 2 and "There is no folder nowhere" in said.stderr
 
 
+def test_a_format_that_timelines_have_not_is_said_before_anything_runs(inputs: str) -> None:
+    said = accel("timeline", "no_such_program.py:graph", "--inputs", inputs, "--out", "run.pdf")
+    assert said.exit_code == 2 and "run.pdf ends in no format of a timeline" in said.stderr
+
+
 def test_explain_draws_into_files(inputs: str, tmp_path: Path) -> None:
     chart, picture = tmp_path / "graph.mmd", tmp_path / "graph.svg"
     for form, path in (("mermaid", chart), ("svg", picture)):

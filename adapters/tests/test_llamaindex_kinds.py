@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from typing import Any
 
 import pytest
@@ -171,3 +172,45 @@ async def test_nothing_is_early_that_waits_for_a_person() -> None:
         assert [await publish(fast, topic), *fast.said] == expected
         assert await asyncio.to_thread(accel.settle)
     assert fast.report().issued == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("sub-questions", "engine"),
+        ("tree_summarize", "synthesizer"),
+        ("simple chat", "chat_engine"),
+        ("evaluator", "evaluator"),
+        ("batch of evaluations", "runner"),
+        ("workflow", "workflow"),
+        ("agent", "agent"),
+        ("extractors", "pipeline"),
+        ("tree index", "TreeIndex"),
+    ],
+)
+def test_lines_of_reports_name_objects_as_their_users_do(kind: str, name: str) -> None:
+    assert accel.accelerate(KINDS[kind].make())._accel.program == name
+
+
+def test_the_line_that_a_query_engine_gains_by_can_be_pasted() -> None:
+    class Remote(Clerk):
+        def _answer(self, prompt: str) -> str:
+            time.sleep(0.02)
+            return super()._answer(prompt)
+
+    accel.register(Remote, local=False, concurrency=16, streams_equal=True, twins=True)
+
+    class Engine(CustomQueryEngine):
+        model: Remote
+
+        def custom_query(self, query_str: str) -> str:
+            return f"{self.model.complete(f'First: {query_str}')} {self.model.complete(f'Second: {query_str}')}"
+
+    engine = Engine(model=Remote())
+    fast = accel.accelerate(engine)
+    for question in QUESTIONS[:3]:
+        fast.query(question)
+        assert accel.settle()
+    (found,) = fast.report().declarations
+    assert found.line == 'accel.accelerate(engine, egress="inputs")'
+    assert eval(found.line, {"accel": accel, "engine": engine}).query(QUESTIONS[0])  # noqa: S307 - as a user would

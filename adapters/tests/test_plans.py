@@ -51,6 +51,22 @@ async def test_a_program_of_coroutines_is_warmed_up() -> None:
     assert world.texts("Beta asks: deserts", early=True)
 
 
+def test_explanations_say_that_what_is_known_was_loaded(tmp_path: Path) -> None:
+    path, world = str(tmp_path / "plan.json"), World()
+    graph = three(world, Chat(world))
+    ready = accelerate(graph)
+    train(ready)
+    assert accel.explain(ready).startswith("What waits for what, learnt from 2 requests:")
+    ready.save_plan(path)
+
+    fast = accelerate(graph, plan=path)
+    assert accel.explain(fast).startswith("What waits for what, from a loaded plan:")
+    assert accel.explain(fast, graph=True).startswith("p-graph, from a loaded plan:")
+    fast.invoke(NEW)
+    fast.invoke({"q": "lakes of Finland"})
+    assert accel.explain(fast).startswith("What waits for what, from a loaded plan")
+
+
 def test_the_first_object_of_a_scope_may_bring_a_plan(tmp_path: Path) -> None:
     path, world = str(tmp_path / "plan.json"), World()
     graph = three(world, Chat(world))

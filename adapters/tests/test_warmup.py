@@ -58,6 +58,14 @@ async def test_coroutines_are_given_them_too() -> None:
     assert given == [("tides", {"n": 1}), ("reefs", {"n": 2})]
 
 
+def test_errors_of_a_program_that_need_not_be_awaited_are_its_own() -> None:
+    def wrong(value: str) -> str:
+        raise TypeError(value)
+
+    with pytest.raises(TypeError, match="tides"):
+        accel.warmup(accelerate(RunnableLambda(wrong) | RunnableLambda(str)), ["tides", "reefs"])
+
+
 def test_nothing_runs_where_configurations_are_wrong() -> None:
     world = World()
     fast = accelerate(three(world, Chat(world)))

@@ -107,9 +107,16 @@ CASES = {
         "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config=['thread-1', 'thread-2'])",
         "accel.warmup(engine, ['beaches', 'rivers'], config={})  # a query engine",
         "accel.warmup(workflow, ['beaches', 'rivers'])",
+        "accel.warmup(awaited, [{'q': 'beaches'}, {'q': 'rivers'}])  # whose node is a coroutine",
+        "accel.warmup(awaited_chain, ['beaches', 'rivers'])",
         "accel.warmup(accelerate(VectorStoreIndex), ['beaches', 'rivers'])",
         "accel.timeline(fresh, 'run.html')",
         "accel.timeline(fast, 'nowhere/run.html')",
+        "accel.timeline(fast, 'run.pdf')",
+        "accel.timeline(fast, 'run')",
+        "accel.report(fast).priced(input_per_million=-1, output_per_million=10)",
+        "accel.report(fast).priced(input_per_million=2.5, output_per_million='10')",
+        "accel.report(fast).priced(input_per_million=2.5, output_per_million=None)",
         "accel.report(graph)",
         "accel.explain(type(graph))",
     ),
@@ -123,6 +130,22 @@ CASES = {
         "fast.batch([{'q': 'beaches'}], resume='notes.txt')",
         "fast.batch([{'q': 'rivers'}], resume='answers.jsonl')  # which fast has written, of beaches",
         "silent.batch([{'q': 'beaches'}], resume='answers.jsonl')",
+    ),
+    "Checks and measurements": (
+        "accel.check(graph, {'q': 'beaches'})",
+        "accel.check(graph, 'beaches')",
+        "accel.check(graph, [{'q': 'beaches'}], rounds='3')",
+        "accel.check(graph, [{'q': 'beaches'}], rounds=0)",
+        "accel.bench(graph, {'q': 'beaches'})",
+        "accel.bench(graph, 'beaches')",
+        "accel.bench(graph, [])",
+        "accel.bench(graph, [{'q': 'beaches'}], concurrency='16')",
+        "accel.bench(graph, [{'q': 'beaches'}], concurrency=0)",
+        "accel.bench(graph, [{'q': 'beaches'}], concurrency=(1, -1))",
+        "accel.bench(graph, [{'q': 'beaches'}], concurrency=())",
+        "accel.bench(graph, [{'q': 'beaches'}], rounds='3')",
+        "accel.bench(graph, [{'q': 'beaches'}], rounds=0)",
+        "accel.bench(graph, [{'q': 'beaches'}], warm=-1)",
     ),
     "Modes": (
         "accel.set_mode('of')",
@@ -196,6 +219,9 @@ def _names(folder: Path) -> dict[str, Any]:
     def with_node(name: str, node: Any) -> Any:
         return StateGraph(dict).add_node(name, node).add_edge(START, name).compile()
 
+    async def later(state: Any) -> Any:
+        return state
+
     world = World()
     graph = three(world, Chat(world))
     fast, silent = accel.accelerate(graph), accel.accelerate(with_node("a", lambda state: {}))
@@ -217,6 +243,8 @@ def _names(folder: Path) -> dict[str, Any]:
         "retrieving": with_node("retrieve", lambda state: {}),
         "reads_config": with_node("a", configured),
         "chain": RunnableLambda(score) | RunnableLambda(str),
+        "awaited": accel.accelerate(with_node("a", later)),
+        "awaited_chain": accel.accelerate(RunnableLambda(later) | RunnableLambda(str)),
         "workflow": accel.accelerate(Flow()),
         "engine": accel.accelerate(SummaryIndex([]).as_query_engine(llm=MockLLM())),
         "model": Chat(world),
