@@ -17,6 +17,7 @@ from typing import Any
 from ..api import accelerate, settle
 from ..errors import ConfigurationError
 from ..run.pace import load
+from ..text.values import freeze, snapshot
 from .cassette import Cassette
 from .compare import GENERATED, Difference, difference, error_in_words, plain, shortened
 from .config import accelerate_options
@@ -108,6 +109,7 @@ class _Check:
         self.fresh, self.options = fresh, options
         self.fast = program.accelerated(**options)
         self.result = CheckResult(program.name, len(inputs), rounds, program.ways, cassette=self.cassette)
+        self.result.different = len({freeze(snapshot(value)) for value in inputs})
         self._varying: set[int] = set()
         self._wasted: Counter[tuple[Leaf, bool]] = Counter()
         """Early calls in vain, and whether the program made the same call itself."""

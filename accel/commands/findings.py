@@ -63,6 +63,8 @@ class CheckResult:
     wasted: list[Wasted] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     """Calls: demanded, issued early, of these retired into demands, wasted, and those that only fed predictions."""
+    different: int = 0
+    """Of the inputs, those that no other one before is equal to."""
     reordered: int = 0
     """Runs whose streams differ in the order alone of what nodes side by side say."""
     errors: set[str] = field(default_factory=set)
@@ -102,10 +104,12 @@ class CheckResult:
             notes.append(f"the unmodified program raised an error in {self.raised} of {self.runs} runs")
         notes += sorted(self.errors)[:_MAX_FOUND]
         if not self.found and self.verdict == "equal" and not self.counts.get("issued"):
-            notes.append(
-                "nothing was called early in these runs: give two different inputs at least, and look at what "
-                "`accel explain` says of the program"
+            remedy = (
+                "`accel report` with the same inputs says of every line why"
+                if self.different > 1
+                else "give two different inputs at least, and look at what `accel explain` says of the program"
             )
+            notes.append(f"nothing was called early in these runs: {remedy}")
         if self.reordered:
             notes.append(f"in {self.reordered} runs, nodes side by side said the same in another order")
         if self.cassette is not None and self.cassette.kept:

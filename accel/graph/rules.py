@@ -228,6 +228,11 @@ PART = Rule("part", "it is a part of the call of {component} around it, which wa
 WRITES = Rule("writes", "it may change something, so the program alone makes it")
 FAILED = Rule("failed", "it raised")
 BROKEN_OFF = Rule("broken off", "the request raised or was stopped, and after that nothing is early")
+INTERRUPTED = Rule(
+    "interrupted",
+    "interrupt() in node {node!r} stopped the run, and such runs are not learnt from",
+    "runs that pause by interrupt_before or interrupt_after are",
+)
 TOO_LONG = Rule("too long", "the request made more than {calls} calls; of such none is worked out")
 FED = Rule(
     "fed",

@@ -1,6 +1,7 @@
 """What became of the last request, by the user's lines: how many calls were early, and why the others were not.
 
-Every line that made calls has one row, and every call is counted in one. Tools that nobody vouches for, and framework
+Every line that made calls has one row, and every call is counted in one: what a call of the line made inside its
+component, a search's embedding, is part of it, and early or not with it. Tools that nobody vouches for, and framework
 nodes that work for long by themselves, have rows of their own.
 """
 
@@ -18,6 +19,7 @@ from ..graph.rules import (
     FAILED,
     FED,
     FIRST_SEEN,
+    INTERRUPTED,
     JUST_LEARNT,
     LATE,
     LIMITED,
@@ -51,7 +53,7 @@ SLOW_S, SLOW_SHARE = 0.02, 0.02
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Calls of one line that were not early, for one reason."""
+    """Calls that one line itself made and that were not early, for one reason."""
 
     rule: str
     why: str
@@ -77,15 +79,15 @@ class Row:
     calls: int
     """Of components, also those that one of them made of another;"""
     made: int
-    """those that the line itself made."""
+    """those that the line itself made, of which are early, saved, took and late below."""
     uses: int
     """Of tools that are no components."""
     early: int
-    """Answered by a call that had begun before the program made it,"""
+    """Answered, themselves or a call inside, by one that had begun before the program made it,"""
     saved_s: float
     """which spared the program so many seconds of waiting, in all."""
     took_s: float
-    """All calls together, in their components."""
+    """All calls together, in their components, as long as they would have taken without early ones."""
     late: tuple[Late, ...]
     """The others."""
     since: int = 0
@@ -120,7 +122,7 @@ class Row:
         return f"early since request {self.since}, in {self.early_runs} of {self.made_runs} requests that made it"
 
     def __str__(self) -> str:
-        count = f"{self.calls} call{'s' * (self.calls != 1)}"
+        count = f"{self.made} call{'s' * (self.made != 1)}"
         early = f"{self.early} early ({self.saved_s:.2f} s saved)" if self.early else ""
         said = "; ".join([*([early] if early else []), *map(str, self.late)])
         return f"{self.where}  {self.what}: {count}, {said}{'; ' * bool(self.standing)}{self.standing}"
@@ -165,13 +167,17 @@ def _row(
     plan: Plan, trace: Trace, settings: Settings, line: str, calls: list[CallRecord], uses: list[Use],
     best: Best | None,
 ) -> Row:  # fmt: skip
-    late: dict[str, tuple[Reason, list[float]]] = {}
+    made: dict[CallRecord, list[CallRecord]] = {}
     for call in calls:
-        if not call.retired:
-            gain_s = best.sooner_s.get(call, 0.0) if best is not None else 0.0
-            gain_s = gain_s if gain_s > SOONER_S else 0.0
-            reason = why(plan, trace, settings, call, gain_s, best)
-            sooner_s = 0.0 if reason.rule is AT_ONCE else gain_s
+        made.setdefault(_outermost(call, line), []).append(call)
+    late: dict[str, tuple[Reason, list[float]]] = {}
+    early, saved_s = 0, 0.0
+    for parts in made.values():
+        if any(part.retired for part in parts):
+            early += 1
+            saved_s += sum(part.saved_s for part in parts if part.retired)
+        else:
+            reason, sooner_s = _held_back(plan, trace, settings, parts, best)
             late.setdefault(str(reason), (reason, []))[1].append(sooner_s)
     for use in uses:
         reason = UNDECLARED_TOOL(component=use.name)
@@ -184,11 +190,11 @@ def _row(
         tuple(dict.fromkeys(within for within in nodes if within)),
         " + ".join(dict.fromkeys(names)),
         len(calls),
-        sum(not _is_inside(call, line) for call in calls),
+        len(made),
         len(uses),
-        sum(call.retired for call in calls),
-        sum(call.saved_s for call in calls if call.retired),
-        sum(call.took_s for call in calls if not _is_inside(call, line)) + sum(use.took_s for use in uses),
+        early,
+        saved_s,
+        sum(_alone_s(parts) for parts in made.values()) + sum(use.took_s for use in uses),
         tuple(Late(reason.rule.name, text, len(gains), sum(gains)) for text, (reason, gains) in late.items()),
         past.since,
         past.early_runs,
@@ -197,9 +203,33 @@ def _row(
     )
 
 
-def _is_inside(call: CallRecord, line: str) -> bool:
-    """Whether another call of the same line made it."""
-    return call.parent is not None and line_of(call.parent) == line
+def _outermost(call: CallRecord, line: str) -> CallRecord:
+    """The call of the same line that it is inside of; itself, if the line made it."""
+    while call.parent is not None and line_of(call.parent) == line:
+        call = call.parent
+    return call
+
+
+def _alone_s(parts: list[CallRecord]) -> float:
+    """What a call, the first one, would have taken without early ones; the others are those inside it."""
+    call, *inside = parts
+    return call.took_s + sum(part.saved_s for part in inside if part.retired)
+
+
+def _held_back(
+    plan: Plan, trace: Trace, settings: Settings, parts: list[CallRecord], best: Best | None
+) -> tuple[Reason, float]:
+    """Why a call, the first one, was not early, and how much sooner it could have begun. One that is made of those
+    inside it says less than they do."""
+    found = []
+    for part in parts:
+        gain_s = best.sooner_s.get(part, 0.0) if best is not None else 0.0
+        gain_s = gain_s if gain_s > SOONER_S else 0.0
+        reason = why(plan, trace, settings, part, gain_s, best)
+        found.append((reason, 0.0 if reason.rule is AT_ONCE else gain_s))
+    telling = [(reason, gain_s) for reason, gain_s in found if reason.rule not in (COMPOSITE, PART)]
+    reason, _ = max(telling or found, key=lambda each: each[1])
+    return reason, sum(gain_s for _, gain_s in found)
 
 
 # --- what is no component
@@ -276,7 +306,7 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     if held is not None and (gain_s or best is None or held.rule is not LIMITED):
         return held
     if not trace.completed:
-        return BROKEN_OFF()
+        return INTERRUPTED(node=trace.interrupted) if trace.interrupted else BROKEN_OFF()
     if best is None:
         return TOO_LONG(calls=MAX_CALLS)
     return _missed(plan, call, best) if gain_s else AT_ONCE()

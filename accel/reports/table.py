@@ -36,7 +36,7 @@ def table(report: Measured) -> RenderableType:
             calls.add_row(
                 Text(row.place if row.has_line or not row.nodes else f"node {row.nodes[0]}"),
                 Text(f"{row.what}: {', '.join(amounts(row))}" if row.calls or row.uses else row.what),
-                Text(f"{row.early}", style="green" if row.early == row.calls else "yellow" if row.early else "dim"),
+                Text(f"{row.early}", style="green" if row.early == row.made else "yellow" if row.early else "dim"),
                 Text(seconds(row.saved_s) if row.early else ""),
                 Text("\n".join(sayings(row))),
             )

@@ -48,7 +48,7 @@ class Gone(Run):
     def leave(self, visit: Visit, value: Any) -> None:
         return
 
-    def fail(self, visit: Visit, error: BaseException) -> None:
+    def fail(self, visit: Visit, error: BaseException, interrupted: bool = False) -> None:
         return
 
     def silence(self) -> None:

@@ -278,6 +278,8 @@ class Plan:
             what = f"a run with more than {MAX_CALLS} calls is not learnt from"
             self.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
             return
+        if trace.interrupted:
+            self.says.interrupted(trace.interrupted)
         if not trace.completed or not trace.calls:
             return
         self.worth.note(trace)

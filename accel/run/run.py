@@ -205,9 +205,9 @@ class Run:
         self.tell(lambda forecast: forecast.left(visit, again), visit)
         self.own_s += thread_time() - began_s
 
-    def fail(self, visit: Visit, error: BaseException) -> None:
+    def fail(self, visit: Visit, error: BaseException, interrupted: bool = False) -> None:
         """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
-        visit.failed, node = True, visit.outermost.node
+        visit.failed, visit.interrupted, node = True, interrupted, visit.outermost.node
         with self.lock:
             if visit.inside is None:
                 self.host.control.running[node] = self.host.control.running.get(node, 1) - 1

@@ -14,7 +14,8 @@ from accel.trace.sites import line_of
 
 
 def check_report(report: Report, plan: Plan) -> None:
-    """Every call has one row and a reason; counts are of runs; all of it fits into a terminal, and into JSON."""
+    """Every call has one row, and is early or has a reason; none saved more than it would have taken; counts are of
+    runs; all of it fits into a terminal, and into JSON."""
     trace = plan.last
     assert trace is not None and trace.ended_s is not None
     made: dict[str, int] = {}
@@ -23,10 +24,11 @@ def check_report(report: Report, plan: Plan) -> None:
     assert {row.where: row.calls for row in report.rows if row.calls} == made
     assert len({row.where for row in report.rows}) == len(report.rows), "one line is one row"
     for row in report.rows:
-        assert row.calls + row.uses in (0, row.early + sum(late.calls for late in row.late))
+        assert row.made + row.uses in (0, row.early + sum(late.calls for late in row.late))
+        assert 0.0 <= row.saved_s <= row.took_s + 1e-9
         assert row.early + len(row.late) > 0 and all(late.why and late.sooner_s >= 0.0 for late in row.late)
         assert row.early_runs <= row.made_runs <= row.runs <= report.runs
-        assert 0 <= row.made <= row.calls and row.early <= row.calls
+        assert row.early <= row.made <= row.calls and bool(row.made) == bool(row.calls)
         assert bool(row.since) == bool(row.early_runs) and row.since <= row.runs
     assert max(map(len, str(report).splitlines())) <= WIDTH
     told = report.to_dict()

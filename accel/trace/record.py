@@ -51,6 +51,8 @@ class Visit:
     left: Tree = None
     ended_s: float | None = None
     failed: bool = False
+    interrupted: bool = False
+    """It failed, as it stopped the run to ask somebody."""
     position: int = 0
     """How many times the node had run before, in the same run of its graph."""
     inside: Inside | None = None
@@ -283,6 +285,11 @@ class Trace:
         visits = [visit for visit in list(self.visits) if self.has_place(visit)]
         calls = [call for call in list(self.calls) if call.visit is None or self.has_place(call.visit)]
         return Trace(self.input, calls, visits, self.started_s)
+
+    @property
+    def interrupted(self) -> str:
+        """The framework node that stopped it to ask somebody; empty if none did."""
+        return next((visit.node for visit in self.visits if visit.interrupted), "")
 
     @property
     def outermost(self) -> list[Visit]:

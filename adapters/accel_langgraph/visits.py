@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import ParentCommand
+from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.pregel._read import PregelNode  # guarded: see test_framework_facts
 
 from accel.graph.topology import START
@@ -83,7 +83,8 @@ def _fail(here: Scope, visit: Visit, error: BaseException) -> None:
     if isinstance(error, ParentCommand):
         here.run.leave(visit, error.args[0])  # its result, for a graph further out
     else:
-        here.run.fail(visit, error)
+        asks = isinstance(error, GraphInterrupt) and any(error.args)  # empty: a graph inside pauses before a node
+        here.run.fail(visit, error, interrupted=asks)
 
 
 _watchers: dict[type, type] = {}

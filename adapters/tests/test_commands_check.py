@@ -99,6 +99,19 @@ def test_a_saved_program_that_pauses_runs_on_threads_of_its_own() -> None:
     assert told["__interrupt__"][0].value == "<Ask of apples and pears for ada>"
 
 
+@pytest.mark.parametrize(
+    ("inputs", "remedy"),
+    [
+        (INPUTS, "`accel report` with the same inputs says of every line why"),
+        (INPUTS[:1] * 2, "give two different inputs at least"),
+    ],
+    ids=["different inputs", "one input"],
+)
+def test_what_was_not_called_early_says_where_to_look(inputs: list[Any], remedy: str) -> None:
+    (note,) = accel.check(programs.asking(), inputs, rounds=1).notes
+    assert note.startswith(f"nothing was called early in these runs: {remedy}")
+
+
 def test_an_error_of_the_program_is_compared_as_a_result_is() -> None:
     inputs = [*INPUTS[:2], {"question": "something fragile"}]
     result = accel.check(programs.graph, inputs)

@@ -11,6 +11,7 @@ from langgraph.types import Command, interrupt
 
 import accel
 from accel import accelerate
+from accel.graph.rules import BROKEN_OFF, INTERRUPTED
 from adapters.tests.core_fakes import Chat, State, World
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Peru")
@@ -79,3 +80,28 @@ def test_the_report_has_every_part_of_a_request_that_paused() -> None:
     fast.invoke({"q": TOPICS[2]}, {"configurable": {"thread_id": "another"}})
     fast.invoke(Command(resume="yes"), {"configurable": {"thread_id": "1"}})
     assert accel.settle() and len(fast.report().parts) == 1
+
+
+def reasons(graph: Any) -> list[tuple[str, str]]:
+    """Of the calls of runs that were stopped and never resumed."""
+    fast = accelerate(graph)
+    for number, topic in enumerate(TOPICS[:2]):
+        fast.invoke({"q": topic}, {"configurable": {"thread_id": str(number)}})
+        assert accel.settle()
+    return [(late.rule, late.why) for row in fast.report().rows for late in row.late]
+
+
+def test_a_call_of_a_run_that_a_node_interrupted_says_so_and_what_to_do_instead() -> None:
+    ((rule, why),) = reasons(program(World(), asks=True))
+    assert rule == INTERRUPTED.name and "interrupt() in node 'approve' stopped the run" in why
+    assert "not learnt from; runs that pause by interrupt_before or interrupt_after are" in why
+    ((rule, _),) = reasons(program(World(), asks=False))
+    assert rule not in (INTERRUPTED.name, BROKEN_OFF.name), "these are learnt from"
+
+
+def test_a_pause_of_a_graph_inside_is_none_of_a_node() -> None:
+    builder = StateGraph(State)
+    builder.add_node("inner", program(World(), asks=False))
+    builder.add_edge(START, "inner")
+    ((rule, _),) = reasons(builder.compile(InMemorySaver()))
+    assert rule == BROKEN_OFF.name

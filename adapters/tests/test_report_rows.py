@@ -6,9 +6,11 @@ import time
 from typing import Any, TypedDict
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import END, START, StateGraph
 
 import accel
@@ -106,3 +108,34 @@ def test_what_nobody_vouches_for_says_so_with_the_seconds_it_may_cost() -> None:
 def test_what_is_off_says_so() -> None:
     *_, third = report_of(program(Declared()), speculate="off").rows
     assert [late.rule for late in third.late] == [NOTHING_EARLY.name]
+
+
+class SlowEmbedding(DeterministicFakeEmbedding):
+    """Answers after a while."""
+
+    def embed_query(self, text: str) -> list[float]:
+        time.sleep(0.05)
+        return super().embed_query(text)
+
+
+def test_what_is_early_inside_a_search_counts_once_and_saves_no_more_than_the_search_takes() -> None:
+    accel.register(SlowEmbedding, pure=True, concurrency=8, local=True)
+    store, model = InMemoryVectorStore(SlowEmbedding(size=8)), Declared(seconds=0.2)
+    store.add_texts(["bees fly", "iron rusts", "bread rises"])
+
+    def outline(state: State) -> State:
+        return {"outline": str(model.invoke(f"Outline {state['topic']}").content)}
+
+    def search(state: State) -> State:
+        found = [store.similarity_search(f"{part} of {state['topic']}", k=1) for part in ("head", "tail")]
+        return {"keywords": str(len(found))}
+
+    graph = StateGraph(State)
+    graph.add_sequence([outline, search])
+    graph.add_edge(START, "outline")
+    report = report_of(graph.compile())
+    row = report.rows[-1]
+    assert row.calls > row.made == 2, "a search makes others, and embeds its query"
+    assert row.early == 2 and not row.late
+    assert 0.05 < row.saved_s <= row.took_s < 0.2
+    assert "2 calls (" in str(report) and "2 early" in str(report)
