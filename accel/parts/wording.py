@@ -122,7 +122,9 @@ class Texts:
         found = {number: number + 1 for number in range(len(words)) if _is_slight_at(text, words, number)}
         starts, ends = ({at(word): n for n, word in enumerate(words)} for at in (re.Match.start, re.Match.end))
         for day in self._day.finditer(text):
-            first, last = starts[day.start()], ends[day.end()]
+            first, last = starts.get(day.start()), ends.get(day.end())
+            if first is None or last is None:
+                continue  # a locale writes it with other marks
             beside = (*words[max(0, first - 1) : first], *words[last + 1 : last + 2])
             if not any(word.group().isdigit() or word.group().casefold() in _NAMES for word in beside):
                 found[first] = last + 1
