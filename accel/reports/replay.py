@@ -90,8 +90,8 @@ class Replay:
                 deciding = {when.ref.node for when in node.when}
                 held.needs = sources.of(node, place, at, deciding) | ({since: WHOLE} if since >= 0 else {})
                 held.unsure, held.doubt = sources.named(deciding, place, at), doubt
-                if doubt is not None and not held.unsure and not certain:
-                    held.never.append(doubt)  # nothing to wait for: such calls were in vain
+                if doubt is not None and not held.unsure and plan.worth.doubts(plan.asked(node)):
+                    held.never.append(doubt)  # such calls were in vain, and there is nothing to wait for
                 if doubt is not None and not node.when:
                     decided = sure.since(at, True) if node.evidence.always else None
                     held.unsure |= {decided: WHOLE} if decided is not None and decided >= 0 else {}
