@@ -18,6 +18,8 @@ FEW = 4
 """A run is in the way of nobody who counts while fewer others are under way."""
 FIRST = 2
 """Runs that are followed at a time before any has gained."""
+AT_ONCE = 16
+"""Runs that plenty of time is enough for: when many begin at once, nobody knows yet how long they will keep it busy."""
 LEAST = 12
 """Runs that end in a trial; as many as are under way, if these are more."""
 SHORTER = 0.95
@@ -76,7 +78,7 @@ class Crowd:
             if not self.gained:
                 self._begin(mixed=self._under_way)
                 return self._followed < FIRST
-            return self._following or plenty
+            return self._following or (plenty and self._followed < AT_ONCE)
 
     def join(self, followed: bool) -> Member:
         """A run begins."""

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from accel.run.crowd import FEW, LEAST, Crowd, Member
+from accel.run.crowd import AT_ONCE, FEW, LEAST, Crowd, Member
 
 
 class Server:
@@ -101,6 +101,13 @@ def test_with_plenty_of_time_all_are_followed_at_once() -> None:
     assert server.followed(1_000) == 1.0
     server.crowd.gained = False
     assert server.followed(400) < 0.25
+
+
+def test_of_many_that_begin_at_once_some_are_followed_until_it_is_known_what_they_take() -> None:
+    server = Server(64, alone_s=0.9, delays_s=0.5 / 64)
+    server.followed(4_000)  # following all does not pay
+    server.has_plenty = 64
+    assert AT_ONCE / 64 - 0.05 < server.followed(2_000) < 2 * AT_ONCE / 64, "and now and then all, on trial"
 
 
 def test_as_many_are_followed_as_leave_plenty_of_time() -> None:
