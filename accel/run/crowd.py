@@ -1,10 +1,10 @@
 """Whether following pays where many runs of a program are under way at once: it is tried, as no run can tell.
 
 What following one run takes of the processor, all others wait for. So few are followed until one of them has gained by
-it. From then on some are while the process has plenty of time. Whether to follow all is tried: all are followed for some
-runs, no more than those for as many, and the way in which runs take less time is kept, twice as long each time that a
-further trial confirms it. No run is timed: their mean time is how many were under way, over time, by how many ended
-(Little's law).
+it. From then on some are while the process has plenty of time. Whether to follow all is tried: all are for some runs,
+no more than those for as many, and the way in which runs take less time is kept, twice as long each time that a further
+trial confirms it. No run is timed: their mean time is how many were under way, over time, by how many ended (Little's
+law).
 """
 
 from __future__ import annotations
