@@ -88,6 +88,20 @@ class Hole:
         return origin.rows if origin is not None else []
 
 
+@dataclass(slots=True)
+class Start:
+    """A list of two elements or more that begins with a value."""
+
+    skeleton: Skeleton
+    """With stars;"""
+    rows: list[Row]
+    """of all its elements."""
+    fixed: int
+    """So many positions of a row are those of the list itself."""
+    unique: bool
+    """Of equal elements only the first is meant."""
+
+
 Parts = list[str | Hole]
 """Literals at even places, holes at odd ones."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
-from typing import Any
 
 from ..process.spare import breathe
 from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
@@ -16,7 +15,7 @@ from ..text.values import Tree, Vector, containers, freeze, holds_number, is_cla
 from ..trace.record import Inside, Visit
 from .beginnings import Beginnings
 from .decisions import Said
-from .holes import Hole, Parts, Path, Row, Skeleton, Source
+from .holes import Hole, Parts, Path, Row, Skeleton, Source, Start
 from .readings import ALL, Readings
 
 MAX_VALUES = 6_000
@@ -43,7 +42,8 @@ class Values:
         self, cautious: bool = False, readings: Readings = ALL, says: Callable[[str], bool] | None = None
     ) -> None:
         self._says = says
-        self._said: dict[str, bool] = {}
+        self._asked: dict[str, bool] = {}
+        """What it was asked before: it looks through the whole program."""
         self.cautious = cautious
         """Prefer what the framework node was given over what may be known earlier: little has been seen yet."""
         self.readings = readings
@@ -58,8 +58,8 @@ class Values:
         """Of texts as they stand (`cover.known`), by text, moment, number of sources, and whether late ones counted."""
         self.covers: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Parts] = {}
         """Of texts, by moment, shortest value and whether late ones counted; until a value is added."""
-        self.lists: dict[tuple[Skeleton, Row], list[Any]] = {}
-        """By place, the lists that begin there (`joins.Start`)."""
+        self.lists: dict[tuple[Skeleton, Row], list[Start]] = {}
+        """By place, the lists that begin there (`joins`)."""
         self.found: set[str] = set()
         self.said: dict[tuple[str, Row], dict[Ref, Said]] = {}
         """See `decisions.Known` for both."""
@@ -83,9 +83,9 @@ class Values:
 
     def says(self, text: str) -> bool:
         """Whether the program says a text as it stands, in one piece."""
-        if text not in self._said:
-            self._said[text] = self._says is not None and self._says(text)
-        return self._said[text]
+        if text not in self._asked:
+            self._asked[text] = self._says is not None and self._says(text)
+        return self._asked[text]
 
     @property
     def counted(self) -> tuple[bool, frozenset[str]]:

@@ -14,7 +14,7 @@ from ..process.spare import breathe
 from ..text.evaluate import DROPPED
 from ..text.templates import STAR, UNIQUE, Counter
 from .cover import stands_alone
-from .holes import ANY, Hole, OpenPath, Origin, Parts, Rank, Row, Skeleton, filled
+from .holes import ANY, Hole, OpenPath, Origin, Parts, Rank, Row, Skeleton, Start, filled
 from .index import Values
 
 MAX_COLUMNS = 6
@@ -51,20 +51,6 @@ class _Found:
     """How many holes."""
     columns: int
     """Holes in `parts`."""
-
-
-@dataclass(slots=True)
-class Start:
-    """A list of two elements or more that begins with a value."""
-
-    skeleton: Skeleton
-    """With stars;"""
-    rows: list[Row]
-    """of all its elements."""
-    fixed: int
-    """So many positions of a row are those of the list itself."""
-    unique: bool
-    """Of equal elements only the first is meant."""
 
 
 @dataclass(slots=True)

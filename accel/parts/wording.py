@@ -61,8 +61,8 @@ class Texts:
     def cover(self, text: str) -> bool:
         """Whether all words of a text are the program's: pieces one after the other, and at its ends also parts of
         pieces. What is not a word may stand between them, and what a program computes: see `_computed`."""
-        reached, words = self._reached(text, self._computed(text))
-        return words in reached
+        reached, count = self._reached(text, list(_WORD.finditer(text)))
+        return count in reached
 
     def says(self, text: str) -> bool:
         """Whether the program says this as it stands, in one piece."""
@@ -72,8 +72,7 @@ class Texts:
         """What is left of a text without the program's words at its beginning and its end. A number is a part of what
         it stands beside, and so is all that no space parts from it."""
         words = list(_WORD.finditer(text))
-        computed = self._computed(text)
-        reached, count = self._reached(text, computed)
+        reached, count = self._reached(text, words)
         first = max(reached)
         if first >= count:
             return ""
@@ -81,11 +80,11 @@ class Texts:
             return text
         while first and _is_slight(words[first - 1].group()):
             first -= 1
-        end = len(text)
+        end, computed = len(text), self._computed(text, words)
         for number in range(first + 1, min(len(words), MOST_WORDS)):
             if not _is_slight(words[number].group()):
                 later = {at - number: behind - number for at, behind in computed.items() if at >= number}
-                reached, count = self._reached(text[words[number].start() :], later)
+                reached, count = self._reached(text[words[number].start() :], words[number:], later)
                 if count in reached:
                     end = words[number].start()
                     break
@@ -93,10 +92,15 @@ class Texts:
         start = words[first].start() if first else 0
         return text[max(at for at in parted if at <= start) : min(at for at in parted if at >= end)].strip()
 
-    def _reached(self, raw: str, computed: Mapping[int, int]) -> tuple[set[int], int]:
-        """How many words from the beginning on pieces cover, one after the other; and how many there are."""
+    def _reached(
+        self, raw: str, as_written: Sequence[re.Match[str]], computed: Mapping[int, int] | None = None
+    ) -> tuple[set[int], int]:
+        """How many words from the beginning on pieces cover, one after the other; and how many there are. `as_written`:
+        its words; `computed`: those of `_computed`, if that was asked."""
         text = _normal(raw)
         words = list(_WORD.finditer(text))
+        if computed is None:  # unless some letters are other words in the other case
+            computed = self._computed(raw, as_written) if len(words) == len(as_written) else {}
         ends = {word.end(): number for number, word in enumerate(words, 1)}
         reached = {0, *range(FEWEST_WORDS, self._longest(text, words, 0) + 1)}
         for number, word in enumerate(words):
@@ -112,13 +116,10 @@ class Texts:
                 reached.add(len(words))
         return reached, len(words)
 
-    def _computed(self, text: str) -> dict[int, int]:
+    def _computed(self, text: str, words: Sequence[re.Match[str]]) -> dict[int, int]:
         """By word, the word behind what begins there and programs compute, and that names nobody: a letter, how many
         words to ask for, the number of an item, the day. A number that stands beside another one, or that no word of
         the same text is on both sides of, may be somebody's."""
-        words = list(_WORD.finditer(text))
-        if len(words) != len(_WORD.findall(_normal(text))):  # some letters are other words in the other case
-            return {}
         found = {number: number + 1 for number in range(len(words)) if _is_slight_at(text, words, number)}
         starts, ends = ({at(word): n for n, word in enumerate(words)} for at in (re.Match.start, re.Match.end))
         for day in self._day.finditer(text):
