@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
+from inspect import isgeneratorfunction
+from itertools import chain
 from typing import Any
 
 from ..engine import DEMAND, priority
@@ -21,7 +23,7 @@ from ..trace.sites import call_site
 from . import early, nested
 from .call import Call
 from .inner import step
-from .opening import instead, open_call
+from .opening import instead, open_call, sent
 from .run import Run
 from .scope import Scope, scope
 from .steps import Closed, Do, Give, Steps, Wait, atake, atake_stream, meant, result_of, take, take_stream
@@ -58,7 +60,9 @@ def demand(
         return made.opened()
     if method.kind == "async":
         return atake(made.answered())
-    return take_stream(made.streamed()) if method.kind == "stream" else atake_stream(made.streamed())
+    if method.kind == "stream":
+        return take_stream(made.streamed()) if isgeneratorfunction(wrapped) else made.begun()
+    return atake_stream(made.streamed())
 
 
 class Demand:
@@ -91,7 +95,7 @@ class Demand:
                     twin = _partial_twin(run, call)
                     result = (yield from self._drained(call, twin)) if twin is not None else _OWN
                     if result is _OWN:
-                        result = yield from self._asked(call, partial(self.wrapped, *self.args, **self.kwargs))
+                        result = yield from self._asked(call, self._ask)
             except BaseException as error:
                 run.failed(call, meant(error))
                 raise
@@ -101,7 +105,10 @@ class Demand:
     def streamed(self, call: Call | None = None, stream: Any = None) -> Steps[None]:
         """Chunks. `call`: that was opened already, with the stream of the component's that it may have begun."""
         run, method = self.run, self.method
-        call = call or self._open()
+        if call is None:
+            call = self._open()
+        elif not method.is_async:
+            sent(run, self.component, call.input)
         handed: list[Any] = []
         if call.joined:
             with self._joining(call) as woken:
@@ -117,10 +124,10 @@ class Demand:
             inner = Scope(run, self.here.visit, call)
             try:
                 chunk = _OWN
-                if stream is None:
+                if stream is None or not method.is_async:
+                    streams = chain(() if stream is None else (stream,), iter(self._ask, _END))
                     with _within(inner):
-                        begun = partial(self.wrapped, *self.args, **self.kwargs)
-                        stream, chunk = yield from self._first(call, method, begun)
+                        stream, chunk = yield from self._first(call, method, partial(next, streams))
                 while True:
                     if chunk is _OWN:
                         with _within(inner):
@@ -148,18 +155,28 @@ class Demand:
         stream = None if call.joined else await atake(self._begun(call))
         return atake_stream(self.streamed(call, stream))
 
+    def begun(self) -> Generator[Any, None, None]:
+        """A function that gives the stream, and is no generator: what fails in it fails here."""
+        call = self._open(sends=False)
+        stream = None if call.joined else take(self._begun(call))
+        return take_stream(self.streamed(call, stream))
+
     def _begun(self, call: Call) -> Steps[Any]:
         run = self.run
-        yield from run.entering(call, in_task=True)
+        yield from run.entering(call, self.method.is_async)
         try:
             with run.inside(call), _within(Scope(run, self.here.visit, call)):
-                return (yield from self._asked(call, partial(self.wrapped, *self.args, **self.kwargs)))
+                return (yield from self._asked(call, self._ask))
         except BaseException as error:
             run.failed(call, error)
             raise
 
-    def _open(self) -> Call:
-        return open_call(self.run, self.here, self.method, self.component, self.args, self.kwargs, self.site)
+    def _open(self, sends: bool = True) -> Call:
+        return open_call(self.run, self.here, self.method, self.component, self.args, self.kwargs, self.site, sends)
+
+    def _ask(self) -> Any:
+        """The component, as the program did."""
+        return self.wrapped(*self.args, **self.kwargs)
 
     # --- inside its component
 

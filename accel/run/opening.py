@@ -11,7 +11,7 @@ from ..parts.components import Facts
 from ..parts.epochs import bump, epoch, resource_of
 from ..parts.methods import Method
 from ..process.clock import now_s
-from ..text.values import freeze
+from ..text.values import Tree, freeze
 from ..trace.ambient import INCOMPARABLE, Ambient, user_vars
 from ..trace.record import CallRecord
 from . import priorities
@@ -22,9 +22,11 @@ from .scope import Scope
 from .waiting import loop_here
 
 
-def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str) -> Call:
+def open_call(
+    run: Run, here: Scope, method: Method, component: Any, args: Any, kwargs: Any, called: str, sends: bool = True
+) -> Call:
     """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
-    the user's frames."""
+    the user's frames. `sends`: whether its input leaves now; of a stream, perhaps when it is read (`sent`)."""
     began_s, now = thread_time(), now_s()
     tree = method.read(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
@@ -70,8 +72,8 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
             call = call.again(record)
         count = run.site_counts[site] = run.site_counts.get(site, 0) + 1
     call.priority.raise_to_demand()
-    if not facts.local:
-        run.ledger.add(recipient(run.plan.keys, component, tree), tree)
+    if sends:
+        sent(run, component, tree)
     if writes:
         call.resource = resource_of(component)
         bump(call.resource)
@@ -86,6 +88,12 @@ def open_call(run: Run, here: Scope, method: Method, component: Any, args: Any, 
             run.plan.learn_within(run, site)
     run.own_s += thread_time() - began_s
     return call
+
+
+def sent(run: Run, component: Any, tree: Tree) -> None:
+    """The program sends an input to a component."""
+    if not run.bindings.facts(component).local:
+        run.ledger.add(recipient(run.plan.keys, component, tree), tree)
 
 
 def _is_unproven(run: Run, site: str) -> bool:

@@ -254,6 +254,7 @@ def rounds(run: Run, model: Told, subjects: list[str]) -> None:
 
 
 def test_what_nobody_foresaw_is_not_taken_for_the_call_of_a_visit_to_come() -> None:
+    """Whether a visit's first question is early is left open: on a quiet machine it follows at once."""
     with patched():
         install(Told, ASK)
         register(Told, pure=True, local=True, concurrency=8)
@@ -263,9 +264,11 @@ def test_what_nobody_foresaw_is_not_taken_for_the_call_of_a_visit_to_come() -> N
             with opened(plan, {"request": number}, topology=SENT, references=Knows(model)) as run:
                 rounds(run, model, [f"{name} the {number}." for name in ("Ada", "Berthold", "Cunigunde")])
             accel.settle()
-            early.append(run.counts.retired)
+            retired = [call.retired for call in run.trace.calls]
+            early.append((retired[1::3], retired[2::3]))
             wasted.append(len(ASKED) - 9)
-        assert (early[2:], wasted[2:]) == ([3, 3, 3], [0, 0, 0])
+        assert early[2:] == 3 * [([True] * 3, [False] * 3)]
+        assert wasted[2:] == [0, 0, 0]
 
 
 class Lists:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,11 +43,22 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Settings, "_embed_model", Letters())
 
 
+@pytest.fixture
+def _loop() -> Iterator[None]:
+    """For LlamaIndex, which takes the thread's loop from wherever there is none, and leaves one that it made open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
 def ask(obj: Any, kind: Kind, question: str) -> Any:
     found = kind.ask(obj, question)
     return asyncio.run(found) if inspect.iscoroutine(found) else found
 
 
+@pytest.mark.usefixtures("_loop")
 @pytest.mark.parametrize("name", KINDS)
 def test_whole(name: str) -> None:
     kind = KINDS[name]
