@@ -45,6 +45,10 @@ class Hopes:
         self._trust = self._left = 0
         """So many runs with hope have been looked at in a row, and so many more go without."""
 
+    def renew(self) -> None:
+        """The program does something new."""
+        self.lost, self._in_vain, self._left = False, 0, 0
+
     def note(self, graph: Graph, trace: Trace, own_s: float) -> bool:
         """A run is over. `graph`: what is known of the program; `own_s`: the processor time that following it took.
         True if there is hope again."""

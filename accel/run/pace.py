@@ -241,8 +241,8 @@ class Pace:
     """How many runs of one program are followed."""
 
     def __init__(self) -> None:
-        self.passed = 0
-        """Runs that were not."""
+        self.passed = self._counted = 0
+        """Runs that were not; of these, those that somebody has asked for."""
         self.every = 1
         """Of so many runs one is followed."""
         self._in_vain = 0
@@ -269,6 +269,12 @@ class Pace:
             return True
         load.watch(loop)
         return self.crowd.follows(load.plenty) and load.admits(loop)
+
+    def let_pass(self) -> int:
+        """How many runs were not followed since this was asked last."""
+        with self._lock:
+            passed, self._counted = self.passed - self._counted, self.passed
+            return passed
 
     def ended(self, trace: Trace, own_s: float = 0.0) -> bool:
         """A run that was followed is over. `own_s`: the processor time that following it took. That a call began before

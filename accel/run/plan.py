@@ -34,6 +34,7 @@ from . import telemetry
 from .batch import Batch
 from .caps import Caps
 from .chances import Chances, Standing
+from .changes import Changes
 from .compiled import Compiled
 from .deadline import Deadlines
 from .hopes import Hopes, hopeful_at
@@ -104,6 +105,7 @@ class Plan:
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
         self.hopes = Hopes()
+        self.changes = Changes()
         self.tally = Tally()
         """What became of its runs and of the calls of every line."""
         self.runs = 0
@@ -230,7 +232,7 @@ class Plan:
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
         self.caps.ended(run)
-        self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried)
+        self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried, 1 + self.pace.let_pass())
         if self.pace.ended(run.trace, run.own_s):
             self.says.rests(self.pace.every)
         ended_s = run.trace.ended_s or run.trace.started_s
@@ -288,7 +290,13 @@ class Plan:
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
-        if self.learnt.nodes and judged.complete:
+        foreseen = bool(self.learnt.nodes) and judged.complete
+        if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
+            self.pace.news()
+            self.hopes.renew()
+            self.worth.forget()
+            self._in_vain = 0
+        if foreseen:
             self._memory.explained()
             staged = any(node.schedule.stage_of for node in self.graph.nodes)
             if not (staged or run.counts.issued or run.counts.prefills or self.total.retired):

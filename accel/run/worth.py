@@ -12,7 +12,7 @@ runs.
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from ..graph.ops import OPS
@@ -28,6 +28,8 @@ MAX_COUNTED = 20_000
 """Pairs of a visit and a site; a run with more is not counted."""
 CHARS_PER_TOKEN = 4
 """Of English text, where nothing else tells."""
+LITTLE = 4
+"""So many times at most that runs came to a node count once the program does something new."""
 BEGIN = ""
 """Stands for the framework node that a run begins with: none."""
 
@@ -53,16 +55,19 @@ class Cost:
 
 @dataclass(slots=True)
 class _Mean:
-    times: int = 0
+    times: float = 0.0
     total: Cost = Cost()
 
     def add(self, cost: Cost) -> None:
         self.times += 1
         self.total += cost
 
+    def weigh(self, less: float) -> None:
+        self.times, self.total = self.times * less, self.total * less
+
     @property
     def cost(self) -> Cost:
-        return self.total * (1 / max(1, self.times))
+        return self.total * (1 / self.times) if self.times else self.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Worth:
     """Of one program. Thread-safe."""
 
     def __init__(self) -> None:
-        self._visits: Counter[str] = Counter()
+        self._visits: defaultdict[str, float] = defaultdict(float)
         """How often runs came to a framework node,"""
         self._later: defaultdict[tuple[str, str], _Mean] = defaultdict(_Mean)
         """how often they went on from there to a call site, and after how many seconds, in the mean of the calls that
@@ -126,7 +131,7 @@ class Worth:
     def chance(self, doubt: Doubt) -> float:
         """That the run goes on to this call site, and makes this call there."""
         kept = self._reliance.chance(doubt.asked) if self._reliance.doubts(doubt.asked) else 1.0
-        comes = (self._mean(doubt).times + 1) / (self._visits[doubt.came] + 2) * doubt.share
+        comes = (self._mean(doubt).times + 1) / (self._visits.get(doubt.came, 0.0) + 2) * doubt.share
         return kept if doubt.foretold else min(kept, comes)
 
     def doubts(self, asked: Asked) -> bool:
@@ -176,15 +181,24 @@ class Worth:
 
     # --- what runs tell
 
-    def settle(self, trace: Trace, counts: Counts, staked: Cost, tried: Tried | None = None) -> None:
-        """A run has ended."""
-        took = sum((_cost(call) for call in trace.calls if call.ok), Cost())
+    def settle(self, trace: Trace, counts: Counts, staked: Cost, tried: Tried | None = None, runs: int = 1) -> None:
+        """A run has ended. `runs`: with those that nobody followed, which took about as much."""
+        took = sum((_cost(call) for call in trace.calls if call.ok), Cost()) * runs
         with self._lock:
             self._window.append((took.seconds, took.tokens, counts.wasted_s, counts.wasted_tokens))
             took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
             self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
             self._at_stake = self._staked() - staked
             self._reliance.note(tried or Tried(), trace.completed)
+
+    def forget(self) -> None:
+        """The program does something new: which way its runs went until now says little."""
+        with self._lock:
+            less = {node: min(1.0, LITTLE / times) for node, times in self._visits.items()}
+            for node, part in less.items():
+                self._visits[node] *= part
+            for (node, _), later in self._later.items():
+                later.weigh(less[node])
 
     def note(self, trace: Trace) -> None:
         """A run went this way."""

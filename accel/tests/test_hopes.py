@@ -169,13 +169,13 @@ def test_a_program_without_hope_is_taught_nothing_more_and_one_with_hope_is(monk
 
     with patched(), clock.replaced(lambda: Slow.now_s):
         install(Slow, ASK)
-        for town in ("Aberdeen", "Bordeaux"):
-            ask(town, waits=True)
-        assert plan.hopes.lost and plan.pace.every == AT_FIRST and lessons
-        before = len(lessons)
-        ask("Cartagena", waits=True)
-        assert plan.pace.every >= AT_FIRST and len(lessons) == before
-        ask("Dubrovnik", waits=False)
-        assert not plan.hopes.lost and plan.pace.every == 1
-        ask("Eindhoven", waits=False)
+        for number, town in enumerate(("Aberdeen", "Bordeaux", "Cartagena", "Dubrovnik", "Eindhoven")):
+            before = len(lessons)
+            ask(town, waits=number < 3)
+            if number == 1:
+                assert plan.hopes.lost and plan.pace.every == AT_FIRST and lessons
+            if number == 2:
+                assert plan.pace.every >= AT_FIRST and len(lessons) == before
+            if number == 3:
+                assert not plan.hopes.lost and plan.pace.every == 1
         assert len(lessons) > before

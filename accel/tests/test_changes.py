@@ -1,0 +1,90 @@
+"""A program that does something new is followed again, and judged by what it does now."""
+
+from __future__ import annotations
+
+import pytest
+
+from accel.parts.patches import install
+from accel.process import clock
+from accel.process.threads import learner
+from accel.run import hopes
+from accel.run.changes import AFTER, Changes
+from accel.run.pace import AT_FIRST, Pace
+from accel.run.plan import Plan
+from accel.run.settings import Counts
+from accel.run.worth import LITTLE, Cost
+from accel.tests.fake_host import ASK, opened, patched
+from accel.tests.test_hopes import Slow
+from accel.tests.test_worth import doubt, seen, went
+
+
+def test_a_new_call_site_is_news() -> None:
+    changes = Changes()
+    assert not changes.note({"a", "b"}, foreseen=False), "at first, all are new"
+    assert not changes.note({"a"}, foreseen=False)
+    assert changes.note({"a", "c"}, foreseen=False)
+    assert not changes.note({"a", "c"}, foreseen=False)
+
+
+def test_so_is_a_surprise_after_many_runs_that_were_foreseen_ever_more_of_them() -> None:
+    changes = Changes()
+
+    def surprises(after: int) -> bool:
+        for _ in range(after):
+            assert not changes.note({"a"}, foreseen=True)
+        return changes.note({"a"}, foreseen=False)
+
+    assert not surprises(AFTER - 1)
+    assert surprises(AFTER)
+    assert not surprises(AFTER)
+    assert surprises(2 * AFTER)
+
+
+def test_the_way_that_runs_went_before_counts_little() -> None:
+    worth = seen(*["hot"] * 96)
+    assert worth.chance(doubt("hot")) > 0.98
+    worth.forget()
+    assert worth.chance(doubt("hot")) == (LITTLE + 1) / (LITTLE + 2)
+    for _ in range(2 * LITTLE):
+        worth.note(went("cold"))
+    assert worth.chance(doubt("cold")) > 0.6 > 0.4 > worth.chance(doubt("hot"))
+    worth.forget()
+    assert worth.chance(doubt("cold")) > 0.5, "the same, by less"
+
+
+def test_runs_that_nobody_followed_are_the_programs_too() -> None:
+    worth = seen("hot", "hot")
+    assert worth.refuses(doubt("hot"), 0.02) is not None, "a second of the 6 that were seen"
+    worth.settle(went("hot"), Counts(), Cost(), runs=30)
+    assert worth.refuses(doubt("hot"), 0.02) is None
+
+
+def test_they_are_counted_once() -> None:
+    pace = Pace()
+    pace.rest()
+    followed = [pace.follows() for _ in range(2 * AT_FIRST)]
+    assert pace.let_pass() == followed.count(False) > 0
+    assert pace.let_pass() == 0
+
+
+def test_a_program_at_rest_that_makes_another_call_is_followed_again(
+    nobody_loses_hope: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, model = Plan(), Slow()
+
+    def ask(town: str, more: bool = False) -> None:
+        with opened(plan, {"town": town}):
+            answer = model.fake_ask(f"What is {town} known for?")
+            if more:
+                model.fake_ask(f"Who says so: {answer}?")
+            else:
+                model.fake_ask(f"Is this true? {answer}")
+        assert learner.settle(60.0)
+
+    monkeypatch.setattr(hopes, "LEAST_S", 0.01)
+    with patched(), clock.replaced(lambda: Slow.now_s):
+        install(Slow, ASK)
+        for town in ("Aberdeen", "Bordeaux", "Cartagena", "Dubrovnik"):
+            rested = plan.hopes.lost and plan.pace.every >= AT_FIRST
+            ask(town, more=town == "Dubrovnik")
+        assert rested and not plan.hopes.lost and plan.pace.every == 1
