@@ -88,8 +88,8 @@ class _Seen:
     def now(self) -> Identity:
         found: dict[str, Any] = getattr(self._component, "__dict__", {})
         private: dict[str, Any] = getattr(self._component, "__pydantic_private__", None) or {}
-        last = self._last
-        if last is None or not last.stands([*found, *private], [*found.values(), *private.values()]):
+        held, last = {**found, **private} if private else found, self._last
+        if last is None or not last.stands(held):
             last = self._last = self._look([*found.items(), *private.items()], last)
         return last.identity
 
@@ -125,11 +125,10 @@ class _Look:
         self.fields = fields
         self.identity = identity
 
-    def stands(self, names: list[str], values: list[Any]) -> bool:
+    def stands(self, held: dict[str, Any]) -> bool:
         """Whether these are the very same."""
-        same = (
-            names == self._names and len(values) == len(self._values) and all(map(operator.is_, values, self._values))
-        )
+        names, values = list(held), list(held.values())  # at once: another thread may set one
+        same = names == self._names and len(values) == len(names) and all(map(operator.is_, values, self._values))
         return same and all(map(_stands, self._others))
 
 

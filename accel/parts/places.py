@@ -52,7 +52,9 @@ def nth(container: Any, number: int) -> Any:
 
 
 def field(value: Any, name: str) -> Any:
-    return fields(value)[name]
+    own = plainly(value, "__dict__")
+    private = plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
+    return private[name] if isinstance(private, dict) and name in private else own[name]
 
 
 def member(cls: Any, name: str) -> Any:
@@ -64,7 +66,8 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def variable(function: Any, name: str) -> Any:
-    return cells(function)[name] if name in function.__code__.co_freevars else function.__globals__[name]
+    names = function.__code__.co_freevars
+    return function.__closure__[names.index(name)].cell_contents if name in names else function.__globals__[name]
 
 
 def of_module(function: Any, names: tuple[str, str]) -> Any:

@@ -11,8 +11,7 @@ import asyncio
 import contextvars
 import math
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from operator import methodcaller
 from time import thread_time
 from typing import Any
@@ -258,16 +257,11 @@ class Run:
         if facts.pure:
             self._delayed(call, (yield from gates.entering(call, facts.concurrency or 1, in_task)))
 
-    @contextmanager
-    def inside(self, call: Call) -> Generator[None, None, None]:
-        """A call of the program is inside the component that it has entered."""
+    def enter_component(self, call: Call) -> None:
+        """A call of the program is inside, from now on."""
         call.entered_s = now_s()
         with self.lock:
             self.entered += 1
-        try:
-            yield
-        finally:
-            self.leave_component(call)
 
     def leave_component(self, call: Call) -> None:
         call.leave()
