@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..text.values import Opaque, freeze
@@ -60,10 +60,10 @@ def _is_kept(component: Any, name: str) -> bool:
 
 class Identities:
     """Of the components of one run. Fields that hold the same object again, in which nothing can change, are not looked
-    into again."""
+    into again. `seen`: how some of them were before, by id."""
 
-    def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
+    def __init__(self, seen: Mapping[int, Seen] | None = None) -> None:
+        self._seen = dict(seen or {})
 
     def of(self, component: Any, by_object: bool) -> Hashable:
         """See `identity_of`."""
@@ -73,11 +73,15 @@ class Identities:
             return made_of(component, _field, _derived_of, known=Anew())
         seen = self._seen.get(id(component))
         if seen is None:
-            seen = self._seen[id(component)] = _Seen(component)
+            seen = self._seen[id(component)] = Seen(component)
         return seen.now()
 
+    def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
+        """How these were when they were looked at last. It keeps them alive."""
+        return {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
 
-class _Seen:
+
+class Seen:
     """What a component was when it was looked at last."""
 
     def __init__(self, component: Any) -> None:

@@ -98,7 +98,7 @@ class Run:
         self.inbox = Inbox(host.loop, self._issue_ready)
         self.calls = Calls(self.lock, self.counts, batch.member(self.trace.ambient, plan.keys))
         self.calls.accepting = not self.quiet
-        self.identities = Identities()
+        self.identities = Identities(plan.used.seen)
         self.bindings = Bindings(plan, host, self.identities, self.trace)
         self.ended: Counter[str] = Counter()
         """By call site, how many calls have ended in this run: of one, whether it makes calls of its own is known."""
