@@ -254,8 +254,9 @@ class Run:
     def entering(self, call: Call, in_task: bool) -> Steps[None]:
         """Into its component. Early calls may be in the way, of one that somebody vouches for."""
         facts = self.bindings.facts(call.component)
-        if facts.pure:
-            self._delayed(call, (yield from gates.entering(call, facts.concurrency or 1, in_task)))
+        limit = facts.concurrency or 1
+        if facts.pure and not gates.enters(call, limit, in_task):
+            self._delayed(call, (yield from gates.entering(call, limit, in_task)))
 
     def enter_component(self, call: Call) -> None:
         """A call of the program is inside, from now on."""

@@ -140,6 +140,8 @@ def snapshot(value: Any, exact: bool = False) -> Tree:
     `exact`: only what `thaw` can build again is looked into; other objects stay opaque. Tuples are told from lists,
     except `value` itself, which gives a list.
     """
+    if type(value) in _LEAVES:
+        return value
     try:
         return _view(list(value) if type(value) is tuple else value, [MAX_LEAVES], 0, exact)
     except (_TooLarge, RecursionError):
@@ -209,7 +211,9 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
 
 
 def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool) -> Tree:
-    return {key: _view(item, budget, depth + 1, exact) for key, item in value.items()}
+    return {
+        key: item if type(item) in _LEAVES else _view(item, budget, depth + 1, exact) for key, item in value.items()
+    }
 
 
 def freeze(tree: Tree) -> Hashable:
@@ -310,9 +314,12 @@ def texts_of(tree: Tree) -> Iterator[str]:
 
 def length_of(tree: Tree) -> int:
     """Characters of all its texts. Asked of every call: no generators in each other."""
-    if isinstance(tree, dict | list):
-        return sum(map(length_of, tree.values() if isinstance(tree, dict) else tree))
-    return len(tree) if isinstance(tree, str) else 0
+    if not isinstance(tree, dict | list):
+        return len(tree) if isinstance(tree, str) else 0
+    length = 0
+    for part in tree.values() if isinstance(tree, dict) else tree:
+        length += len(part) if type(part) is str else length_of(part)
+    return length
 
 
 def wholes_of(tree: Tree) -> Iterator[Tree]:
