@@ -170,11 +170,15 @@ def _items(value: Any) -> tuple[Any, ...]:
     for _ in range(_MAX_NESTED):
         inner: list[Any] = []
         for one in coming:
-            held = list(one.values()) if type(one) is dict else one.copy()
+            held = one.copy()  # at once: another thread may change it
             parts.append(len(held))
-            parts += one if type(one) is dict else ()
+            if type(held) is dict:
+                parts += held
+                held = [*held.values()]
             parts += held
-            inner += [part for part in held if type(part) is dict or type(part) is list]
+            for part in held:
+                if type(part) is dict or type(part) is list:
+                    inner.append(part)
         if not inner:
             return tuple(parts)
         coming = inner

@@ -27,8 +27,17 @@ class Place:
     """In a container with others like it: a prompt for every tenant."""
 
     def now(self, roots: Sequence[Any]) -> Any:
-        """What stands there."""
-        return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
+        """What stands there. Asked before each call leaves: no calls in each other."""
+        steps: list[Place] = []
+        at: Place | None = self
+        while at is not None:
+            steps.append(at)
+            at = at.before
+        value: Any = roots
+        while steps:
+            at = steps.pop()
+            value = at.step(value, at.by)
+        return value
 
     def to(self, step: Step, by: Any, several: bool = False) -> Place:
         """What the object there calls its own."""

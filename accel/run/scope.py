@@ -23,6 +23,10 @@ class Scope(NamedTuple):
     called: str = ""
     """Where the program called what its framework does here, in a task or thread of its own."""
 
+    def called_at(self, site: str) -> Scope:
+        """The same, where the program called this. Not by `_replace`, which takes three times as long."""
+        return Scope(self.run, self.visit, self.call, self.early, site)
+
     @property
     def within(self) -> str:
         """The name of the framework node, of the outermost one; empty outside of any."""

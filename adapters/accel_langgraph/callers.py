@@ -67,7 +67,7 @@ def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], k
     here = scope.get()
     if here is None:
         return wrapped(*args, **kwargs)
-    before = scope.set(here._replace(called=call_site() or here.called))
+    before = scope.set(here.called_at(call_site() or here.called))
     try:
         return wrapped(*args, **kwargs)
     finally:
@@ -84,7 +84,7 @@ async def _noted(awaited: Awaitable[Any], site: str) -> Any:
     here = scope.get()
     if here is None or not site:
         return await awaited
-    before = scope.set(here._replace(called=site))
+    before = scope.set(here.called_at(site))
     try:
         return await awaited
     finally:
@@ -102,7 +102,7 @@ async def _noted_stream(stream: AsyncGenerator[Any], site: str) -> AsyncIterator
     async with aclosing(stream):
         while True:
             here = scope.get()
-            before = scope.set(here._replace(called=site)) if here is not None else None
+            before = scope.set(here.called_at(site)) if here is not None else None
             try:
                 item = await anext(stream)
             except StopAsyncIteration:
