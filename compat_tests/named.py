@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from importlib.metadata import version
 from typing import Any
 
@@ -38,12 +38,16 @@ def _early() -> list[Any]:
     return [] if here is None else [call for call in here.run.calls.all() if call.early]
 
 
-def _over(calls: list[Any]) -> list[Woken]:
+def _over(calls: list[Any]) -> list[Future[None]]:
     """Resolved when these are over."""
-    ends = [Woken() for _ in calls]
-    for call, end in zip(calls, ends, strict=True):
-        call.outcome.wake(end)
-    return ends
+    return list(map(_end, calls))
+
+
+def _end(call: Any) -> Future[None]:
+    end, woken = Future[None](), Woken()
+    woken.tell(lambda _: end.set_result(None))
+    call.outcome.wake(woken)
+    return end
 
 
 def catch_up() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import TypeVar
 
 from ..graph.ir import Graph, Node
 from ..text.values import freeze
 from ..trace.record import Trace
 from .learner import Lesson
 
+T = TypeVar("T")
 MAX_TRACES = 12
 MAX_CALLS = 4_000
 """Of all traces kept."""
@@ -96,15 +100,22 @@ class Memory:
         )
 
 
-_asked: dict[int, tuple[weakref.ref[Node], object]] = {}
-"""By id, of nodes that somebody has: they are frozen, and this is asked for each of them time and again."""
+def once(of: Callable[[Node], T]) -> Callable[[Node], T]:
+    """Worked out once for each node that somebody has: they are frozen, and asked about time and again."""
+    found: dict[int, tuple[weakref.ref[Node], T]] = {}
+
+    @wraps(of)
+    def known(node: Node) -> T:
+        held = found.get(key := id(node))
+        if held is None or held[0]() is not node:
+            held = found[key] = (weakref.ref(node, lambda _: found.pop(key, None)), of(node))
+        return held[1]
+
+    return known
 
 
+@once
 def asked_for(node: Node) -> object:
     """What a node asks for, whatever it is called."""
-    held = _asked.get(key := id(node))
-    if held is None or held[0]() is not node:
-        called = tuple((when.ref, when.yes) for when in node.when if when.only)
-        gone = weakref.ref(node, lambda _: _asked.pop(key, None))
-        held = _asked[key] = (gone, (node.site, freeze(node.input), called))
-    return held[1]
+    called = tuple((when.ref, when.yes) for when in node.when if when.only)
+    return node.site, freeze(node.input), called

@@ -97,6 +97,8 @@ class Known:
     """Whom such text was seen for (`addressed`)."""
     seen_with: SeenIn = field(default_factory=SeenIn)
     """The fields of the components that made its calls."""
+    _no_other: tuple[Dimensions, bool | None] | None = None
+    """The last component that was none other, and what was known then of foreign text."""
 
     def note(self, context: Dimensions, given: Dimensions, components: Iterable[Dimensions]) -> bool:
         """A run in this context has made its calls, with these components. Whether it has to be looked whether its text
@@ -104,6 +106,7 @@ class Known:
         self.seen_in.note(context)
         for component in components:
             self.seen_with.note(component)
+            self._no_other = None
         if self.foreign is not False:
             self.seen_for.note(given)
         differ = context or not is_question(given) or self.seen_with.free or self.seen_with.anew
@@ -118,9 +121,14 @@ class Known:
 
     def is_other(self, component: Dimensions) -> str | None:
         """A field in which this component is none of those; None if there is none, or nobody noted any."""
+        before = self._no_other
+        if before is not None and before[0] is component and before[1] is self.foreign:
+            return None  # as most are, of which this is asked with every call
         if not self.seen_with.runs:
             return None
-        return self.seen_with.differs_in(component, exactly=self.foreign is not False)
+        field = self.seen_with.differs_in(component, exactly=self.foreign is not False)
+        self._no_other = (component, self.foreign) if field is None else None
+        return field
 
 
 class Places:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..text.values import Opaque, freeze
@@ -60,10 +60,10 @@ def _is_kept(component: Any, name: str) -> bool:
 
 class Identities:
     """Of the components of one run. Fields that hold the same object again, in which nothing can change, are not looked
-    into again."""
+    into again. `seen`: how some of them were before, by id."""
 
-    def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
+    def __init__(self, seen: Mapping[int, Seen] | None = None) -> None:
+        self._seen = dict(seen or {})
 
     def of(self, component: Any, by_object: bool) -> Hashable:
         """See `identity_of`."""
@@ -73,11 +73,15 @@ class Identities:
             return made_of(component, _field, _derived_of, known=Anew())
         seen = self._seen.get(id(component))
         if seen is None:
-            seen = self._seen[id(component)] = _Seen(component)
+            seen = self._seen[id(component)] = Seen(component)
         return seen.now()
 
+    def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
+        """How these were when they were looked at last. It keeps them alive."""
+        return {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
 
-class _Seen:
+
+class Seen:
     """What a component was when it was looked at last."""
 
     def __init__(self, component: Any) -> None:
@@ -88,8 +92,8 @@ class _Seen:
     def now(self) -> Identity:
         found: dict[str, Any] = getattr(self._component, "__dict__", {})
         private: dict[str, Any] = getattr(self._component, "__pydantic_private__", None) or {}
-        last = self._last
-        if last is None or not last.stands([*found, *private], [*found.values(), *private.values()]):
+        held, last = {**found, **private} if private else found, self._last
+        if last is None or not last.stands(held):
             last = self._last = self._look([*found.items(), *private.items()], last)
         return last.identity
 
@@ -125,11 +129,10 @@ class _Look:
         self.fields = fields
         self.identity = identity
 
-    def stands(self, names: list[str], values: list[Any]) -> bool:
+    def stands(self, held: dict[str, Any]) -> bool:
         """Whether these are the very same."""
-        same = (
-            names == self._names and len(values) == len(self._values) and all(map(operator.is_, values, self._values))
-        )
+        names, values = list(held), list(held.values())  # at once: another thread may set one
+        same = names == self._names and len(values) == len(names) and all(map(operator.is_, values, self._values))
         return same and all(map(_stands, self._others))
 
 
@@ -167,11 +170,15 @@ def _items(value: Any) -> tuple[Any, ...]:
     for _ in range(_MAX_NESTED):
         inner: list[Any] = []
         for one in coming:
-            held = list(one.values()) if type(one) is dict else one.copy()
+            held = one.copy()  # at once: another thread may change it
             parts.append(len(held))
-            parts += one if type(one) is dict else ()
+            if type(held) is dict:
+                parts += held
+                held = [*held.values()]
             parts += held
-            inner += [part for part in held if type(part) is dict or type(part) is list]
+            for part in held:
+                if type(part) is dict or type(part) is list:
+                    inner.append(part)
         if not inner:
             return tuple(parts)
         coming = inner

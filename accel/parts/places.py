@@ -27,8 +27,17 @@ class Place:
     """In a container with others like it: a prompt for every tenant."""
 
     def now(self, roots: Sequence[Any]) -> Any:
-        """What stands there."""
-        return self.step(self.before.now(roots) if self.before is not None else roots, self.by)
+        """What stands there. Asked before each call leaves: no calls in each other."""
+        steps: list[Place] = []
+        at: Place | None = self
+        while at is not None:
+            steps.append(at)
+            at = at.before
+        value: Any = roots
+        while steps:
+            at = steps.pop()
+            value = at.step(value, at.by)
+        return value
 
     def to(self, step: Step, by: Any, several: bool = False) -> Place:
         """What the object there calls its own."""
@@ -52,7 +61,9 @@ def nth(container: Any, number: int) -> Any:
 
 
 def field(value: Any, name: str) -> Any:
-    return fields(value)[name]
+    own = plainly(value, "__dict__")
+    private = plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
+    return private[name] if isinstance(private, dict) and name in private else own[name]
 
 
 def member(cls: Any, name: str) -> Any:
@@ -64,7 +75,8 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def variable(function: Any, name: str) -> Any:
-    return cells(function)[name] if name in function.__code__.co_freevars else function.__globals__[name]
+    names = function.__code__.co_freevars
+    return function.__closure__[names.index(name)].cell_contents if name in names else function.__globals__[name]
 
 
 def of_module(function: Any, names: tuple[str, str]) -> Any:

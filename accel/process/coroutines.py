@@ -14,5 +14,13 @@ def around(outer: Coroutine[Any, Any, R], inner: Awaitable[Any]) -> Coroutine[An
     """The one that awaits the other. A task that is cancelled before it begins closes what it was given, and not what
     would have been awaited there, of which Python would then say that it never was."""
     if isinstance(inner, types.CoroutineType):
-        weakref.finalize(outer, inner.close).atexit = False
+        _inner[weakref.ref(outer, _close)] = inner
     return outer
+
+
+_inner: dict[weakref.ref[Any], types.CoroutineType[Any, Any, Any]] = {}
+"""By the one around it, which still is. No `finalize`: most calls of a program pass here."""
+
+
+def _close(gone: weakref.ref[Any]) -> None:
+    _inner.pop(gone).close()

@@ -48,6 +48,8 @@ class Bindings:
         self._called_as: dict[str, Hashable] = {}
         """By call site, the identity of its first component in this run."""
         self._facts: dict[int, tuple[Any, Facts]] = {}
+        self._trusted: dict[tuple[int, tuple[str, ...]], tuple[Any, bool]] = {}
+        """By id and credentials, components that may be called before they are used, and those that may not."""
         self._version = 0
         """How often the run has used something else than before, somewhere."""
         self._found: dict[str, tuple[int, Bound | None]] = {}
@@ -144,7 +146,7 @@ class Bindings:
         component, keys, used = bound.component, self._plan.keys, self._plan.used
         if (id(component), bound.keys) in self._used_with:
             return bound
-        if self._host.references(component) and keys.trusts(component):
+        if self._is_trusted(component, bound.keys, closely):
             return bound
         for other, method in list(self._used.values()):
             if (
@@ -157,6 +159,16 @@ class Bindings:
         if lent and keys.of_everybody(component) and (not closely or unchanged(component)):
             return replace(bound, unused=True)
         return None
+
+    def _is_trusted(self, component: Any, keys: tuple[str, ...], closely: bool) -> bool:
+        """Whether it may be called with these keys before this run has used them; asked once for all sites that call
+        it, unless it is to be looked at `closely`."""
+        with_keys = (id(component), keys)
+        trusted = self._trusted.get(with_keys) if not closely else None
+        if trusted is None or trusted[0] is not component:
+            trusts = self._host.references(component) and self._plan.keys.trusts(component)
+            trusted = self._trusted[with_keys] = (component, trusts)
+        return trusted[1]
 
     def _saved(self, site: str) -> tuple[Any, Method] | None:
         """For a site of a saved plan that was not seen here yet: what it calls, if this run has used the component at

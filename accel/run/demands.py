@@ -89,9 +89,9 @@ class Demand:
                 return _retired(run, call, method)
             call = instead(run, call, method, self.component, self.here.call)
         yield from run.entering(call, method.is_async)
-        with run.inside(call):
+        with _Inside(run, call):
             try:
-                with _within(Scope(run, self.here.visit, call)):
+                with _Within(Scope(run, self.here.visit, call)):
                     twin = _partial_twin(run, call)
                     result = (yield from self._drained(call, twin)) if twin is not None else _OWN
                     if result is _OWN:
@@ -120,17 +120,17 @@ class Demand:
                 return
             call = instead(run, call, method, self.component, self.here.call)
         yield from run.entering(call, method.is_async)
-        with run.inside(call):
+        with _Inside(run, call):
             inner = Scope(run, self.here.visit, call)
             try:
                 chunk = _OWN
                 if stream is None or not method.is_async:
                     streams = chain(() if stream is None else (stream,), iter(self._ask, _END))
-                    with _within(inner):
+                    with _Within(inner):
                         stream, chunk = yield from self._first(call, method, partial(next, streams))
                 while True:
                     if chunk is _OWN:
-                        with _within(inner):
+                        with _Within(inner):
                             chunk = yield Do(partial(step if method.is_async else next, stream, _END))
                     if chunk is _END:
                         break
@@ -165,7 +165,7 @@ class Demand:
         run = self.run
         yield from run.entering(call, self.method.is_async)
         try:
-            with run.inside(call), _within(Scope(run, self.here.visit, call)):
+            with _Inside(run, call), _Within(Scope(run, self.here.visit, call)):
                 return (yield from self._asked(call, self._ask))
         except BaseException as error:
             run.failed(call, error)
@@ -288,16 +288,37 @@ class Demand:
         return _OWN
 
 
-@contextmanager
-def _within(inner: Scope) -> Generator[None, None, None]:
-    """Inside a call of the program."""
-    token = scope.set(inner)
-    urgency = priority.set(inner.call.priority if inner.call is not None else DEMAND)
-    try:
-        yield
-    finally:
-        priority.reset(urgency)
-        scope.reset(token)
+class _Inside:
+    """Around a call of the program that has entered its component. No generator, as every call passes here."""
+
+    __slots__ = ("_call", "_run")
+
+    def __init__(self, run: Run, call: Call) -> None:
+        self._run, self._call = run, call
+
+    def __enter__(self) -> None:
+        self._run.enter_component(self._call)
+
+    def __exit__(self, *_: object) -> None:
+        self._run.leave_component(self._call)
+
+
+class _Within:
+    """Around its code."""
+
+    __slots__ = ("_inner", "_token", "_urgency")
+
+    def __init__(self, inner: Scope) -> None:
+        self._inner = inner
+
+    def __enter__(self) -> None:
+        call = self._inner.call
+        self._token = scope.set(self._inner)
+        self._urgency = priority.set(call.priority if call is not None else DEMAND)
+
+    def __exit__(self, *_: object) -> None:
+        priority.reset(self._urgency)
+        scope.reset(self._token)
 
 
 def _was_handed(call: Call, handed: list[Any]) -> bool:

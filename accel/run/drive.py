@@ -152,6 +152,7 @@ class Drive(Forecast):
         if reason:
             return reason
         asked = foretold(self.run, node, self._decided(node))
+        assert element.key is not None
         call = early.issue(self.run, node, bound, element.input, element.key, asked)
         if isinstance(call, Reason):
             if call.rule is CHANGED:

@@ -6,7 +6,7 @@ An early call sees a copy of the run's entry context, a cancel token and a prior
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .. import engine
@@ -39,7 +39,7 @@ from .nested import give_up
 from .reliance import UNSURE, Asked
 from .run import Run
 from .scope import Scope, scope
-from .settings import Bound
+from .settings import Bound, Key
 from .turned_away import by_error
 from .waiting import loop_here
 
@@ -87,17 +87,17 @@ def no_room(bound: Bound) -> Reason | None:
 
 
 def issue(
-    run: Run, node: Node, bound: Bound | None, tree: Tree, predicted: Hashable, asked: Asked = UNSURE
+    run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked: Asked = UNSURE
 ) -> Call | Reason:
     """Start an early call for a complete, allowed input, predicted with this key; or say why it can't be. `bound`: what
     the node's calls go to at this moment; `asked`: what of, where the program is said to make it."""
-    if bound is None or (key := bound.key(tree)) != predicted:
+    if bound is None or bound.whose != key[:2]:
         run.bindings.renew()
         return CHANGED()
     method = choose_method(run, bound, node)
     if method is None:
         return NO_TWIN()
-    if not all(stands(bound.component, each.name) for each in (bound.method, method)):
+    if not all(stands(bound.component, name) for name in {bound.method.name, method.name}):
         return OVERLAID()
     facts = facts_of(bound.component)
     if not facts.pure:  # since the run first used it

@@ -137,7 +137,7 @@ class Forecast:
         value = call.output if call.state == "done" else UNKNOWN
         if call.useless and call.demanded:
             self._failed[call.key] = call.bound
-        if value is UNKNOWN or has_gap(element.value) or not same(element.value, value):
+        if value is UNKNOWN or not (value is element.value or same(element.value, value)):
             state.tell(element, value)
             self.advance({name: {position}})
 
@@ -303,7 +303,7 @@ class Forecast:
         if state.frozen:
             return False
         bound = self.run.bindings.of(node)
-        whose = (bound.method.family, bound.identity) if bound is not None else None
+        whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
         if places is None and self._may_wait(state, changed):
             return False

@@ -219,14 +219,19 @@ def _standing_back(gate: Gate, party: Party, found: InTheWay) -> Generator[None,
         gate.stop_waiting(party, found.woken)
 
 
+def enters(party: Party, limit: int, in_task: bool) -> bool:
+    """Whether it has entered its component, as there is room; else see `entering`."""
+    if in_task:
+        party.loop = loop_here()
+    return gate_of(party.component).takes(party, limit)
+
+
 def entering(party: Party, limit: int, in_task: bool) -> Steps[float]:
     """Enter a component; the seconds that early calls were in the way. `in_task`: of the loop that runs here."""
+    if enters(party, limit, in_task):
+        return 0.0
     gate, here = gate_of(party.component), loop_here()
     own, blocks = (here, None) if in_task else (None, here)
-    if in_task:
-        party.loop = here
-    if gate.takes(party, limit):
-        return 0.0
     started_s, waited = now_s(), False
     while (found := gate.enter(party, limit, own, blocks)) is not None:
         waited = True

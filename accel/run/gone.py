@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from ..graph.ir import Graph
@@ -60,9 +59,8 @@ class Gone(Run):
     def entering(self, call: Call, in_task: bool) -> Steps[None]:
         yield from ()
 
-    @contextmanager
-    def inside(self, call: Call) -> Generator[None, None, None]:
-        yield
+    def enter_component(self, call: Call) -> None:
+        return
 
     def leave_component(self, call: Call) -> None:
         return

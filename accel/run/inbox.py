@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from time import thread_time
 
 from ..process import forks
@@ -90,10 +89,11 @@ class Inbox:
         self._busy, began_s = True, thread_time()
         try:
             while self._posted:
-                with suppress(IndexError):  # the run may be closed at any moment
+                try:
                     while True:
                         issuer.do(self._posted.popleft())
-                issuer.do(self._after)
+                except IndexError:
+                    issuer.do(self._after)  # also where the run was closed in this moment
         finally:
             self._busy = False
             self.took_s += thread_time() - began_s

@@ -28,7 +28,7 @@ def _wait(run: Run, call: Call, lender: Call) -> bool:
     woken = Woken()
     if not lender.outcome.over and not begin(call, lambda: (lender,), woken):
         return False
-    woken.add_done_callback(lambda _: _woken(run, call, lender, woken))
+    woken.tell(lambda _: _woken(run, call, lender, woken))
     lender.lent(+1)
     lender.outcome.wake(woken)
     return True

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ..graph.ir import Graph
 from ..graph.rules import Reason
+from ..parts.identity import Identities
 from ..trace.record import Trace
 from .calls import Calls
 from .settings import Counts, Host, Settings
@@ -26,6 +27,7 @@ class Lived(Protocol):
     learnt: Graph
     learnt_at: set[str]
     calls: Calls
+    identities: Identities
     closed: bool
     name: str
     entry: Context

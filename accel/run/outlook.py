@@ -17,6 +17,7 @@ from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
 from ..text.values import Tree, texts_of
 from .call import Call
+from .settings import Key
 
 ASKED_AGAIN = 64
 """Elements of a node that were refused for reasons of their own, and are asked about again with one event."""
@@ -34,7 +35,7 @@ class Element:
         self.input: Tree = UNKNOWN
         self.pasted: list[str] = []
         """The values that holes put into `input`, where not all may go to its endpoint; judged together with it."""
-        self.key: Hashable = None
+        self.key: Key | None = None
         """The key of the complete predicted input; None while something is missing."""
         self.call: Call | None = None
         self.value: Tree = UNKNOWN
@@ -216,7 +217,7 @@ class Outlook:
             element.binding = binding
             self._nested = None
 
-    def set_key(self, element: Element, key: Hashable) -> None:
+    def set_key(self, element: Element, key: Key | None) -> None:
         element.key = key
         if key is None and self._keyless is not None:
             heappush(self._keyless, element.position)

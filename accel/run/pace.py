@@ -36,6 +36,8 @@ LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
 program of the time that these calls take: less is what it costs."""
 
 TICK_S = 0.02
+EASILY = 4
+"""So many times as long it waits for the next tick while there is plenty of time: each wakes a thread and a loop."""
 LATE_S = 0.001
 """A thread that is woken later than this found the interpreter, or all processors, taken; a loop that comes later than
 this to what it was told has other things to do."""
@@ -171,14 +173,14 @@ class Load:
         while True:
             self._needed.wait()
             for _ in range(ADJUSTED_AFTER):
-                asked = self.ask()
+                asked, ticks = self.ask(), EASILY if self.plenty and not self._full else 1
                 before = perf_counter()
-                never.wait(TICK_S)
-                late_s = perf_counter() - before - TICK_S
+                never.wait(ticks * TICK_S)
+                late_s = perf_counter() - before - ticks * TICK_S
                 if asked is None:
-                    self.tick(late_s)
+                    self.tick(late_s, ticks=ticks)
                 else:
-                    self.tick(max(late_s, asked.late_s()), asked.works())
+                    self.tick(max(late_s, asked.late_s()), asked.works(), ticks)
             self.adjust()
             if not self.runs and not self._full and not self.busy:
                 self._asked = None
@@ -191,11 +193,13 @@ class Load:
             asked = self._asked = None
         return asked
 
-    def tick(self, late_s: float, works: float = 0.0) -> None:
-        """A thread was woken so late, or the loop came so late, whose thread has worked for so much of the time."""
-        self._works += WEIGHT * (works - self._works)
-        self._late += WEIGHT * ((late_s > LATE_S) - self._late)
-        self.lag_s += WEIGHT * (late_s - self.lag_s)
+    def tick(self, late_s: float, works: float = 0.0, ticks: int = 1) -> None:
+        """A thread was woken so late, or the loop came so late, whose thread has worked for so much of the time. It
+        counts as so many of these."""
+        weight = 1 - (1 - WEIGHT) ** ticks
+        self._works += weight * (works - self._works)
+        self._late += weight * ((late_s > LATE_S) - self._late)
+        self.lag_s += weight * (late_s - self.lag_s)
 
     @property
     def busy(self) -> bool:

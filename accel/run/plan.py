@@ -23,7 +23,7 @@ from ..learn.carried import carried
 from ..learn.check import judge
 from ..learn.contexts import Contexts
 from ..learn.learner import extend, lesson
-from ..learn.memory import Memory, asked_for
+from ..learn.memory import Memory
 from ..learn.program import Program
 from ..parts.credentials import Keys
 from ..process import forks
@@ -40,7 +40,7 @@ from .deadline import Deadlines
 from .hopes import Hopes, hopeful_at
 from .lived import Lived
 from .pace import Pace
-from .reliance import Asked
+from .reliance import Asked, asked_of
 from .says import Says
 from .settings import Counts
 from .tally import Tally
@@ -199,9 +199,8 @@ class Plan:
     def asked(self, node: Node) -> Asked:
         """What a node of the e-graph asks for, by what it was rewritten from; and when, and how often: a lesson that
         says that anew makes another node of it."""
-        learnt = self.learnt.by_name.get(node.learnt_as, node)
-        level = (learnt.level.first, learnt.level.cap) if learnt.level is not None else None
-        return Asked(node.site, (asked_for(learnt), tuple(when.ref for when in learnt.when), level))
+        asked = asked_of(self.learnt.by_name.get(node.learnt_as, node))
+        return asked if asked.site == node.site else Asked(node.site, asked.what)
 
     def share(self, node: Node) -> float:
         """Of the calls at its site, how many a node of the e-graph makes."""
@@ -356,7 +355,7 @@ class Plan:
         trace, seen = run.trace, self.contexts.bindings
         counts = Counter(visit.node for visit in trace.visits)
         self._revisited |= {node for node, count in counts.items() if count > 1}
-        self.used.note(trace, run.host, seen.forget)
+        self.used.note(trace, run.host, run.identities, seen.forget)
         seen.note(set(trace.sites), trace.ambient)
 
     def _learn_within(self, site: str) -> None:

@@ -21,11 +21,10 @@ EARLY = 1
 def of_demand(run: Run, site: str, outer: Call | None) -> Priority:
     """As deep as the deepest node that predicts calls of this site, and as the call it is part of, if it is: that one
     waits for it. What it begins with is used again as soon as what any of these nodes does."""
-    schedules = [node.schedule for node in run.graph.by_site.get(site, ())]
-    depth = max((schedule.depth for schedule in schedules), default=0)
-    if outer is not None:
-        depth = max(depth, outer.priority.depth)
-    next_use = min((schedule.next_use for schedule in schedules if schedule.next_use), default=0)
+    depth, next_use = outer.priority.depth if outer is not None else 0, 0
+    for node in run.graph.by_site.get(site, ()):
+        depth = max(depth, node.schedule.depth)
+        next_use = min(next_use, node.schedule.next_use) or max(next_use, node.schedule.next_use)  # 0: nobody knows
     return _priority(0, run, depth, site, next_use)
 
 

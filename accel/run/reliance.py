@@ -7,6 +7,9 @@ from collections import Counter, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from ..graph.ir import Node
+from ..learn.memory import asked_for, once
+
 WINDOW = 100
 """Runs over which waste is compared with what the program takes."""
 MANY_WRONG = 2
@@ -21,6 +24,13 @@ class Asked:
 
     site: str
     what: Hashable = None
+
+
+@once
+def asked_of(node: Node) -> Asked:
+    """Of a node of the p-graph."""
+    level = (node.level.first, node.level.cap) if node.level is not None else None
+    return Asked(node.site, (asked_for(node), tuple(when.ref for when in node.when), level))
 
 
 UNSURE = Asked("")

@@ -11,8 +11,7 @@ import asyncio
 import contextvars
 import math
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from operator import methodcaller
 from time import thread_time
 from typing import Any
@@ -99,7 +98,7 @@ class Run:
         self.inbox = Inbox(host.loop, self._issue_ready)
         self.calls = Calls(self.lock, self.counts, batch.member(self.trace.ambient, plan.keys))
         self.calls.accepting = not self.quiet
-        self.identities = Identities()
+        self.identities = Identities(plan.used.seen)
         self.bindings = Bindings(plan, host, self.identities, self.trace)
         self.ended: Counter[str] = Counter()
         """By call site, how many calls have ended in this run: of one, whether it makes calls of its own is known."""
@@ -255,19 +254,15 @@ class Run:
     def entering(self, call: Call, in_task: bool) -> Steps[None]:
         """Into its component. Early calls may be in the way, of one that somebody vouches for."""
         facts = self.bindings.facts(call.component)
-        if facts.pure:
-            self._delayed(call, (yield from gates.entering(call, facts.concurrency or 1, in_task)))
+        limit = facts.concurrency or 1
+        if facts.pure and not gates.enters(call, limit, in_task):
+            self._delayed(call, (yield from gates.entering(call, limit, in_task)))
 
-    @contextmanager
-    def inside(self, call: Call) -> Generator[None, None, None]:
-        """A call of the program is inside the component that it has entered."""
+    def enter_component(self, call: Call) -> None:
+        """A call of the program is inside, from now on."""
         call.entered_s = now_s()
         with self.lock:
             self.entered += 1
-        try:
-            yield
-        finally:
-            self.leave_component(call)
 
     def leave_component(self, call: Call) -> None:
         call.leave()

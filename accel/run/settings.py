@@ -196,6 +196,10 @@ class Host:
     """Which live components the program itself refers to."""
 
 
+Key = tuple[str, Hashable, Hashable]
+"""Of a call: method family, identity of the component, input."""
+
+
 @dataclass(slots=True)
 class Bound:
     """The live component that a node's calls go to in this run."""
@@ -222,5 +226,10 @@ class Bound:
         none but an earlier run wanted to send."""
         return self.unused or (not self.facts.local and egress == "known")
 
-    def key(self, tree: Tree) -> tuple[Hashable, ...]:
-        return (self.method.family, self.identity, freeze(tree))
+    @property
+    def whose(self) -> tuple[str, Hashable]:
+        """What calls of it, whatever their input, have in common."""
+        return self.method.family, self.identity
+
+    def key(self, tree: Tree) -> Key:
+        return (*self.whose, freeze(tree))

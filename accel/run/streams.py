@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 from .inner import step
@@ -14,17 +14,17 @@ _END = object()
 
 
 def inside(run: Run | Unfollowed) -> Within[Any]:
-    """Around the code of a run's program."""
+    """Around the code of a run's program, each time that it goes on."""
     return run.inside() if isinstance(run, Unfollowed) else Within(scope, Scope(run))
 
 
 def streamed(begin: Callable[[], Run | Unfollowed], open_: Callable[[], Iterator[Any]]) -> Generator[Any, None, None]:
     """What `open_` gives, with the handle of a new run set while that works and at no other time."""
     run = begin()
-    parts, completed = iter(open_()), False
+    parts, completed, within = iter(open_()), False, inside(run)
     try:
         while True:
-            with inside(run):
+            with within:
                 part = next(parts, _END)
             if part is _END:
                 completed = True
@@ -44,11 +44,13 @@ async def astreamed(
 ) -> AsyncGenerator[Any, None]:
     """As `streamed`."""
     run = begin()
-    parts, completed = open_(), False
+    parts, completed, within = open_(), False, inside(run)
+    further: Callable[..., Awaitable[Any]] = step  # which matters where the stream begins
     try:
         while True:
-            with inside(run):
-                part = await step(parts, _END)
+            with within:
+                part = await further(parts, _END)
+            further = anext
             if part is _END:
                 completed = True
                 return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..engine.profile import Profile
 from ..graph.ir import Node
 from ..parts.fields import fields_of
+from ..parts.identity import Identities, Seen
 from ..parts.methods import METHODS, Method
 from ..trace.ambient import Dimensions
 from ..trace.record import Trace
@@ -56,6 +57,8 @@ class Used:
         self.saved: dict[str, SavedCall] = {}
         """Of a loaded plan, by call site."""
         self._identities: dict[str, Hashable] = {}
+        self.seen: Mapping[int, Seen] = {}
+        """The last components of all sites, as they were when a run looked at them."""
         self.engines = False
         """There are components among them that Accel's own engines serve."""
         self._fields: dict[str, tuple[Hashable, Dimensions]] = {}
@@ -94,7 +97,7 @@ class Used:
         loop = self._loops.get(site)
         return loop() if loop is not None else None
 
-    def note(self, trace: Trace, host: Host, forget: Callable[[str], None]) -> None:
+    def note(self, trace: Trace, host: Host, identities: Identities, forget: Callable[[str], None]) -> None:
         """What a run has used. `forget`: called with a site whose component is another one than it was."""
         self._note_mixed(trace)
         for call in trace.calls:
@@ -112,6 +115,7 @@ class Used:
             self.engines = self.engines or hasattr(type(call.component), "__accel__")
             self.at[call.site] = (call.component, method)
             self.methods[call.site, host.streaming] = method
+        self.seen = identities.seen(component for component, _ in self.at.values())
 
     def _note_mixed(self, trace: Trace) -> None:
         identities: dict[str, Hashable] = {}

@@ -12,17 +12,17 @@ Locks, outermost first: a run's, `call.growing`, `lock` of this module. Nothing 
 from __future__ import annotations
 
 import asyncio
+import threading
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future, InvalidStateError
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..process import forks
 
 lock = forks.lock()
-Woken = Future[None]
-"""Resolved when whoever waits shall look again."""
+_waking = forks.lock()
+"""Held for a moment while somebody is woken, or says that he waits."""
 Others = Callable[[], "Iterable[Party]"]
 """Who is waited for, at the moment; asked under `lock`."""
 
@@ -34,6 +34,34 @@ _NONE: Mapping[Woken, Others] = {}
 _blocked: dict[Woken, tuple[asyncio.AbstractEventLoop, Others]] = {}
 """Loops that stand still, because what is resolved by this is waited for on their thread; and for whom."""
 _longest_s: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+
+
+class Woken:
+    """Done when whoever waits shall look again. Nothing else comes of it, so that it is much less than a future is."""
+
+    __slots__ = ("_done", "_told")
+
+    def __init__(self) -> None:
+        self._done = False
+        self._told: Sequence[Callable[[Woken], object]] = ()
+
+    def done(self) -> bool:
+        return self._done
+
+    def wake(self) -> None:
+        """Idempotent."""
+        with _waking:
+            told, self._told, self._done = self._told, (), True
+        for tell in told:
+            tell(self)
+
+    def tell(self, tell: Callable[[Woken], object]) -> None:
+        """Have this called, in the thread that wakes; at once if that is over."""
+        with _waking:
+            if not self._done:
+                self._told = (*self._told, tell)
+                return
+        tell(self)
 
 
 def took(kind: Any, seconds: float) -> None:
@@ -163,14 +191,14 @@ def end(party: Party | None, woken: Woken) -> None:
 
 def wake(waits: Iterable[Woken]) -> None:
     for woken in waits:
-        with suppress(InvalidStateError):
-            woken.set_result(None)
+        woken.wake()
 
 
 def until(woken: Woken, timeout_s: float | None = None) -> None:
     """Wait on this thread."""
-    with suppress(TimeoutError):
-        woken.result(timeout_s)
+    over = threading.Event()
+    woken.tell(lambda _: over.set())
+    over.wait(timeout_s)
 
 
 async def auntil(woken: Woken, timeout_s: float | None = None) -> None:
@@ -185,7 +213,7 @@ async def auntil(woken: Woken, timeout_s: float | None = None) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_set, done)
 
-    woken.add_done_callback(tell)
+    woken.tell(tell)
     alarm = loop.call_later(timeout_s, _set, done) if timeout_s is not None else None
     try:
         await done

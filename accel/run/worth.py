@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..graph.ops import OPS
 from ..graph.rules import LATE, NOT_WORTH, WASTE, Reason
 from ..process import forks
-from ..text.values import Tree, texts_of
+from ..text.values import Tree, length_of
 from ..trace.record import CallRecord, Trace, Visit
 from .caps import Vain
 from .reliance import WINDOW, Asked, Reliance, Tried
@@ -183,9 +183,10 @@ class Worth:
 
     def settle(self, trace: Trace, counts: Counts, staked: Cost, tried: Tried | None = None, runs: int = 1) -> None:
         """A run has ended. `runs`: with those that nobody followed, which took about as much."""
-        took = sum((_cost(call) for call in trace.calls if call.ok), Cost()) * runs
+        ended = [call for call in trace.calls if call.ok]
+        took = runs * sum(map(_seconds, ended)), runs * sum(map(tokens_of, ended))
         with self._lock:
-            self._window.append((took.seconds, took.tokens, counts.wasted_s, counts.wasted_tokens))
+            self._window.append((*took, counts.wasted_s, counts.wasted_tokens))
             took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
             self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
             self._at_stake = self._staked() - staked
@@ -233,7 +234,7 @@ def worked(op: str, told: tuple[int, int], *trees: Tree) -> int:
     """The tokens that a call took: as its component told, else by the texts that it was given, and gave so far."""
     if sum(told) or OPS[op].engine not in ("llm", "embedding", "rerank"):
         return sum(told)
-    return sum(len(text) for tree in trees for text in texts_of(tree)) // CHARS_PER_TOKEN
+    return sum(map(length_of, trees)) // CHARS_PER_TOKEN
 
 
 def paid(op: str, told: tuple[int, int], given: Tree, got: Tree) -> tuple[int, int]:
@@ -250,6 +251,10 @@ def tokens_of(call: CallRecord) -> int:
 
 def _cost(call: CallRecord) -> Cost:
     """Of one that has ended."""
+    return Cost(_seconds(call), tokens_of(call))
+
+
+def _seconds(call: CallRecord) -> float:
     begun = call.issued_s if call.issued_s is not None else call.started_s
     ended = call.answered_s if call.answered_s is not None else call.ended_s
-    return Cost(max(0.0, (ended if ended is not None else begun) - begun), tokens_of(call))
+    return max(0.0, (ended if ended is not None else begun) - begun)

@@ -23,7 +23,7 @@ from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Host, Settings
-from accel.run.waiting import Woken
+from accel.run.waiting import Woken, until
 from accel.text.values import Tree, snapshot
 
 
@@ -140,7 +140,7 @@ def think(run: Run) -> None:
         for outcome in waiting:
             woken = Woken()
             outcome.wake(woken)
-            woken.result(30.0)
+            until(woken, 30.0)
         assert followed(30.0)
 
 

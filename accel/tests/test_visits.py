@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,7 +185,7 @@ def each(run: Run, model: Asked, people: list[str], starting: list[int]) -> None
         run.leave(run.enter("look", {}, visits[number], "g", order=(1,)), {"found": files})
         think(run)
     for number, visit in visits.items():
-        token = scope.set(replace(outer, visit=visit))
+        token = scope.set(outer._replace(visit=visit))
         try:
             for question in questions(people[number]):
                 model.fake_ask(question)
@@ -241,7 +240,7 @@ def rounds(run: Run, model: Told, subjects: list[str]) -> None:
         visit = run.enter("work", {"subject": subject})
         outer, answer = scope.get(), ""
         assert outer is not None
-        token = scope.set(replace(outer, visit=visit))
+        token = scope.set(outer._replace(visit=visit))
         try:
             for asks in QUESTIONS:
                 think(run)

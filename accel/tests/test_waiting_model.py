@@ -50,10 +50,12 @@ class ModelCall(Party):
         super().__init__(component, outer)
         self.loop = loop
         self.early = early
-        self.future: Woken = Woken()
+        self.over = Woken()
+        self.dropped = False
 
     def abandon(self) -> None:
-        self.future.cancel()
+        self.dropped = self.dropped or not self.over.done()
+        self.over.wake()
         self.let_go()
 
 
@@ -86,7 +88,7 @@ class Actor:
     def _run(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
         if self.early:
             yield from self._early(tree, call)
-            wake((call.future,))
+            wake((call.over,))
         else:
             if self.answers is not None and not tree[1]:
                 joined = yield from self._join(self.answers.root, call.outer)
@@ -132,7 +134,7 @@ class Actor:
                 raise CallCancelled("what it needs waits for it")
             early.abandon()
             return False
-        early.future.add_done_callback(lambda _: wake((woken,)))
+        early.over.tell(lambda _: wake((woken,)))
         try:
             yield woken
         except GeneratorExit:
@@ -141,9 +143,9 @@ class Actor:
             raise
         finally:
             end(outer, woken)
-        if self.early and early.future.cancelled():
+        if self.early and early.dropped:
             raise CallCancelled("what it waited for was dropped")
-        return not early.future.cancelled()
+        return not early.dropped
 
     def _inside(self, tree: Tree, call: ModelCall) -> Iterator[Woken | None]:
         try:

@@ -269,14 +269,18 @@ def has_gap(tree: Tree) -> bool:
         return False
     if kind is dict:
         for value in tree.values():  # not `any`: this is asked of every value, again and again
-            if has_gap(value):
+            if type(value) not in _WHOLE and has_gap(value):
                 return True
         return False
     if tree is UNKNOWN or isinstance(tree, Open | Partial):
         return True
     if isinstance(tree, dict):
         return any(map(has_gap, tree.values()))
-    return isinstance(tree, list) and any(map(has_gap, tree))
+    if isinstance(tree, list):
+        for item in tree:
+            if type(item) not in _WHOLE and has_gap(item):
+                return True
+    return False
 
 
 def _leaf(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:

@@ -140,6 +140,8 @@ def snapshot(value: Any, exact: bool = False) -> Tree:
     `exact`: only what `thaw` can build again is looked into; other objects stay opaque. Tuples are told from lists,
     except `value` itself, which gives a list.
     """
+    if type(value) in _LEAVES:
+        return value
     try:
         return _view(list(value) if type(value) is tuple else value, [MAX_LEAVES], 0, exact)
     except (_TooLarge, RecursionError):
@@ -163,7 +165,8 @@ def thaw(tree: Tree) -> Any:
     return [thaw(item) for item in tree] if isinstance(tree, list) else tree
 
 
-_LEAVES = frozenset((str, int, float, bool, type(None), Vector, Opaque))
+_DATA = frozenset((str, int, float, bool, type(None), Vector))
+_LEAVES = _DATA | {Opaque}
 
 
 def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
@@ -208,30 +211,40 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
 
 
 def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool) -> Tree:
-    return {key: _view(item, budget, depth + 1, exact) for key, item in value.items()}
+    return {
+        key: item if type(item) in _LEAVES else _view(item, budget, depth + 1, exact) for key, item in value.items()
+    }
 
 
 def freeze(tree: Tree) -> Hashable:
     """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``). Flat: a run
     holds many, and the garbage collector looks at every tuple."""
-    if type(tree) is str or tree is None or isinstance(tree, Opaque | Vector):
-        return tree
+    if type(tree) in _ALONE:
+        return tree  # type: ignore[no-any-return]
     told: list[Any] = []
     _tell(tree, told.append)
     return tuple(told)
+
+
+_ALONE = frozenset((str, type(None), Vector, Opaque))
+"""What stands for itself in a key."""
 
 
 def _tell(tree: Tree, tell: Callable[[Any], None]) -> None:
     """What is in a tree, so that it can be read in one way only: texts stand for themselves, a number that no type
     precedes says how many come, of a dict (even) or a list (odd)."""
     kind = type(tree)
-    if kind is str or tree is None or isinstance(tree, Opaque | Vector):
+    if kind in _ALONE:
         tell(tree)
     elif kind is dict:
         tell(2 * len(tree))
         for key in sorted(tree):
             tell(key)
-            _tell(tree[key], tell)
+            value = tree[key]
+            if type(value) in _ALONE:  # as most are: a call less
+                tell(value)
+            else:
+                _tell(value, tell)
     elif kind is list:
         tell(2 * len(tree) + 1)
         for item in tree:
@@ -252,10 +265,11 @@ def same(left: Tree, right: Tree) -> bool:
 def is_comparable(tree: Tree) -> bool:
     """Whether equal trees mean equal values: opaque leaves must be functions or classes, which don't change. Other
     objects are equal by identity and may have changed meanwhile."""
-    if isinstance(tree, dict):
-        return all(map(is_comparable, tree.values()))
-    if isinstance(tree, list):
-        return all(map(is_comparable, tree))
+    if isinstance(tree, dict | list):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            if type(part) not in _DATA and not is_comparable(part):
+                return False
+        return True
     return not isinstance(tree, Opaque) or isinstance(tree.obj, type | types.FunctionType | types.BuiltinFunctionType)
 
 
@@ -296,6 +310,16 @@ def texts_of(tree: Tree) -> Iterator[str]:
     elif isinstance(tree, dict | list):
         for value in tree.values() if isinstance(tree, dict) else tree:
             yield from texts_of(value)
+
+
+def length_of(tree: Tree) -> int:
+    """Characters of all its texts. Asked of every call: no generators in each other."""
+    if not isinstance(tree, dict | list):
+        return len(tree) if isinstance(tree, str) else 0
+    length = 0
+    for part in tree.values() if isinstance(tree, dict) else tree:
+        length += len(part) if type(part) is str else length_of(part)
+    return length
 
 
 def wholes_of(tree: Tree) -> Iterator[Tree]:

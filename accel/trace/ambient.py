@@ -97,7 +97,8 @@ _process_key = os.urandom(16)
 
 def user_vars(context: Mapping[contextvars.ContextVar[Any], Any]) -> dict[contextvars.ContextVar[Any], Hashable]:
     """The user's ContextVars with what they hold now: plain values, else the object and what is in it."""
-    return {var: held(value) for var, value in context.items() if FRAMEWORK_VARS.isdisjoint((var, var.name))}
+    theirs = FRAMEWORK_VARS
+    return {var: held(value) for var, value in context.items() if var.name not in theirs and var not in theirs}
 
 
 def held(value: Any) -> Hashable:

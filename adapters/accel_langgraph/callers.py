@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -68,7 +67,7 @@ def _noting(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], k
     here = scope.get()
     if here is None:
         return wrapped(*args, **kwargs)
-    before = scope.set(replace(here, called=call_site() or here.called))
+    before = scope.set(here.called_at(call_site() or here.called))
     try:
         return wrapped(*args, **kwargs)
     finally:
@@ -85,7 +84,7 @@ async def _noted(awaited: Awaitable[Any], site: str) -> Any:
     here = scope.get()
     if here is None or not site:
         return await awaited
-    before = scope.set(replace(here, called=site))
+    before = scope.set(here.called_at(site))
     try:
         return await awaited
     finally:
@@ -103,7 +102,7 @@ async def _noted_stream(stream: AsyncGenerator[Any], site: str) -> AsyncIterator
     async with aclosing(stream):
         while True:
             here = scope.get()
-            before = scope.set(replace(here, called=site)) if here is not None else None
+            before = scope.set(here.called_at(site)) if here is not None else None
             try:
                 item = await anext(stream)
             except StopAsyncIteration:

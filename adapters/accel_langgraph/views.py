@@ -13,6 +13,7 @@ from langchain_core.outputs import ChatResult
 
 from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot
 
+_CONTAINERS = (dict, list)
 _FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
 
@@ -22,7 +23,7 @@ def view_message(message: BaseMessage) -> Tree:
     cls: Any = type(message)
     for field in _beside_content(cls):
         value = getattr(message, field)
-        if value is None or value is False or (isinstance(value, dict | list) and not value):
+        if value is None or value is False or (isinstance(value, _CONTAINERS) and not value):
             continue
         if field == "id" and isinstance(value, str) and _FRAMEWORK_ID.match(value):
             continue

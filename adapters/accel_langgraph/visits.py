@@ -8,7 +8,6 @@ identity don't change.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -70,7 +69,7 @@ def _visit(node: Any, value: Any, config: RunnableConfig | None) -> tuple[Scope,
     if name in ("", START):
         return None
     visit = here.run.enter(name, value, here.visit, graph, _order(about))
-    return replace(here, visit=visit), visit
+    return here._replace(visit=visit), visit
 
 
 def _order(about: Mapping[str, Any]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from typing import Any
 
 from accel.run.ongoing import followed
@@ -20,7 +20,7 @@ def catch_up() -> None:
         return
     before: list[Any] | None = None
     while before != (early := _early(here.run)):
-        assert not wait([_over(call) for call in early], WAIT_S).not_done
+        assert not wait([over(call) for call in early], WAIT_S).not_done
         before = early
 
 
@@ -29,8 +29,9 @@ def _early(run: Any) -> list[Any]:
     return [call for call in run.calls.all() if call.early and call.loop is None]
 
 
-def _over(call: Any) -> Woken:
+def over(call: Any) -> Future[None]:
     """Resolved when it is."""
-    end = Woken()
-    call.outcome.wake(end)
+    end, woken = Future[None](), Woken()
+    woken.tell(lambda _: end.set_result(None))
+    call.outcome.wake(woken)
     return end

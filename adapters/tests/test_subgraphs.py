@@ -7,7 +7,7 @@ import contextvars
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,8 @@ from typing_extensions import TypedDict
 import accel
 from accel import accelerate
 from accel.run.scope import scope
-from accel.run.waiting import Woken
 from adapters.tests import subgraph_programs as programs
+from adapters.tests.catching_up import over
 from adapters.tests.core_fakes import WAIT_S, Chat, World
 
 
@@ -32,14 +32,14 @@ class Patient(Chat):
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         assert _is_early() or accel.settle()
-        for over in _under_way():
-            over.result(WAIT_S)
+        for end in _under_way():
+            end.result(WAIT_S)
         return self._result(messages, kwargs)
 
     async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         assert _is_early() or await asyncio.to_thread(accel.settle)
-        for over in _under_way():
-            await asyncio.wait_for(asyncio.wrap_future(over), WAIT_S)
+        for end in _under_way():
+            await asyncio.wait_for(asyncio.wrap_future(end), WAIT_S)
         return self._result(messages, kwargs)
 
 
@@ -48,13 +48,12 @@ def _is_early() -> bool:
     return here is None or here.early
 
 
-def _under_way() -> list[Woken]:
+def _under_way() -> list[Future[None]]:
     """Of a call of the program's: the early calls that nobody has asked for yet, each resolved when it is over."""
     here, found = scope.get(), []
     for call in here.run.calls.all() if here is not None and not here.early else ():
         if call.early and not call.demanded and not call.over:
-            found.append(Woken())
-            call.outcome.wake(found[-1])
+            found.append(over(call))
     return found
 
 
