@@ -51,7 +51,9 @@ def decisions(size: int, batch: bool, reuse: bool) -> float:
     """Processor time per call taken, while so many wait."""
     dice, cache = random.Random(size), Prefixes(BLOCK)
     asked = prompts(dice)
-    waiting: Waiting[tuple[int, Prompt]] = Waiting(reuse=(lambda entry: cache.reuse(entry[1])) if reuse else None)
+    waiting: Waiting[tuple[int, Prompt]] = Waiting()
+    if reuse:
+        waiting.caches(cache, lambda entry: entry[1])
     left = [cycle(PROGRAMS[run % len(PROGRAMS)]) for run in range(size)]
 
     def add(run: int) -> None:

@@ -108,7 +108,7 @@ class Admission(Generic[T]):
         """The same tickets, where not all have room: the places in line that demands of runs have which are not
         admitted go to those who have waited for long, then to paused ones, then to new ones, the smallest first. The
         runs of a batch keep theirs."""
-        self._look_round(now_s)
+        self.look_round(now_s)
         self._refused = self._let_pass = False
         outside = [ticket for ticket in ordered if self._is_outside(ticket)]
         readers = any(map(self._reads, self._stays)) or any(self._reads(each.priority.session) for each in outside)
@@ -122,7 +122,7 @@ class Admission(Generic[T]):
         dealt = set(map(id, single))
         return [next(again) if id(ticket) in dealt else ticket for ticket in ordered]
 
-    def _look_round(self, now_s: float) -> None:
+    def look_round(self, now_s: float) -> None:
         """Runs that have ended are gone, and those that have stayed away are paused."""
         for key, stay in list(self._stays.items()):
             if stay.running:
