@@ -53,6 +53,7 @@ AT_ONCE = (8, 32, 128)
 REPLICAS = (1, 2, 4)
 KV_TOKENS = {TIGHT: 16_384, AMPLE: 262_144}
 MOST_CALLS = 720
+REPETITIONS = 3
 LEARNT_FROM = 3
 """Other inputs that the last arm's program has answered before."""
 
@@ -187,7 +188,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--replicas", type=numbers, default=REPLICAS, help="of each model (default 1,2,4)")
     parser.add_argument("--kv", default=",".join(KV_TOKENS), help="of these, with commas between: KV caches")
     parser.add_argument("--at-once", type=numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts")
-    parser.add_argument("--repetitions", type=int, default=3, help="with other inputs each")
+    parser.add_argument("--repetitions", type=int, help="with other inputs each; on vLLM rounds (default 3, 2)")
     parser.add_argument("--profile", default=Cell.profile, help="7b, 13b, 30b, or a file of profiles")
     parser.add_argument("--jobs", type=int, default=1, help="processes; virtual time is the same in any number")
     parser.add_argument("--out", type=Path, default=Path("bench-out/batch"), help="folder for the raw records")
@@ -195,6 +196,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     is_simulated = options.engines == ENGINES[0]
     options.inputs = options.inputs or (Cell.inputs if is_simulated else batch_vllm.INPUTS)
+    options.repetitions = options.repetitions or (REPETITIONS if is_simulated else batch_vllm.ROUNDS)
     programs = options.programs or ",".join(PROGRAMS if is_simulated else batch_vllm.PROGRAMS_HERE)
     names, kv = programs.split(","), options.kv.split(",")
     for known, given in ((PROGRAMS, names), (KV_TOKENS, kv)):
