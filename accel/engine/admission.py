@@ -179,7 +179,7 @@ class Admission(Generic[T]):
         """Pause others, if there have to be fewer; whether that was enough. Alone, a run always has room."""
         if self._fits(need, PAUSED_ABOVE):
             return True
-        between = [other for other in self._between if other != key]
+        between = [other for other in self._stays if other in self._between and other != key]
         for other in sorted(between, key=lambda other: -self._stays[other].arrived_s):
             if self._fits(need, AIM):
                 break
@@ -188,8 +188,8 @@ class Admission(Generic[T]):
         return alone or self._fits(need, PAUSED_ABOVE)
 
     def _end_turns(self, now_s: float) -> None:
-        for key in list(self._between):
-            if now_s - self._stays[key].began_s >= TURN_S:
+        for key, stay in list(self._stays.items()):
+            if not stay.running and now_s - stay.began_s >= TURN_S:
                 self._pause(key)
 
     # --- what is under way
