@@ -26,6 +26,7 @@ from rich.progress import track
 
 import accel
 from accel.process import clock
+from bench import batch_vllm
 from bench.batch_report import (
     ABLATIONS,
     ACCEL_BATCH,
@@ -47,10 +48,12 @@ from corpus.papers import data
 DOCUMENT = Path(__file__).parent / "BATCH.md"
 READ = "## What they say"
 """Of the document, written by hand and kept."""
+ENGINES = ("simulated", "vllm")
 AT_ONCE = (8, 32, 128)
 REPLICAS = (1, 2, 4)
 KV_TOKENS = {TIGHT: 16_384, AMPLE: 262_144}
 MOST_CALLS = 720
+REPETITIONS = 3
 LEARNT_FROM = 3
 """Other inputs that the last arm's program has answered before."""
 
@@ -179,18 +182,23 @@ def numbers(text: str) -> tuple[int, ...]:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench batch", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--programs", default=",".join(PROGRAMS), help="of these, with commas between")
-    parser.add_argument("--inputs", type=int, default=Cell.inputs, help=f"at once; fewer above {MOST_CALLS} calls")
+    parser.add_argument("--engines", choices=ENGINES, default=ENGINES[0], help="vllm: in real time, with its defaults")
+    parser.add_argument("--programs", help=f"of {', '.join(PROGRAMS)}, with commas between")
+    parser.add_argument("--inputs", type=int, help=f"at once (default {Cell.inputs}); fewer above {MOST_CALLS} calls")
     parser.add_argument("--replicas", type=numbers, default=REPLICAS, help="of each model (default 1,2,4)")
     parser.add_argument("--kv", default=",".join(KV_TOKENS), help="of these, with commas between: KV caches")
     parser.add_argument("--at-once", type=numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts")
-    parser.add_argument("--repetitions", type=int, default=3, help="with other inputs each")
+    parser.add_argument("--repetitions", type=int, help="with other inputs each; on vLLM rounds (default 3, 2)")
     parser.add_argument("--profile", default=Cell.profile, help="7b, 13b, 30b, or a file of profiles")
     parser.add_argument("--jobs", type=int, default=1, help="processes; virtual time is the same in any number")
     parser.add_argument("--out", type=Path, default=Path("bench-out/batch"), help="folder for the raw records")
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     options = parser.parse_args(arguments)
-    names, kv = options.programs.split(","), options.kv.split(",")
+    is_simulated = options.engines == ENGINES[0]
+    options.inputs = options.inputs or (Cell.inputs if is_simulated else batch_vllm.INPUTS)
+    options.repetitions = options.repetitions or (REPETITIONS if is_simulated else batch_vllm.ROUNDS)
+    programs = options.programs or ",".join(PROGRAMS if is_simulated else batch_vllm.PROGRAMS_HERE)
+    names, kv = programs.split(","), options.kv.split(",")
     for known, given in ((PROGRAMS, names), (KV_TOKENS, kv)):
         if unknown := [name for name in given if name not in known]:
             parser.error(f"{unknown[0]!r} is not known; there are {', '.join(known)}")
@@ -200,6 +208,14 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         console.print(f"[red]{error}[/red]")
         return 2
+    command = " ".join(["python -m bench batch", *(argument for argument in arguments if argument != "--write")])
+    if not is_simulated:
+        status, shown = batch_vllm.run(options, names, command, console)
+        console.print(shown, markup=False, highlight=False, soft_wrap=True)
+        if options.write:
+            before = DOCUMENT.read_text(encoding="utf-8")
+            DOCUMENT.write_text(batch_vllm.placed(before, shown, READ), encoding="utf-8")
+        return status
     cells = [
         Cell(name, replicas, room, repetition, options.inputs, options.profile, options.at_once)
         for name, replicas, room, repetition in itertools.product(
@@ -216,11 +232,9 @@ def main(arguments: Sequence[str]) -> int:
             file.writelines(json.dumps(one) + "\n" for one in records)
             file.flush()
             found += records
-    command = " ".join(["python -m bench batch", *(argument for argument in arguments if argument != "--write")])
     shown = document(found, machine_name(), command, KV_TOKENS)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:
         before = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
-        _, heading, kept = before.partition(READ)
-        DOCUMENT.write_text(f"{shown}\n\n{heading}{kept}".rstrip() + "\n", encoding="utf-8")
+        DOCUMENT.write_text(f"{shown}\n\n{batch_vllm.kept(before, READ)}".rstrip() + "\n", encoding="utf-8")
     return 1 if any(one["different"] for one in found) else 0

@@ -84,9 +84,9 @@ class Row:
         return [
             about["program"], f"{about['inputs']} x {PROGRAMS[about['program']].CALLS}", str(about["replicas"]),
             f"{in_turn_s:.0f} s",
-            _ratio(one.faster(ACCEL_IN_TURN, one.by_arm[IN_TURN]) for one in drawn),
+            ratio(one.faster(ACCEL_IN_TURN, one.by_arm[IN_TURN]) for one in drawn),
             f"{best_s:.1f} s at {most}",
-            _ratio(one.by_arm[IN_TURN]["seconds"] / one.best["seconds"] for one in drawn),
+            ratio(one.by_arm[IN_TURN]["seconds"] / one.best["seconds"] for one in drawn),
             f"{median(one.limit for one in drawn):.2f}x ({median(1 / one.limit for one in drawn):.0%})",
             *(self._against(arm) for arm in (ACCEL_BATCH, LEARNT_BATCH, *ABLATIONS)),
             f"{median(one.served('prompt_tokens') for one in drawn):.2f}",
@@ -100,11 +100,12 @@ class Row:
         """LangGraph's batch at its best, with the share of the limit."""
         if any(arm not in one.by_arm for one in self.drawn):
             return ""
-        ratio = _ratio(one.against_best(arm) for one in self.drawn)
-        return f"{ratio} ({median(one.share(arm) for one in self.drawn):.0%})"
+        shown = ratio(one.against_best(arm) for one in self.drawn)
+        return f"{shown} ({median(one.share(arm) for one in self.drawn):.0%})"
 
 
-def _ratio(values: Iterable[float]) -> str:
+def ratio(values: Iterable[float]) -> str:
+    """The median, with the range."""
     found = list(values)
     shown = f"{median(found):.2f}x"
     return f"{shown} ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else shown

@@ -117,7 +117,7 @@ def simulated(
     return Engines(f"simulated {profile}", clock, sizes or Sizes(), profiles, make)
 
 
-def on_this_machine(profiles: Mapping[str, Profile]) -> Engines:
+def on_this_machine(profiles: Mapping[str, Profile], sizes: Sizes = SMALL) -> Engines:
     """vLLM, sentence-transformers and pgvector as `accel_local` hosts them; float32, so that answers repeat exactly."""
     llm = AccelChatModel(dtype="float32", temperature=0.0)
     embeddings = AccelEmbeddings()
@@ -125,6 +125,6 @@ def on_this_machine(profiles: Mapping[str, Profile]) -> Engines:
 
     def make(arm: str) -> Parts:
         store = AccelVectorStore(embeddings, arm, temporary=True)
-        return Parts(llm, llm, embeddings, store, reranker, SMALL)
+        return Parts(llm, llm, embeddings, store, reranker, sizes)
 
-    return Engines("real engines on this machine", "real", SMALL, profiles, make)
+    return Engines("real engines on this machine", "real", sizes, profiles, make)

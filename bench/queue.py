@@ -11,13 +11,15 @@ import argparse
 import json
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 
 from rich.console import Console
 
-from accel.engine import Priority
+from accel.engine import Priority, Session
+from accel.engine.admission import Admission, Need
 from accel.engine.batching import Waiting
 from accel.engine.replicas import Prefixes, choose
 from bench.machine import machine_name
@@ -37,6 +39,8 @@ PROGRAMS: tuple[Sequence[tuple[int, int]], ...] = (
 )
 """Chains, some of whose calls are early, and a fan-out: value and depth of each call, over and over."""
 REPLICAS, BLOCK, BLOCKS, DOCUMENTS = 8, 16, 16, 32
+AT_ONCE, ANSWER_BLOCKS = 32, 4
+"""Calls that an engine with a bounded KV cache serves at a time, and what an answer takes of it."""
 Prompt = tuple[int, ...]
 
 
@@ -47,33 +51,37 @@ def prompts(dice: random.Random) -> Iterator[Prompt]:
         yield tuple(hash((document if n < BLOCKS // 2 else -number, n)) for n in range(BLOCKS))
 
 
-def decisions(size: int, batch: bool, reuse: bool) -> float:
-    """Processor time per call taken, while so many wait."""
+def decisions(size: int, batch: bool, reuse: bool, admits: bool = False) -> float:
+    """Processor time per call taken, while so many wait. `admits`: the KV cache has room for few of the runs."""
     dice, cache = random.Random(size), Prefixes(BLOCK)
     asked = prompts(dice)
-    waiting: Waiting[tuple[int, Prompt]] = Waiting(reuse=(lambda entry: cache.reuse(entry[1])) if reuse else None)
+    waiting: Waiting[tuple[int, Prompt]] = Waiting()
+    if reuse:
+        waiting.caches(cache, lambda entry: entry[1])
+    if admits:
+        waiting.admit(Admission(AT_ONCE * BLOCKS, lambda entry: Need(entry[1], ANSWER_BLOCKS)))
     left = [cycle(PROGRAMS[run % len(PROGRAMS)]) for run in range(size)]
+    sessions = [Session(f"run {run}") for run in range(size)]
+    running: deque[tuple[int, Prompt]] = deque()
 
     def add(run: int) -> None:
         value, depth = next(left[run])
         name, arrived_s = ("batch", 0.0) if batch else (f"run {run}", float(run))
-        waiting.add([(run, next(asked))], Priority(value, name, arrived_s, depth, batch))
+        waiting.add([(run, next(asked))], Priority(value, name, arrived_s, depth, batch, sessions[run]))
 
     for run in range(size):
         add(run)
 
-    return _each(lambda: _take_one(waiting, cache, add))
+    def one() -> None:
+        room = [True]
+        for run, prompt in waiting.take(lambda _: bool(room) and room.pop()):
+            cache.note(prompt)
+            running.append((run, prompt))
+            add(run)
+        if len(running) > AT_ONCE or room:
+            waiting.ended(running.popleft())
 
-
-def _take_one(waiting: Waiting[tuple[int, Prompt]], cache: Prefixes, add: Callable[[int], None]) -> None:
-    room = [True]
-
-    def accept(entry: tuple[int, Prompt]) -> bool:
-        return bool(room) and room.pop()
-
-    for run, prompt in waiting.take(accept):
-        cache.note(prompt)
-        add(run)
+    return _each(one)
 
 
 def choices(size: int) -> float:
@@ -106,6 +114,8 @@ MEASURED: dict[str, Callable[[int], float]] = {
     "runs": lambda size: decisions(size, batch=False, reuse=True),
     "a batch, on an engine that doesn't tell of its cache": lambda size: decisions(size, batch=True, reuse=False),
     "a batch, by what is in the cache": lambda size: decisions(size, batch=True, reuse=True),
+    "a batch, on an engine that admits runs": lambda size: decisions(size, batch=True, reuse=True, admits=True),
+    "runs that are admitted to the KV cache": lambda size: decisions(size, batch=False, reuse=True, admits=True),
     f"one of {REPLICAS} engines": choices,
 }
 
@@ -123,8 +133,9 @@ def shown(found: dict[str, dict[int, float]], machine: str) -> str:
     return (
         "# Calls that wait\n\nProcessor time to choose the next call, by how many wait: of runs of mixed programs, of "
         "runs of one batch, and the engine for a call while so many are served. Prompts of "
-        f"{BLOCKS} blocks, half of which one of {DOCUMENTS} documents fills. The exponent is that of choosing all of "
-        f"them: 1 is a cost in proportion to their number. {machine}.\n\n"
+        f"{BLOCKS} blocks, half of which one of {DOCUMENTS} documents fills. Where runs are admitted, the KV cache has "
+        f"room for the prompts of {AT_ONCE}: which of the others comes next is found by looking at all of them. The "
+        f"exponent is that of choosing all of them: 1 is a cost in proportion to their number. {machine}.\n\n"
         f"```\npython -m bench queue\n```\n\n{table(head, rows)}\n"
     )
 

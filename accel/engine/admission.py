@@ -15,12 +15,12 @@ what a run's demand waits for is no place that its own early call has: both have
 waited for `AGING_S` comes before all others that are not admitted, and after `TURN_S` a run lets them pass.
 
 A context is what blocks of the cache the last call's prompt has, the calls under way and their answers besides; blocks
-that runs share count once. Synchronous, is told the time. Not thread-safe; lives on an engine's loop.
+that runs share count once. Synchronous, is told the time. Lives on an engine's loop; runs may end in any thread.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -66,6 +66,8 @@ class _Stay:
     """the same, as long as they count: while none is running."""
     left_s: float = 0.0
     """When it ended."""
+    forget: Callable[[], None] = lambda: None
+    """Of the run's end."""
 
 
 class Admission(Generic[T]):
@@ -76,6 +78,10 @@ class Admission(Generic[T]):
         self._capacity = capacity
         self._need = need
         self._stays: dict[Hashable, _Stay] = {}
+        self._between: OrderedDict[Hashable, None] = OrderedDict()
+        """Of these, those with no call under way, in the order of their `left_s`."""
+        self._over: deque[Hashable] = deque()
+        """Runs that have ended since anybody looked."""
         self._paused: WeakSet[Session] = WeakSet()
         self._blocks: Counter[int] = Counter()
         """Of admitted runs, by how many hold them."""
@@ -108,7 +114,7 @@ class Admission(Generic[T]):
         """The same tickets, where not all have room: the places in line that demands of runs have which are not
         admitted go to those who have waited for long, then to paused ones, then to new ones, the smallest first. The
         runs of a batch keep theirs."""
-        self._look_round(now_s)
+        self.look_round(now_s)
         self._refused = self._let_pass = False
         outside = [ticket for ticket in ordered if self._is_outside(ticket)]
         readers = any(map(self._reads, self._stays)) or any(self._reads(each.priority.session) for each in outside)
@@ -122,15 +128,13 @@ class Admission(Generic[T]):
         dealt = set(map(id, single))
         return [next(again) if id(ticket) in dealt else ticket for ticket in ordered]
 
-    def _look_round(self, now_s: float) -> None:
+    def look_round(self, now_s: float) -> None:
         """Runs that have ended are gone, and those that have stayed away are paused."""
-        for key, stay in list(self._stays.items()):
-            if stay.running:
-                continue
-            if isinstance(key, Session) and key.ended:
+        while self._over:
+            if (key := self._over.popleft()) in self._stays:
                 self._leave(key)
-            elif now_s - stay.left_s >= AWAY_S:
-                self._pause(key)
+        while self._between and now_s - self._stays[key := next(iter(self._between))].left_s >= AWAY_S:
+            self._pause(key)
 
     def _is_outside(self, ticket: Ticket[T]) -> bool:
         return ticket.priority.value <= 0 and _key(ticket.entries[0], ticket.priority) not in self._stays
@@ -175,7 +179,7 @@ class Admission(Generic[T]):
         """Pause others, if there have to be fewer; whether that was enough. Alone, a run always has room."""
         if self._fits(need, PAUSED_ABOVE):
             return True
-        between = [other for other, stay in self._stays.items() if not stay.running and other != key]
+        between = [other for other in self._stays if other in self._between and other != key]
         for other in sorted(between, key=lambda other: -self._stays[other].arrived_s):
             if self._fits(need, AIM):
                 break
@@ -197,12 +201,14 @@ class Admission(Generic[T]):
             stay = self._stays[key] = _Stay(now_s, priority.arrived_s)
             if priority.session is not None:
                 self._paused.discard(priority.session)
+                stay.forget = priority.session.on_end(lambda: self._over.append(key))
         elif not stay.running:
             self._note(key, stay.last, need.blocks)
         self._hold(need.blocks)
         self._release(stay.kept)
         stay.kept = ()
         self._own += need.own
+        self._between.pop(key, None)
         stay.running[entry] = need
         self._running[entry] = key
 
@@ -215,6 +221,8 @@ class Admission(Generic[T]):
         need = stay.running.pop(entry)
         self._own -= need.own
         stay.left_s, stay.last = now_s, need.blocks
+        if not stay.running:
+            self._between[key] = None
         if not stay.running and self._reads(key):
             stay.kept = need.blocks
         else:
@@ -262,7 +270,9 @@ class Admission(Generic[T]):
         stay = self._stays[key]
         if not stay.running:
             del self._stays[key]
+            self._between.pop(key, None)
             self._release(stay.kept)
+            stay.forget()
 
 
 def _key(entry: Hashable, priority: Priority) -> Hashable:

@@ -9,7 +9,7 @@ Around the algorithm: what a program waits for comes before early work, and earl
 prefilled by itself; whatever has waited long comes forward (`AGING_S`); a batch holds no more tokens than the engine
 computes efficiently.
 
-The calls of a batch of runs change places among themselves, by what the engine has in its cache (`by_reuse`).
+The calls of a batch of runs change places among themselves, by what the engine has in its cache (`beginnings`).
 
 All of it is synchronous and asks the clock it is given; queues that await are the engines'.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -27,6 +27,7 @@ from typing import Any, Generic, TypeVar
 from ..errors import ConfigurationError
 from ..process import clock
 from .admission import Admission
+from .beginnings import Beginnings, Cache, Queue
 from .deadlines import Deadlines
 from .line import Line, Order, Place
 from .profile import Profile
@@ -35,10 +36,6 @@ from .tickets import AGING_S, Ticket
 
 T = TypeVar("T")
 
-LEAST_SHARE = 0.5
-"""Of a prompt, what has to be in the cache to be a reason to serve it now."""
-BATCH_AGING_S = 600.0
-"""A call of a batch that has waited this long goes before all others of its batch."""
 RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
 
@@ -74,73 +71,19 @@ def blind(ticket: Ticket[Any], now_s: float) -> Place:
     return Place(0, None, 0, (ticket.number,))
 
 
-@dataclass(frozen=True, slots=True)
-class Reuse:
-    """What an engine has of an entry."""
-
-    found: int = 0
-    """Blocks of its beginning that are in the cache."""
-    next: Hashable = None
-    """The first block that is not; None: there is none."""
-    coming: bool = False
-    """Another entry's turn is computing that one."""
-    blocks: int = 0
-    """Of the entry."""
-
-    @property
-    def worth(self) -> int:
-        """Blocks for whose sake it comes first. Instructions that all calls of an operator begin with are no reason:
-        what they save is little, and would have operator after operator served of all runs, while the engines that come
-        next have nothing to do."""
-        return worth(self.found, self.blocks)
-
-
-def worth(found: int, blocks: int) -> int:
-    """Of what is found of a prompt, see `Reuse.worth`."""
-    return found if found >= LEAST_SHARE * blocks else 0
-
-
-def by_reuse(ordered: Iterable[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> Iterator[Ticket[T]]:
-    """The places in line of each batch, given to its calls anew: the longest beginning in the cache first, so that what
-    shares it comes while it is there. Of those that need the same block next one opens the way; the others come
-    when it is computed. So groups that share a beginning are served one after the other (Helium, section 5)."""
-    ordered = iter(ordered)
+def by_reuse(ordered: Iterable[Ticket[T]], beginnings: Beginnings[T], now_s: float) -> Iterator[Ticket[T]]:
+    """The places in line of each batch, given to its calls anew, by what the cache has of them."""
+    again: dict[Queue, Iterator[Ticket[T]]] = {}
     for ticket in ordered:
-        if ticket.priority.batch:
-            yield from _among_themselves([ticket, *ordered], now_s, reuse)
-            return
-        yield ticket
-
-
-def _among_themselves(ordered: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> Iterator[Ticket[T]]:
-    lines: defaultdict[tuple[str, bool], list[Ticket[T]]] = defaultdict(list)
-    # A priority may be raised by another thread meanwhile: each is looked at once.
-    keyed = [((ticket.priority.run, ticket.priority.value > 0), ticket) for ticket in ordered]
-    for key, ticket in keyed:
-        if ticket.priority.batch:
-            lines[key].append(ticket)
-    again = {key: iter(_batch_order(line, now_s, reuse)) for key, line in lines.items()}
-    for key, ticket in keyed:
-        yield next(again[key]) if ticket.priority.batch else ticket
-
-
-def _batch_order(line: Sequence[Ticket[T]], now_s: float, reuse: Callable[[T], Reuse]) -> list[Ticket[T]]:
-    looked = [(reuse(ticket.entries[0]), ticket) for ticket in line]
-    looked.sort(key=lambda pair: (-pair[0].worth, -pair[1].priority.depth, pair[1].number))
-    overdue: list[Ticket[T]] = []
-    first: list[Ticket[T]] = []
-    behind: list[Ticket[T]] = []
-    opened: set[Hashable] = set()
-    for held, ticket in looked:
-        if now_s - ticket.since_s >= BATCH_AGING_S:
-            overdue.append(ticket)
-        elif held.coming or held.next in opened:
-            behind.append(ticket)
-        else:
-            first.append(ticket)
-            if held.next is not None:
-                opened.add(held.next)
-    return [*overdue, *first, *behind]
+        if not ticket.priority.batch:
+            yield ticket
+            continue
+        if not again:
+            beginnings.look(now_s)
+        queue = beginnings.queue_of(ticket)
+        if queue not in again:
+            again[queue] = beginnings.best_first(queue)
+        yield next(again[queue])
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +137,23 @@ class Waiting(Generic[T]):
         self,
         policy: Policy = TOPOLOGY_AWARE,
         now_s: Callable[[], float] = clock.now_s,
-        reuse: Callable[[T], Reuse] | None = None,
         shared: Waiting[T] | None = None,
     ) -> None:
-        """`reuse`: what the engine has of an entry; None where it can't know. `shared`: what waits for this engine and
-        for others like it."""
+        """`shared`: what waits for this engine and for others like it."""
         self.policy = policy
         self._admission: Admission[T] | None = None
         self._deadlines = Deadlines() if policy.heeds else None
         self._now_s = now_s
-        self._reuse = reuse if policy.reuses else None
         self._shared = shared
+        self._beginnings: list[Beginnings[T]] = []
+        """Of those that wait here, one for each engine that tells of its cache,"""
+        self._own: Beginnings[T] | None = None
+        """and this engine's, with those of the shared line."""
         self._line: Line[T] = Line(policy.order)
         self._left = 0
         """Entries of all."""
+        self._singles = 0
+        """Calls of no batch."""
         self._hurried: set[Ticket[T]] = set()
         """Those of runs with a deadline."""
         self._numbers: Iterator[int] = shared._numbers if shared is not None else itertools.count()
@@ -224,10 +170,26 @@ class Waiting(Generic[T]):
         ticket = Ticket(deque(entries), priority, next(self._numbers), now_s)
         if ticket.entries:
             self._line.add(ticket, now_s)
+            for beginnings in self._beginnings:
+                beginnings.add(ticket)
+            self._singles += not priority.batch
             if priority.session is not None and priority.session.due_s < math.inf:
                 self._hurried.add(ticket)
             self._left += len(ticket.entries)
         return ticket
+
+    def caches(self, cache: Cache, blocks: Callable[[T], Sequence[Hashable]]) -> None:
+        """The engine has this cache, from now on, and these are the blocks of an entry: batches are served by what is
+        in it, if the policy says so."""
+        if not self.policy.reuses:
+            return
+        before, self._own = self._own, Beginnings(cache, blocks)
+        for waiting in (self, self._shared) if self._shared is not None else (self,):
+            waiting._beginnings = [*(one for one in waiting._beginnings if one is not before), self._own]
+            for ticket in waiting._line:
+                self._own.add(ticket)
+                if before is not None:
+                    before.remove(ticket)
 
     def admit(self, admission: Admission[T]) -> None:
         """From now on runs are admitted, if the policy says so; whatever is taken has to be `ended`."""
@@ -270,13 +232,12 @@ class Waiting(Generic[T]):
             for ticket in served:
                 holder = self if self._shared is None or ticket in self._line else self._shared
                 holder._left -= 1
-                if not ticket.entries:
-                    holder._remove(ticket)
+                holder._fewer(ticket)
         return taken
 
     def _by_reuse(self, ticket: Ticket[T]) -> bool:
         """The calls of a batch come by what is in the cache: who is admitted would only break up what they share."""
-        return self._reuse is not None and ticket.priority.batch
+        return self._own is not None and ticket.priority.batch
 
     def _admits(self, ticket: Ticket[T], now_s: float) -> bool:
         return self._admission is None or self._admission.admits(ticket, now_s)
@@ -287,10 +248,13 @@ class Waiting(Generic[T]):
         if self._shared is not None:
             lines.append(self._shared._line.best_first(now_s))
         ordered: Iterable[Ticket[T]] = (ticket for _, ticket in heapq.merge(*lines))
-        if self._reuse is not None:
-            ordered = by_reuse(ordered, now_s, self._reuse)
+        if self._own is not None:
+            ordered = by_reuse(ordered, self._own, now_s)
         if self._admission is not None:
-            ordered = self._admission.line(list(ordered), now_s)
+            if self._own is None or self._singles or (self._shared is not None and self._shared._singles):
+                ordered = self._admission.line(list(ordered), now_s)
+            else:
+                self._admission.look_round(now_s)
         if self._deadlines is not None and (self._hurried or (self._shared is not None and self._shared._hurried)):
             ordered = self._deadlines.line(list(ordered), now_s)
         return ordered
@@ -301,8 +265,18 @@ class Waiting(Generic[T]):
         ticket.entries.clear()
         self._remove(ticket)
 
+    def _fewer(self, ticket: Ticket[T]) -> None:
+        """Some of its entries are gone."""
+        if not ticket.entries:
+            self._remove(ticket)
+        for beginnings in self._beginnings if ticket.entries else ():
+            beginnings.place_anew(ticket)
+
     def _remove(self, ticket: Ticket[T]) -> None:
+        self._singles -= ticket in self._line and not ticket.priority.batch
         self._line.remove(ticket)
+        for beginnings in self._beginnings:
+            beginnings.remove(ticket)
         self._hurried.discard(ticket)
 
     def drop(self, unwanted: Callable[[T], bool]) -> None:
@@ -312,8 +286,7 @@ class Waiting(Generic[T]):
                 before = len(ticket.entries)
                 ticket.entries = deque(entry for entry in ticket.entries if not unwanted(entry))
                 self._left -= before - len(ticket.entries)
-                if not ticket.entries:
-                    self._remove(ticket)
+                self._fewer(ticket)
 
     def clear(self) -> None:
         for ticket in list(self._line):

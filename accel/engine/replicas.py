@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from .batching import Reuse
+from .beginnings import Reuse
 
 SLACK = 4.0
 """Requests that an engine may have more than the least loaded one and still be chosen for a prefix it holds."""
@@ -51,6 +51,15 @@ class Prefixes:
         self._block_tokens = block_tokens
         self._kept_blocks = kept_blocks
         self._chains: OrderedDict[int, None] = OrderedDict()
+        self._watching: list[Callable[[Hashable], None]] = []
+
+    def watch(self, changed: Callable[[Hashable], None]) -> None:
+        """Have it called with each block that comes or goes."""
+        self._watching.append(changed)
+
+    def _tell(self, block: int) -> None:
+        for changed in self._watching:
+            changed(block)
 
     def held(self, token_ids: Sequence[int]) -> int:
         """How many tokens of a prompt the engine should find in its cache."""
@@ -68,14 +77,19 @@ class Prefixes:
     def note(self, blocks: Sequence[int]) -> None:
         """As `add`."""
         for chain in blocks:
-            self._chains[chain] = None
-            self._chains.move_to_end(chain)
+            if chain in self._chains:
+                self._chains.move_to_end(chain)
+            else:
+                self._chains[chain] = None
+                self._tell(chain)
         while len(self._chains) > self._kept_blocks:
-            self._chains.popitem(last=False)
+            self._tell(self._chains.popitem(last=False)[0])
 
     def forget(self) -> None:
         """The engine's cache is empty again."""
-        self._chains.clear()
+        gone, self._chains = self._chains, OrderedDict()
+        for chain in gone:
+            self._tell(chain)
 
     def needs(self, tokens: float) -> int:
         """Blocks, for so many tokens."""

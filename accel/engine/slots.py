@@ -19,7 +19,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from .admission import Admission, Need
-from .batching import TOPOLOGY_AWARE, Policy, Reuse, Waiting
+from .batching import TOPOLOGY_AWARE, Policy, Waiting
 from .protocols import Priority, Session
 from .replicas import KEPT_BLOCKS, Prefixes, choose
 
@@ -184,18 +184,16 @@ class Slots:
         """What the engine should have in its cache, once it is known what a block is."""
         self._entrance = entrance or Entrance(policy)
         self._entrance.engines.append(self)
-        self._waiting: Waiting[Turn] = Waiting(policy, reuse=self._reuse, shared=self._entrance.waiting)
+        self._waiting: Waiting[Turn] = Waiting(policy, shared=self._entrance.waiting)
         self.refuses = False
         """Its KV cache had no room for something that it looked at last."""
-
-    def _reuse(self, turn: Turn) -> Reuse:
-        return self.prefixes.reuse(turn.blocks)
 
     def caches(self, block_tokens: int, kv_blocks: int | None) -> None:
         """The engine keeps prompts in blocks of so many tokens, so many in all: None where it doesn't say. By that its
         reuse is known, and runs are admitted."""
         self.room = self.room._replace(kv_blocks=kv_blocks)
         self.prefixes = Prefixes(block_tokens, kv_blocks or KEPT_BLOCKS)
+        self._waiting.caches(self.prefixes, lambda turn: turn.blocks)
         if block_tokens and kv_blocks:
             self._waiting.admit(Admission(kv_blocks, lambda turn: Need(turn.blocks, turn.own)))
 

@@ -31,7 +31,7 @@ MOST_KEPT = 2_000
 """Results that are kept for the runs to come: the ones that were used last."""
 TRIED, ONE_IN = 16, 16
 """So many runs are followed for the sake of sharing alone; then as many as share at least one call in so many runs."""
-CROWD = 8
+CROWD = 4
 """So many runs at once keep engines busy: a part of a prompt that is computed early takes the time of another's."""
 
 

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from accel.engine import Priority, Session
 from accel.engine.batching import (
     AGING_S,
-    BATCH_AGING_S,
     POLICIES,
     RESERVED,
     TOPOLOGY_AWARE,
-    Reuse,
     Waiting,
     batch_tokens,
     policy_named,
     request_priority,
     token_capped,
 )
+from accel.engine.beginnings import BATCH_AGING_S, Reuse
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
 
@@ -264,19 +263,40 @@ def test_the_other_policies_know_less() -> None:
 # --- batches
 
 
-class Cache:
+Block = tuple[str, ...]
+
+
+def blocks_of(prompt: str) -> list[Block]:
     """Prompts are words, and so are blocks: a prompt of `n` words has `n` of them, each named by all up to it."""
+    words = prompt.split()
+    return [tuple(words[: n + 1]) for n in range(len(words))]
 
+
+class Cache:
     def __init__(self, *held: str) -> None:
-        self.held = {tuple(text.split()[: n + 1]) for text in held for n in range(len(text.split()))}
-        self.coming: set[tuple[str, ...]] = set()
+        self.held = {block for text in held for block in blocks_of(text)}
+        self.coming: set[Block] = set()
+        self._watching: list[Callable[[Block], None]] = []
 
-    def __call__(self, prompt: str) -> Reuse:
-        words = prompt.split()
-        blocks = [tuple(words[: n + 1]) for n in range(len(words))]
+    def watch(self, changed: Callable[[Block], None]) -> None:
+        self._watching.append(changed)
+
+    def change(self, block: Block, held: bool, coming: bool) -> None:
+        for blocks, there in ((self.held, held), (self.coming, coming)):
+            (blocks.add if there else blocks.discard)(block)
+        for changed in self._watching:
+            changed(block)
+
+    def reuse(self, blocks: list[Block]) -> Reuse:
         found = next((n for n, block in enumerate(blocks) if block not in self.held), len(blocks))
         following = blocks[found] if found < len(blocks) else None
         return Reuse(found, following, following in self.coming, len(blocks))
+
+
+def waiting_for(cache: Cache, now_s: Callable[[], float], policy: str = "topology-aware") -> Waiting[str]:
+    waiting: Waiting[str] = Waiting(policy_named(policy), now_s)
+    waiting.caches(cache, blocks_of)
+    return waiting
 
 
 def of_batch(depth: int = 0, at_s: float = 1.0, name: str = "batch") -> Priority:
@@ -284,7 +304,7 @@ def of_batch(depth: int = 0, at_s: float = 1.0, name: str = "batch") -> Priority
 
 
 def line(cache: Cache, *prompts: str, policy: str = "topology-aware") -> list[str]:
-    waiting: Waiting[str] = Waiting(policy_named(policy), Clock(), cache)
+    waiting = waiting_for(cache, Clock(), policy)
     for prompt in prompts:
         waiting.add([prompt], of_batch())
     return everything(waiting)
@@ -305,7 +325,7 @@ def test_one_opens_the_way_for_those_that_begin_like_it() -> None:
 
 
 def test_of_a_batch_the_deepest_come_first_where_the_cache_says_nothing() -> None:
-    waiting: Waiting[str] = Waiting(now_s=Clock(), reuse=Cache())
+    waiting = waiting_for(Cache(), Clock())
     for number, depth in enumerate([1, 3, 2, 3]):
         waiting.add([f"{number}"], of_batch(depth))
     assert everything(waiting) == ["1", "3", "2", "0"]
@@ -329,7 +349,8 @@ def test_whatever_is_in_the_cache_every_call_of_a_batch_is_served_once(
     calls: list[tuple[str, int]], held: list[str], data: st.DataObject
 ) -> None:
     clock, cache = Clock(), Cache(*(" ".join(prompt) for prompt in held))
-    waiting: Waiting[int] = Waiting(now_s=clock, reuse=lambda number: cache(" ".join(calls[number][0])))
+    waiting: Waiting[int] = Waiting(now_s=clock)
+    waiting.caches(cache, lambda number: blocks_of(" ".join(calls[number][0])))
     for number, (_, depth) in enumerate(calls):
         waiting.add([number], of_batch(depth))
     served: list[int] = []
@@ -345,7 +366,7 @@ def test_whatever_is_in_the_cache_every_call_of_a_batch_is_served_once(
 @pytest.mark.parametrize("depth", [0, 3])
 def test_nothing_of_a_batch_starves_beside_what_the_cache_always_has(depth: int) -> None:
     clock = Clock()
-    waiting: Waiting[str] = Waiting(now_s=clock, reuse=Cache("a b"))
+    waiting = waiting_for(Cache("a b"), clock)
     waiting.add(["alone"], of_batch())
     served = []
     while "alone" not in served:
@@ -358,7 +379,9 @@ def test_nothing_of_a_batch_starves_beside_what_the_cache_always_has(depth: int)
 def test_engines_that_share_a_line_take_from_it_beside_their_own() -> None:
     clock = Clock()
     shared: Waiting[str] = Waiting(now_s=clock)
-    one, two = (Waiting(now_s=clock, reuse=Cache(held), shared=shared) for held in ("a b", "c d"))
+    one, two = (Waiting(now_s=clock, shared=shared) for _ in range(2))
+    one.caches(Cache("a b"), blocks_of)
+    two.caches(Cache("c d"), blocks_of)
     for prompt in ("a b 1", "c d 2", "e 3"):
         shared.add([prompt], of_batch())
     one.add(["own"], demand("user", 0.5))
@@ -385,7 +408,7 @@ def test_run_by_run_a_run_of_a_batch_ends_before_the_next_begins() -> None:
 
 
 def test_the_calls_of_a_batch_change_places_among_themselves_alone() -> None:
-    waiting: Waiting[str] = Waiting(now_s=Clock(), reuse=Cache("a b"))
+    waiting = waiting_for(Cache("a b"), Clock())
     waiting.add(["x"], of_batch(at_s=1.0))
     waiting.add(["a b user"], demand("user", 2.0))
     waiting.add(["a y"], of_batch(at_s=3.0))
@@ -396,7 +419,7 @@ def test_the_calls_of_a_batch_change_places_among_themselves_alone() -> None:
 
 def test_a_call_of_a_batch_that_has_waited_long_comes_before_its_others() -> None:
     clock = Clock()
-    waiting: Waiting[str] = Waiting(now_s=clock, reuse=Cache("a b"))
+    waiting = waiting_for(Cache("a b"), clock)
     waiting.add(["alone"], of_batch())
     clock.now_s += BATCH_AGING_S
     waiting.add(["a b 1"], of_batch())
@@ -409,7 +432,8 @@ def test_every_call_keeps_its_place_or_gets_another_one_of_its_batch(seed: int) 
 
     def taken(policy: str) -> list[tuple[int, Priority]]:
         dice, clock = random.Random(seed), Clock()
-        waiting: Waiting[tuple[int, str]] = Waiting(policy_named(policy), clock, lambda entry: cache(entry[1]))
+        waiting: Waiting[tuple[int, str]] = Waiting(policy_named(policy), clock)
+        waiting.caches(cache, lambda entry: blocks_of(entry[1]))
         priorities: list[Priority] = []
         for number in range(40):
             run = dice.choice(["batch", "other", "r1", "r2", ""])

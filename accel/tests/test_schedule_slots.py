@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from accel.engine import DEMAND, Priority
-from accel.engine.replicas import Prefixes
 from accel.engine.slots import Slots
 
 
@@ -150,7 +149,7 @@ async def test_only_so_many_have_a_place_before_they_have_begun() -> None:
 
 async def test_of_a_batch_what_begins_like_prompts_before_it_comes_next() -> None:
     slots = Slots(1)
-    slots.prefixes = Prefixes(2, 8)
+    slots.caches(2, None)
     served: list[str] = []
 
     async def ask(name: str, prompt: list[int], batch: bool) -> None:

@@ -56,11 +56,14 @@ class Idle:
         self._gone += 1
         return block
 
-    def clear(self) -> None:
-        for block in self._steps:
+    def clear(self) -> list[int]:
+        """Those that were there."""
+        gone = list(self._steps)
+        for block in gone:
             self._again.pop(block, None)
         self._steps.clear()
         self._lines.clear()
+        return gone
 
     def expect(self, blocks: Iterable[int], run: str, steps: int) -> None:
         """A run needs these blocks, which are held, again in so many calls; 0: never, as far as is known."""

@@ -8,10 +8,10 @@ the room; which of those goes first is the eviction's choice. Synchronous, witho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from accel.engine.batching import Reuse, worth
+from accel.engine.beginnings import Reuse, worth
 from accel.errors import ConfigurationError
 
 from .idle import Idle
@@ -56,7 +56,16 @@ class KVCache:
         self._coming: Counter[int] = Counter()
         """Blocks of prompts that are not computed yet, by how many requests compute them."""
         self._own = 0
+        self._watching: list[Callable[[Hashable], None]] = []
         self.evicted_blocks = 0
+
+    def watch(self, changed: Callable[[Hashable], None]) -> None:
+        """As `accel.engine.beginnings.Cache`."""
+        self._watching.append(changed)
+
+    def _tell(self, block: int) -> None:
+        for changed in self._watching:
+            changed(block)
 
     @property
     def most_tokens(self) -> int | None:
@@ -95,6 +104,8 @@ class KVCache:
             self._hold(block)
         self._own += own
         self._coming.update(blocks[shared:])
+        for block in blocks[shared:]:
+            self._tell(block)
         self._make_room()
         return Place(blocks, shared * self._block, shared, own)
 
@@ -140,25 +151,31 @@ class KVCache:
 
     def forget(self) -> None:
         """What no request holds."""
-        self._idle.clear()
+        for block in self._idle.clear():
+            self._tell(block)
 
     def _has_come(self, block: int) -> None:
         self._coming[block] -= 1
         if not self._coming[block]:
             del self._coming[block]
+            self._tell(block)
 
     def _known(self, block: int) -> bool:
         return block in self._held or block in self._idle
 
     def _hold(self, block: int) -> None:
+        if not self._known(block):
+            self._tell(block)
         self._idle.remove(block)
         self._held[block] += 1
 
     def _lay_down(self, block: int) -> None:
         if self._eviction != AT_ONCE:
             self._idle.add(block)
+        else:
+            self._tell(block)
 
     def _make_room(self) -> None:
         while self._capacity is not None and len(self._held) + len(self._idle) + self._own > self._capacity:
-            self._idle.pop()
+            self._tell(self._idle.pop())
             self.evicted_blocks += 1

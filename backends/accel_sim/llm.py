@@ -97,11 +97,8 @@ class SimLLM:
         self.kv_cache = KVCache(config.kv_tokens, self._costs.block_tokens, config.eviction)
         self._line = line or Line()
         self._line.engines.append(self)
-        self._waiting: Waiting[Request] = Waiting(
-            policy_named(config.batching),
-            reuse=lambda request: self.kv_cache.reuse(request.blocks),
-            shared=self._line.waiting,
-        )
+        self._waiting: Waiting[Request] = Waiting(policy_named(config.batching), shared=self._line.waiting)
+        self._waiting.caches(self.kv_cache, lambda request: request.blocks)
         if self.kv_cache.most_tokens is not None:
             self._waiting.admit(Admission(self.kv_cache.most_tokens // self._costs.block_tokens, self._need))
         self._device: Device | None = None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import accel_local
 from accel.engine import Priority, Sampling, Session
-from accel.engine.batching import Reuse
+from accel.engine.beginnings import Reuse
 from accel.engine.conformance import LLM_CHECKS, LLMCheck, answer, name
 from accel.engine.profile import Profile, ProfileFile
 from accel.errors import ConfigurationError, InvalidRequest
