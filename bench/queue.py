@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import time
 from collections import deque
@@ -20,8 +21,9 @@ from rich.console import Console
 
 from accel.engine import Priority, Session
 from accel.engine.admission import Admission, Need
-from accel.engine.batching import Waiting
+from accel.engine.batching import LOOKED_AT, Waiting
 from accel.engine.replicas import Prefixes, choose
+from accel.process import clock
 from bench.machine import machine_name
 from bench.pictures import exponent
 from bench.sections import table
@@ -51,8 +53,9 @@ def prompts(dice: random.Random) -> Iterator[Prompt]:
         yield tuple(hash((document if n < BLOCKS // 2 else -number, n)) for n in range(BLOCKS))
 
 
-def decisions(size: int, batch: bool, reuse: bool, admits: bool = False) -> float:
-    """Processor time per call taken, while so many wait. `admits`: the KV cache has room for few of the runs."""
+def decisions(size: int, batch: bool, reuse: bool, admits: bool = False, within_s: float = math.inf) -> float:
+    """Processor time per call taken, while so many wait. `admits`: the KV cache has room for few of the runs;
+    `within_s`: their deadline, or a little later."""
     dice, cache = random.Random(size), Prefixes(BLOCK)
     asked = prompts(dice)
     waiting: Waiting[tuple[int, Prompt]] = Waiting()
@@ -61,7 +64,8 @@ def decisions(size: int, batch: bool, reuse: bool, admits: bool = False) -> floa
     if admits:
         waiting.admit(Admission(AT_ONCE * BLOCKS, lambda entry: Need(entry[1], ANSWER_BLOCKS)))
     left = [cycle(PROGRAMS[run % len(PROGRAMS)]) for run in range(size)]
-    sessions = [Session(f"run {run}") for run in range(size)]
+    due_s = clock.now_s() + within_s
+    sessions = [Session(f"run {run}", due_s + dice.random()) for run in range(size)]
     running: deque[tuple[int, Prompt]] = deque()
 
     def add(run: int) -> None:
@@ -116,6 +120,7 @@ MEASURED: dict[str, Callable[[int], float]] = {
     "a batch, by what is in the cache": lambda size: decisions(size, batch=True, reuse=True),
     "a batch, on an engine that admits runs": lambda size: decisions(size, batch=True, reuse=True, admits=True),
     "runs that are admitted to the KV cache": lambda size: decisions(size, batch=False, reuse=True, admits=True),
+    "runs with a deadline": lambda size: decisions(size, batch=False, reuse=True, within_s=600.0),
     f"one of {REPLICAS} engines": choices,
 }
 
@@ -134,7 +139,8 @@ def shown(found: dict[str, dict[int, float]], machine: str) -> str:
         "# Calls that wait\n\nProcessor time to choose the next call, by how many wait: of runs of mixed programs, of "
         "runs of one batch, and the engine for a call while so many are served. Prompts of "
         f"{BLOCKS} blocks, half of which one of {DOCUMENTS} documents fills. Where runs are admitted, the KV cache has "
-        f"room for the prompts of {AT_ONCE}: which of the others comes next is found by looking at all of them. The "
+        f"room for the prompts of {AT_ONCE}, and which of the others comes next is found by looking at the first "
+        f"{LOOKED_AT}. The "
         f"exponent is that of choosing all of them: 1 is a cost in proportion to their number. {machine}.\n\n"
         f"```\npython -m bench queue\n```\n\n{table(head, rows)}\n"
     )

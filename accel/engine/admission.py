@@ -21,7 +21,7 @@ that runs share count once. Synchronous, is told the time. Lives on an engine's 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Generic, NamedTuple, TypeVar
@@ -108,6 +108,11 @@ class Admission(Generic[T]):
     def admitted(self) -> int:
         return len(self._stays)
 
+    @property
+    def runs(self) -> Iterator[Session]:
+        """Those that are admitted, the oldest first."""
+        return (key for key in self._stays if isinstance(key, Session))
+
     # --- whose turn it is
 
     def line(self, ordered: Sequence[Ticket[T]], now_s: float) -> list[Ticket[T]]:
@@ -117,7 +122,7 @@ class Admission(Generic[T]):
         self.look_round(now_s)
         self._refused = self._let_pass = False
         outside = [ticket for ticket in ordered if self._is_outside(ticket)]
-        readers = any(map(self._reads, self._stays)) or any(self._reads(each.priority.session) for each in outside)
+        readers = any(map(self._reads, self._stays)) or any(self._reads(each.priority.session) for each in ordered)
         self._bounded = readers
         if not readers or self._has_room(outside):
             return list(ordered)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,10 +27,10 @@ from ..errors import ConfigurationError
 from ..process import clock
 from .admission import Admission
 from .beginnings import Beginnings, Cache, Queue
-from .deadlines import Deadlines
+from .deadlines import Deadlines, Hurried
 from .line import Line, Order, Place
 from .profile import Profile
-from .protocols import Priority
+from .protocols import Priority, Session
 from .tickets import AGING_S, Ticket
 
 T = TypeVar("T")
@@ -40,6 +39,10 @@ RESERVED = 0.25
 """The share of an engine's places that early work leaves to demands."""
 
 
+LOOKED_AT = 128
+"""Of the calls that may have to wait for room in the KV cache, so many are looked at to choose the next one, those that
+come first, with those of admitted runs; and as many may be passed over. What comes behind them waits for them, and so
+the choice takes no longer the more calls wait."""
 _OVERDUE = -1
 
 
@@ -145,6 +148,8 @@ class Waiting(Generic[T]):
         self._deadlines = Deadlines() if policy.heeds else None
         self._now_s = now_s
         self._shared = shared
+        self._all: Sequence[Waiting[T]] = (self,) if shared is None else (self, shared)
+        """What this engine is served from."""
         self._beginnings: list[Beginnings[T]] = []
         """Of those that wait here, one for each engine that tells of its cache,"""
         self._own: Beginnings[T] | None = None
@@ -154,8 +159,10 @@ class Waiting(Generic[T]):
         """Entries of all."""
         self._singles = 0
         """Calls of no batch."""
-        self._hurried: set[Ticket[T]] = set()
+        self._hurried: Hurried[T] = Hurried()
         """Those of runs with a deadline."""
+        self._of: dict[Session, dict[Ticket[T], None]] = {}
+        """By run, the calls of no batch."""
         self._numbers: Iterator[int] = shared._numbers if shared is not None else itertools.count()
         self.begun = 0
         """Calls of which something was taken."""
@@ -173,8 +180,9 @@ class Waiting(Generic[T]):
             for beginnings in self._beginnings:
                 beginnings.add(ticket)
             self._singles += not priority.batch
-            if priority.session is not None and priority.session.due_s < math.inf:
-                self._hurried.add(ticket)
+            if priority.session is not None and not priority.batch:
+                self._of.setdefault(priority.session, {})[ticket] = None
+            self._hurried.add(ticket)
             self._left += len(ticket.entries)
         return ticket
 
@@ -184,7 +192,7 @@ class Waiting(Generic[T]):
         if not self.policy.reuses:
             return
         before, self._own = self._own, Beginnings(cache, blocks)
-        for waiting in (self, self._shared) if self._shared is not None else (self,):
+        for waiting in self._all:
             waiting._beginnings = [*(one for one in waiting._beginnings if one is not before), self._own]
             for ticket in waiting._line:
                 self._own.add(ticket)
@@ -206,13 +214,15 @@ class Waiting(Generic[T]):
         are passed over."""
         taken: list[T] = []
         served: list[Ticket[T]] = []
-        self.refused = False
+        self.refused, refused = False, 0
         now_s = self._now_s()
         ordered = self._in_line(now_s)
         try:
             for ticket in ordered:
                 if not (self._by_reuse(ticket) or self._admits(ticket, now_s)):
-                    self.refused = True
+                    self.refused, refused = True, refused + 1
+                    if refused == LOOKED_AT:
+                        break
                     continue
                 accepted: bool | None = True
                 while ticket.entries and (accepted := accept(ticket.entries[0])):
@@ -244,20 +254,30 @@ class Waiting(Generic[T]):
 
     def _in_line(self, now_s: float) -> Iterable[Ticket[T]]:
         """All that wait, the best first. What knows single tickets only looks at those that are taken."""
-        lines = [self._line.best_first(now_s)]
-        if self._shared is not None:
-            lines.append(self._shared._line.best_first(now_s))
-        ordered: Iterable[Ticket[T]] = (ticket for _, ticket in heapq.merge(*lines))
+        lines = heapq.merge(*(waiting._line.best_first(now_s) for waiting in self._all))
+        ordered: Iterable[Ticket[T]] = (ticket for _, ticket in lines)
         if self._own is not None:
             ordered = by_reuse(ordered, self._own, now_s)
         if self._admission is not None:
-            if self._own is None or self._singles or (self._shared is not None and self._shared._singles):
-                ordered = self._admission.line(list(ordered), now_s)
+            if self._own is None or any(waiting._singles for waiting in self._all):
+                ordered = self._admitted_first(iter(ordered), self._admission, now_s)
             else:
                 self._admission.look_round(now_s)
-        if self._deadlines is not None and (self._hurried or (self._shared is not None and self._shared._hurried)):
-            ordered = self._deadlines.line(list(ordered), now_s)
+        if self._deadlines is not None and any(waiting._hurried for waiting in self._all):
+            hurried, came = zip(*((waiting._hurried, waiting._line) for waiting in self._all), strict=True)
+            ordered = self._deadlines.line(ordered, hurried, came, now_s)
         return ordered
+
+    def _admitted_first(
+        self, ordered: Iterator[Ticket[T]], admission: Admission[T], now_s: float
+    ) -> Iterable[Ticket[T]]:
+        """In the order in which runs are admitted, as far as that is looked for."""
+        first = list(itertools.islice(ordered, LOOKED_AT))
+        seen, further = set(first), admission.runs if len(first) == LOOKED_AT else ()
+        calls = (ticket for session in further for waiting in self._all for ticket in waiting._of.get(session, ()))
+        first = [*(ticket for ticket in calls if ticket not in seen), *first]
+        seen.update(first)
+        return itertools.chain(admission.line(first, now_s), (ticket for ticket in ordered if ticket not in seen))
 
     def leave(self, ticket: Ticket[T]) -> None:
         """Nothing of this call is wanted any more."""
@@ -274,6 +294,11 @@ class Waiting(Generic[T]):
 
     def _remove(self, ticket: Ticket[T]) -> None:
         self._singles -= ticket in self._line and not ticket.priority.batch
+        session = ticket.priority.session
+        if session is not None and ticket in (calls := self._of.get(session, {})):
+            del calls[ticket]
+            if not calls:
+                del self._of[session]
         self._line.remove(ticket)
         for beginnings in self._beginnings:
             beginnings.remove(ticket)

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.engine import Priority, Session
+from accel.engine import Priority, Session, batching
 from accel.engine.admission import AIM, AWAY_S, PAUSED_ABOVE, TURN_S, Admission, Need
-from accel.engine.batching import Waiting
+from accel.engine.batching import LOOKED_AT, Waiting
 from accel.engine.tickets import AGING_S
 
 CAPACITY = 100
@@ -74,6 +75,26 @@ def test_a_run_that_is_alone_is_never_paused() -> None:
     engine, run = Engine(), Session("large")
     calls = [engine.ask(run, blocks(n, 70)) for n in range(3)]
     assert engine.take() == calls, "even if its calls are more than there is room for"
+
+
+def test_early_calls_of_several_runs_are_no_exception() -> None:
+    engine, runs = Engine(), [Session(f"{n}") for n in range(2)]
+    calls = [engine.ask(run, blocks(n, 51), early=True) for n, run in enumerate(runs)]
+    assert engine.take() == calls[:1]
+    engine.end(calls[0])
+    runs[0].end()
+    assert engine.take() == calls[1:]
+
+
+def test_an_admitted_run_goes_on_however_many_wait_before_it() -> None:
+    engine, runs = Engine(), [Session(f"{n}") for n in range(LOOKED_AT + 20)]
+    stays, between = (engine.ask(run, blocks(n, 30)) for n, run in enumerate(runs[:2]))
+    assert engine.take() == [stays, between]
+    engine.end(between)
+    for number, run in enumerate(runs[2:], 2):
+        engine.ask(run, blocks(number, 50))
+    further = engine.ask(runs[1], blocks(1, 35), arrived_s=1.0)
+    assert engine.take() == [further], "the last one in line"
 
 
 def test_contexts_that_grow_pause_the_youngest_run_between_two_calls_and_it_comes_back_first() -> None:
@@ -226,11 +247,18 @@ steps = st.lists(
 
 
 @settings(max_examples=300, deadline=None)
-@given(steps, st.booleans())
+@given(steps, st.booleans(), st.sampled_from((1, 3, LOOKED_AT)))
 def test_never_above_the_capacity_but_alone_and_nothing_starves(
-    asked: list[tuple[int, int, int, bool, int]], cancels: bool
+    asked: list[tuple[int, int, int, bool, int]], cancels: bool, looked_at: int
 ) -> None:
-    """Runs make calls that grow, share and end as they like; in the end each call has been served."""
+    """Runs make calls that grow, share and end as they like; in the end each call has been served, also where few are
+    looked at."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(batching, "LOOKED_AT", looked_at)
+        _serve(asked, cancels)
+
+
+def _serve(asked: list[tuple[int, int, int, bool, int]], cancels: bool) -> None:
     engine, runs = Engine(), {n: Session(f"{n}") for n in range(6)}
     begun: list[Call] = []
     longest = dict.fromkeys(runs, 0)

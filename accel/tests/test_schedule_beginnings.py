@@ -150,12 +150,11 @@ class AnEngineAndALine(RuleBasedStateMachine):
     def it_is_the_order_that_is_found_by_looking_at_all(self) -> None:
         if not hasattr(self, "other"):
             return
-        plain = Waiting(Policy(topology_aware, reuses=False), self.now)
+        plain = Waiting(Policy(topology_aware, reuses=False), self.now, self.shared)
         self.tickets = [pair for pair in self.tickets if pair[1].entries]
         for engine, cache, own in ((self.engine, self.cache, True), (self.other, self.other_cache, False)):
             kept = list(engine._in_line(self.now_s))
             plain._line = engine._line
-            plain._shared = self.shared
             assert kept == looked_at_all(list(plain._in_line(self.now_s)), self.now_s, cache)
             there = [ticket for waiting, ticket in self.tickets if own or waiting is self.shared]
             assert sorted(map(id, kept)) == sorted(map(id, there))
