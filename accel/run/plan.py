@@ -36,7 +36,7 @@ from .caps import Caps
 from .chances import Chances, Standing
 from .compiled import Compiled
 from .deadline import Deadlines
-from .hopes import Hopes, hopeful_at
+from .hopes import Hopes, held_sites, hopeful_at
 from .lived import Lived
 from .pace import Pace
 from .reliance import Asked
@@ -331,10 +331,11 @@ class Plan:
         """A program that has nothing to gain rests; with hope, it is followed again."""
         if run.settings.speculate == "off" or not trace.completed or not trace.calls:
             return
-        if self.hopes.note(self.learnt, trace, run.own_s):
+        if self.hopes.note(self.learnt, trace, run.own_s, held_sites(run.learnt, run.reasons)):
             self.pace.news()
-        elif self.hopes.lost and self.pace.rest():
-            self.says.rests(self.pace.every, "no input of a call is there before the program makes it")
+        elif self.hopes.unsaid and self.pace.rest():
+            lost = "no input of a call is there before the program makes it"
+            self.says.rests(self.pace.every, lost if self.hopes.lost else "what could be early may not go early")
 
     def _runs_between_lessons(self) -> int:
         """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever
