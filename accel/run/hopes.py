@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from ..graph.ir import Graph
-from ..graph.rules import EGRESS, NOTHING_BEHIND, UNSENT, UNVOUCHED, Reason
+from ..graph.rules import EGRESS, NOTHING_BEHIND, UNMET, UNSENT, UNVOUCHED, Reason
 from ..learn.check import ties
 from ..parts.components import facts_of
 from ..parts.methods import METHODS
@@ -40,7 +40,7 @@ MOST_TRUST = 16
 """Of so many runs at least one is looked at, even if there was hope in all before."""
 
 
-UNSAID = frozenset({EGRESS, UNSENT, UNVOUCHED, NOTHING_BEHIND})
+UNSAID = frozenset({EGRESS, UNMET, UNSENT, UNVOUCHED, NOTHING_BEHIND})
 """What holds a call in every run as long as the user says nothing more."""
 
 
