@@ -56,14 +56,22 @@ class Hopes:
         self._trust = self._left = 0
         """So many runs with hope have been looked at in a row, and so many more go without."""
 
-    def note(self, graph: Graph, trace: Trace, own_s: float, held: AbstractSet[str] = frozenset()) -> bool:
+    def note(
+        self,
+        graph: Graph,
+        trace: Trace,
+        own_s: float,
+        held: AbstractSet[str] = frozenset(),
+        saved_s: float | None = None,
+    ) -> bool:
         """A run is over. `graph`: what is known of the program; `own_s`: the processor time that following it took;
-        `held`: the call sites of which the user has to say something (`held_sites`). True if there is hope again."""
+        `held`: the call sites of which the user has to say something (`held_sites`); `saved_s`: what early calls made
+        the run shorter by, if that is known. True if there is hope again."""
         if self._left:
             self._left -= 1
             return False
-        hope = hopeful(graph, trace, own_s)
-        allowed = hope and (not held or hopeful(graph, trace, own_s, held))
+        hope = hopeful(graph, trace, own_s, saved_s=saved_s)
+        allowed = hope and (not held or hopeful(graph, trace, own_s, held, saved_s))
         self._in_vain = 0 if hope else self._in_vain + 1
         self._held = 0 if allowed else self._held + 1
         self._trust = min(MOST_TRUST, self._trust + 1) if allowed else 0
@@ -83,9 +91,11 @@ def held_sites(graph: Graph, reasons: Mapping[str, Reason | None]) -> frozenset[
     return frozenset(site for site, held in found.items() if held)
 
 
-def hopeful(graph: Graph, trace: Trace, own_s: float, held: AbstractSet[str] = frozenset()) -> bool:
+def hopeful(
+    graph: Graph, trace: Trace, own_s: float, held: AbstractSet[str] = frozenset(), saved_s: float | None = None
+) -> bool:
     """Whether a completed run gained by calls that are early or shared, or could have. `held`: the call sites of which
-    no call may be early."""
+    no call may be early; `saved_s`: what it gained by early ones, if somebody knows better than their sum."""
     calls = trace.calls
     if _says_nothing(trace) or any(_is_more_than_early(call) for call in calls):
         return True
@@ -97,7 +107,9 @@ def hopeful(graph: Graph, trace: Trace, own_s: float, held: AbstractSet[str] = f
     for event in events:
         event.needs = None
     seconds = schedule(events).seconds
-    gained_s = sum(map(min, gains(trace))) + _shared_s(calls)
+    if saved_s is not None and trace.ended_s is not None:  # early ones end at once, as if none were made side by side
+        seconds = min(seconds, trace.ended_s - trace.started_s + saved_s)
+    gained_s = (sum(map(min, gains(trace))) if saved_s is None else saved_s) + _shared_s(calls)
     return max(gained_s, seconds - best_s) > max(LEAST_PART * seconds, TIMES_OWN * own_s)
 
 

@@ -258,10 +258,11 @@ class Plan:
 
     def _learn_from(self, run: Lived) -> None:
         began_s, trace = thread_time(), run.trace
-        self.tally.note(trace)
+        saved_s = self.tally.note(trace)
+        self.pace.saved(trace, saved_s)
         try:
             self._learn(run, trace)
-            self._hope(run, trace)
+            self._hope(run, trace, saved_s)
         finally:
             with self._lock:
                 self.own_s += run.own_s + thread_time() - began_s
@@ -327,11 +328,11 @@ class Plan:
             self.pace.news()
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
 
-    def _hope(self, run: Lived, trace: Trace) -> None:
+    def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
         """A program that has nothing to gain rests; with hope, it is followed again."""
         if run.settings.speculate == "off" or not trace.completed or not trace.calls:
             return
-        if self.hopes.note(self.learnt, trace, run.own_s, held_sites(run.learnt, run.reasons)):
+        if self.hopes.note(self.learnt, trace, run.own_s, held_sites(run.learnt, run.reasons), saved_s):
             self.pace.news()
         elif self.hopes.unsaid and self.pace.rest():
             lost = "no input of a call is there before the program makes it"

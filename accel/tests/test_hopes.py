@@ -98,6 +98,14 @@ def test_early_calls_give_hope_by_what_they_gain(ahead_s: float, hope: bool) -> 
     assert has_hope(run.ended()) is hope
 
 
+def test_what_calls_gain_side_by_side_counts_once() -> None:
+    run = chain()
+    run.call(2.02, 3.0, issued_s=1.5, answered_s=2.6, given="a second answer")
+    run.call(2.03, 3.0, issued_s=1.5, answered_s=2.6, given="a second answer")
+    trace = run.ended()
+    assert hopeful(Graph(), trace, 0.4) and not hopeful(Graph(), trace, 0.4, saved_s=0.5)
+
+
 def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
     program, none, some = Hopes(), chain().ended(), chain(second="Begin anew").ended()
     told = [(program.note(Graph(), trace, BUSY_S), program.lost) for trace in (none, some, none, none, none, some)]
@@ -109,7 +117,7 @@ def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
 def test_a_program_with_hope_is_looked_at_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     program, some, looked = Hopes(), chain(second="Begin anew").ended(), list[Trace]()
 
-    def with_hope(graph: Graph, trace: Trace, own_s: float) -> bool:
+    def with_hope(graph: Graph, trace: Trace, own_s: float, saved_s: float | None = None) -> bool:
         looked.append(trace)
         return True
 
