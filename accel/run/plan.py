@@ -59,7 +59,8 @@ PATIENCE = 2
 CALLS_A_RUN = 100
 """How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
 HOPELESS_AFTER = 2
-"""Attempts in a row to learn a site inside runs that taught nothing, or nothing that answered a call."""
+"""Attempts in a row to learn a site inside runs that taught nothing, or nothing that answered a call, or could not:
+until a lesson explains more."""
 LEAST_GAIN = 0.01
 """How much more of all calls a lesson must explain to count as one that taught something."""
 
@@ -125,6 +126,8 @@ class Plan:
         """and by which learner."""
         self._coming: dict[str, weakref.ref[Lived]] = {}
         """By call site, a run that it is to be learnt in."""
+        self._looked_in: dict[str, weakref.ref[Lived]] = {}
+        """By call site, the run in which nothing of it could be sooner."""
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
         self._hopeless: Counter[str] = Counter()
@@ -326,6 +329,7 @@ class Plan:
         self._in_vain = 0 if better else self._in_vain + 1
         if better:
             self.pace.news()
+            self._hopeless.clear()
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
 
     def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
@@ -362,6 +366,9 @@ class Plan:
             return
         running = run.trace.so_far()
         if not hopeful_at(run.learnt, running, site):
+            before = self._looked_in.get(site)
+            self._hopeless[site] += before is None or before() is not run
+            self._looked_in[site] = weakref.ref(run)
             return
         self._note_facts(run)
         learnt = extend(run.learnt, running, site)

@@ -66,6 +66,24 @@ def test_a_loop_whose_calls_nobody_may_make_early_is_learnt_in_vain_a_few_times_
     assert all(by_run[:HOPELESS_AFTER]) and not any(by_run[HOPELESS_AFTER:])
 
 
+def test_a_loop_of_which_nothing_could_be_sooner_is_looked_at_in_a_few_runs_only(
+    lessons: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, looked = Plan(), list[str]()
+
+    def hopeless(known: Any, running: Any, site: str) -> bool:
+        looked.append(site)
+        return False
+
+    monkeypatch.setattr(plans, "hopeful_at", hopeless)
+    by_run = []
+    for _ in range(HOPELESS_AFTER + 2):
+        before = len(looked)
+        asked_one_by_one(plan, OtherModel())
+        by_run.append(len(looked) - before)
+    assert all(by_run[:HOPELESS_AFTER]) and not any(by_run[HOPELESS_AFTER:]) and not lessons
+
+
 def test_calls_that_are_all_made_at_once_are_not_learnt_inside_the_run(lessons: list[str]) -> None:
     together = threading.Barrier(len(TOWNS["towns"]))
 
