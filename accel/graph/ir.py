@@ -116,6 +116,8 @@ class Evidence:
     unreplaced: tuple[Field, ...] = ()
     """Fields of the run's input in its templates that the program's state had held unchanged whenever the calls were
     made: whether they go by the input or by the state, nobody has seen."""
+    usual: tuple[When, ...] = ()
+    """Flags in what it is made of that were the same whenever the calls were made: with others it is in doubt."""
     reason: str = ""
     """Why no more than that."""
 
@@ -249,6 +251,8 @@ class Node:
             notes.append(f"for {self.level}")
         if self.when:
             notes.append("when " + " and ".join(map(str, self.when)))
+        if evidence.usual:
+            notes.append("so far with " + " and ".join(map(str, evidence.usual)))
         if evidence.at_once:
             notes.append("at once")
         if schedule.in_order:

@@ -189,6 +189,12 @@ EGRESS = Rule(
     'accelerate(..., egress="inputs") would allow it',
     lift=INPUTS,
 )
+UNMET = Rule(
+    "unmet",
+    "this request has made no call of its component yet, and one like that of an earlier request is sent only what its "
+    "endpoint has seen in this one",
+    lasting=True,
+)
 BUSY = Rule("busy", "its component is busy", lift=CONCURRENCY)
 LIMITED = Rule(
     "limited",

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from ..graph.ir import Level
 from ..text.templates import STAR, Clip, Collect, Join, Leaf, Part, Ref, Step, Template, Whole
@@ -82,6 +83,12 @@ class _Source:
     distinct: tuple[str, ...] | None
 
     @property
+    def cost(self) -> tuple[Any, ...]:
+        """That it is cut off is a step like others, and where some values are whole, the skeleton doesn't show it."""
+        node, path = self.skeleton
+        return cost_of((node, path if self.clip is None else (*path, Clip(self.clip))), self.rank)
+
+    @property
     def ambiguous(self) -> int:
         return sum(len(rows) > 1 for rows in self.choices)
 
@@ -133,7 +140,7 @@ def _sources(group: list[Covered], number: int, unending: Container[str]) -> lis
             source = _source(holes, skeleton, modes, joined[0] if joined else None, ranks[skeleton[0]])
             if source is not None:
                 found.append(source)
-    return sorted(found, key=lambda source: (source.is_unending(unending), cost_of(source.skeleton, source.rank)))
+    return sorted(found, key=lambda source: (source.is_unending(unending), source.cost))
 
 
 def _source(

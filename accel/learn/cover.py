@@ -242,11 +242,12 @@ def _printed(values: Values, text: str, before: int) -> Iterator[Place]:
 # --- holes ----------------------------------------------------------------------------------------------------------
 
 
-def cost_of(skeleton: Skeleton, rank: Rank) -> tuple[Rank, int, tuple[int, ...], str]:
-    """Of taking a hole's value from there: by its age first, then by each step, then by the extractors' order."""
+def cost_of(skeleton: Skeleton, rank: Rank) -> tuple[Rank, int, bool, tuple[int, ...], str]:
+    """Of taking a hole's value from there: by its age first, then by each step, a number of characters last (texts of
+    one length look cut off by it), then by the extractors' order."""
     _, path = skeleton
     extracted = tuple(_EXTRACTORS.index(step.name) for step in path if isinstance(step, Extract))
-    return rank, len(path), extracted, str(skeleton)
+    return rank, len(path), any(isinstance(step, Clip) for step in path), extracted, str(skeleton)
 
 
 def known(values: Values, text: str, before: int) -> Hole | None:

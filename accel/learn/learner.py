@@ -22,6 +22,7 @@ from .judging import decided
 from .readings import ALL, Readings
 from .rounds import Rounds
 from .search import Search, first_of, given_always
+from .usual import usual
 from .view import Fit, View, ancestries, sites_of, still_given
 from .witness import witness
 
@@ -229,7 +230,11 @@ class _Builder:
         by_view = list(zip(self.views, fits, strict=True))
         at_once = bool(late) and all(view.gains_nothing(fit, late) for view, fit in by_view)
         made = [(view, call) for view, fit in by_view for call in fit.calls]
-        node = node.proven(at_once=at_once, unreplaced=still_given(sorted(node.given(), key=str), made))
+        node = node.proven(
+            at_once=at_once,
+            unreplaced=still_given(sorted(node.given(), key=str), made),
+            usual=usual(node, fits, self.views, self.nodes),
+        )
         self._take_name(node.name)
         self.nodes.append(node)
         identities = {call.identity for fit in fits for call in fit.calls}

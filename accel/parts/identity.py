@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..text.values import Opaque, freeze
-from .clients import Anew, Identity, is_client, made_of
+from .clients import Anew, Identity, Known, is_client, made_of
 from .listed import listed
 
 Told = Callable[[Any], Sequence[Any]]
@@ -49,7 +49,8 @@ def _clients(component: Any, again: bool = True) -> dict[str, Hashable]:
     clients = {name: value for name, value in held.items() if is_client(type(value)) and not _is_kept(component, name)}
     if not again:
         return {name: made_of(value, _field, _derived_of) for name, value in clients.items()}
-    return {name: made_of(value, _field, _derived_of, known={}) for name, value in clients.items()}
+    known: Known = {}  # several fields hold one client, itself or by its parts
+    return {name: made_of(value, _field, _derived_of, known=known) for name, value in clients.items()}
 
 
 def _is_kept(component: Any, name: str) -> bool:

@@ -253,6 +253,9 @@ class Pace:
         self._gain = FIRST_GAIN
         """Of the time of early calls, what recent runs did not have to wait for."""
         self._turn = 0.0
+        self._true = 1.0
+        """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
+        it waits for once."""
         self.crowd = Crowd()
         self._lock = forks.lock()
 
@@ -288,7 +291,7 @@ class Pace:
         early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
-        gain = gain_s / took_s if gain_s > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
+        gain = gain_s / took_s if gain_s * self._true > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
         self.crowd.gained |= gain >= LEAST_PART
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
@@ -300,6 +303,13 @@ class Pace:
                 self.every = min(SELDOM, self.every * 2)
             self._in_vain += 1
             return self.every != before
+
+    def saved(self, trace: Trace, seconds: float | None) -> None:
+        """By how much early calls have made a run shorter, if somebody knows."""
+        told_s = sum(map(min, gains(trace)))
+        if seconds is not None and told_s > 0.0:
+            with self._lock:
+                self._true += AT_REST * (min(1.0, max(0.0, seconds / told_s)) - self._true)
 
     def rest(self) -> bool:
         """There is nothing to gain. True if the program begins to rest by that."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..graph import rules
 from ..graph.ir import Node
+from ..graph.predict import decide
 from ..graph.rules import Reason, Rule
 from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
@@ -49,9 +50,16 @@ class Case:
         return not self.foretold or self.run.plan.worth.doubts(self.asked)
 
     @cached_property
+    def unusual(self) -> bool:
+        """Whether a flag in what it is made of is another one than whenever its calls were made."""
+        usual, forecast = self.node.evidence.usual, self.run.forecast
+        return bool(usual) and forecast is not None and decide(usual, (), forecast) is False
+
+    @cached_property
     def foretold(self) -> bool:
         """Whether traces and control say that the program makes it."""
-        return self.sure or (self.decided and self.node.evidence.always and self.steered(certain_only=True) is None)
+        always = self.decided and self.node.evidence.always and not self.unusual
+        return self.sure or (always and self.steered(certain_only=True) is None)
 
     def steered(self, certain_only: bool) -> Reason | None:
         """Why the program's control does not let it go. In a node that ever raised only so many calls go as it had made
@@ -127,7 +135,8 @@ def _elsewhere(case: Case) -> Found:
 
 
 def _undecided(case: Case) -> Found:
-    return case.certain and not case.decided and {"when": " and ".join(map(str, case.node.when))}
+    by = case.node.when if not case.decided else case.node.evidence.usual if case.unusual else None
+    return case.certain and by is not None and {"when": " and ".join(map(str, by))}
 
 
 def _in_vain(case: Case) -> Found:
@@ -188,11 +197,13 @@ def _unfit(case: Case) -> Found:
     return {"why": why} if why is not None else None
 
 
-def _egress(case: Case) -> bool:
+def _egress(case: Case) -> Found:
     run = case.run
     if not case.component.judges(run.settings.egress):
-        return False
-    return not run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), case.values)
+        return None
+    if run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), case.values):
+        return None
+    return rules.UNMET() if case.component.unused else rules.EGRESS()
 
 
 def bounds(run: Run) -> Reason | None:

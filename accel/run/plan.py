@@ -6,7 +6,6 @@ that are equal across runs with different inputs; no component, no secret, no on
 
 from __future__ import annotations
 
-import weakref
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping
@@ -37,7 +36,7 @@ from .chances import Chances, Standing
 from .changes import Changes
 from .compiled import Compiled
 from .deadline import Deadlines
-from .hopes import Hopes, hopeful_at
+from .hopes import Hopes, held_sites, hopeful_at
 from .lived import Lived
 from .pace import Pace
 from .reliance import Asked, asked_of
@@ -46,6 +45,7 @@ from .settings import Counts
 from .tally import Tally
 from .used import Used
 from .which import Identity
+from .within_runs import WithinRuns
 from .worth import Worth
 
 MAX_HISTORY = 256
@@ -59,8 +59,6 @@ PATIENCE = 2
 """Lessons in a row that may explain no more than those before; then they get rarer."""
 CALLS_A_RUN = 100
 """How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
-HOPELESS_AFTER = 2
-"""Attempts in a row to learn a site inside runs that taught nothing, or nothing that answered a call."""
 LEAST_GAIN = 0.01
 """How much more of all calls a lesson must explain to count as one that taught something."""
 
@@ -125,12 +123,9 @@ class Plan:
         """Runs to be learnt from: of too many, the last ones;"""
         self._learner = learner.number
         """and by which learner."""
-        self._coming: dict[str, weakref.ref[Lived]] = {}
-        """By call site, a run that it is to be learnt in."""
+        self._within = WithinRuns()
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
-        self._hopeless: Counter[str] = Counter()
-        """By call site, see `HOPELESS_AFTER`."""
         self._lock = forks.lock()
         self._unexplained = 0
         """Runs since the last relearn that the graph didn't fully explain."""
@@ -227,7 +222,7 @@ class Plan:
             if self._learner != learner.number:  # in a forked child: nobody will come for them
                 self._learner = learner.number
                 self._waiting.clear()
-                self._coming.clear()
+                self._within.forget_coming()
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
         self.caps.ended(run)
@@ -242,12 +237,8 @@ class Plan:
 
     def learn_within(self, run: Lived, site: str) -> None:
         """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
-        with self._lock:
-            coming = self._coming.get(site)
-            if self._hopeless[site] >= HOPELESS_AFTER or (coming is not None and coming() is not None):
-                return
-            self._coming[site] = weakref.ref(run)
-        learner.post(lambda: self._learn_within(site))
+        if self._within.asks(run, site):
+            learner.post(lambda: self._learn_within(site))
 
     # --- on the learner thread
 
@@ -259,10 +250,11 @@ class Plan:
 
     def _learn_from(self, run: Lived) -> None:
         began_s, trace = thread_time(), run.trace
-        self.tally.note(trace)
+        saved_s = self.tally.note(trace)
+        self.pace.saved(trace, saved_s)
         try:
             self._learn(run, trace)
-            self._hope(run, trace)
+            self._hope(run, trace, saved_s)
         finally:
             with self._lock:
                 self.own_s += run.own_s + thread_time() - began_s
@@ -272,9 +264,7 @@ class Plan:
         self.program.ran(run.host.references)
         self.last = trace
         self.reasons |= run.reasons
-        answered = {call.site for call in trace.calls if call.retired}
-        for site in run.learnt_at:
-            self._hopeless[site] = 0 if site in answered else self._hopeless[site] + 1
+        self._within.answered(run.learnt_at, {call.site for call in trace.calls if call.retired})
         if len(trace.calls) > MAX_CALLS:
             what = f"a run with more than {MAX_CALLS} calls is not learnt from"
             self.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
@@ -294,6 +284,7 @@ class Plan:
             self.pace.news()
             self.hopes.renew()
             self.worth.forget()
+            self._within.hope()
             self._in_vain = 0
         if foreseen:
             self._memory.explained()
@@ -332,16 +323,18 @@ class Plan:
         self._in_vain = 0 if better else self._in_vain + 1
         if better:
             self.pace.news()
+            self._within.hope()
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
 
-    def _hope(self, run: Lived, trace: Trace) -> None:
+    def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
         """A program that has nothing to gain rests; with hope, it is followed again."""
         if run.settings.speculate == "off" or not trace.completed or not trace.calls:
             return
-        if self.hopes.note(self.learnt, trace, run.own_s):
+        if self.hopes.note(self.learnt, trace, run.own_s, held_sites(run.learnt, run.reasons), saved_s):
             self.pace.news()
-        elif self.hopes.lost and self.pace.rest():
-            self.says.rests(self.pace.every, "no input of a call is there before the program makes it")
+        elif self.hopes.unsaid and self.pace.rest():
+            lost = "no input of a call is there before the program makes it"
+            self.says.rests(self.pace.every, lost if self.hopes.lost else "what could be early may not go early")
 
     def _runs_between_lessons(self) -> int:
         """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever
@@ -360,18 +353,17 @@ class Plan:
 
     def _learn_within(self, site: str) -> None:
         """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""
-        with self._lock:
-            coming = self._coming.pop(site, None)
-        run = coming() if coming is not None else None
+        run = self._within.take(site)
         if run is None or run.closed or len(run.trace.calls) > MAX_CALLS:
             return
         running = run.trace.so_far()
         if not hopeful_at(run.learnt, running, site):
+            self._within.nothing_sooner(run, site)
             return
         self._note_facts(run)
         learnt = extend(run.learnt, running, site)
         if learnt is run.learnt:
-            self._hopeless[site] += 1
+            self._within.taught_nothing(site)
             return
         run.learnt = learnt
         run.learnt_at.add(site)

@@ -70,8 +70,8 @@ class Tally:
         self.beside = Beside()
         """Which of its calls it makes side by side."""
 
-    def note(self, trace: Trace) -> None:
-        """A run is over."""
+    def note(self, trace: Trace) -> float | None:
+        """A run is over. The seconds that it took less by early calls; None where that is not worked out."""
         self.runs += 1
         goes_on = trace.resumed and bool(self.parts) and _thread(self.parts[-1]) == _thread(trace) != ""
         self.parts = [*(self.parts if goes_on else [])[1 - MAX_PARTS :], trace]
@@ -94,6 +94,8 @@ class Tally:
             line.saved_s += sum(call.saved_s for call in calls if call.retired)
         if trace.completed and trace.ended_s is not None and len(trace.calls) <= MAX_CALLS:
             self.requests.append(request_of(trace, trace.ended_s - trace.started_s, self.beside))
+            return self.requests[-1].saved_s
+        return None
 
 
 def _thread(trace: Trace) -> str:

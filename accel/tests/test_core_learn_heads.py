@@ -44,6 +44,17 @@ def test_the_first_part_of_a_text(how: Any, step: str, whole: bool) -> None:
     assert f"Title: {{main.searching[0].text{step}}}" in known
 
 
+def test_a_first_part_that_happens_to_be_as_long_every_time() -> None:
+    titles = {"boats": "Boats of the far north.", "spice": "Spice of the far south."}
+
+    def program(script: Script, topic: str) -> None:
+        found = script.call("s", [f"pages on {topic}"], [{"title": titles[topic]}], op="searching")
+        script.call("a", f"Title: {found[0]['title'].rstrip('.')}\nGo on.", "fine")
+
+    known = shown(learnt(program, list(titles)))[-1].replace('\\"', '"')
+    assert 'Title: {main.searching[0].title|up to "."}' in known
+
+
 def test_so_many_characters() -> None:
     assert "Title: {main.searching[0].text[:25]}\\n" in cut(lambda page: page[:25])
 

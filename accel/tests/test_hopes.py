@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from accel.graph.ir import Graph
+from accel.graph.rules import AT_ONCE, EGRESS
 from accel.learn.learner import lesson
 from accel.parts.methods import METHODS
 from accel.parts.patches import install
@@ -15,10 +16,10 @@ from accel.process import clock
 from accel.process.threads import learner
 from accel.run import hopes
 from accel.run import plan as plans
-from accel.run.hopes import IN_A_ROW, Hopes, hopeful, hopeful_at
+from accel.run.hopes import IN_A_ROW, Hopes, held_sites, hopeful, hopeful_at
 from accel.run.pace import AT_FIRST, Pace, load
 from accel.run.plan import Plan
-from accel.tests.fake_host import ASK, Model, opened, patched
+from accel.tests.fake_host import ASK, Model, node, opened, patched
 from accel.tests.test_alone import Written
 from accel.trace.record import Trace
 
@@ -73,6 +74,7 @@ def test_what_is_shared_within_a_run_gives_hope() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(METHODS, ("embed", "embed_query"), replace(ASK, copy=list))
         assert has_hope(run.ended())
+        assert not has_hope(run.ended(), own_s=2.0), "not more than it costs"
 
 
 def test_a_gain_that_following_costs_is_none() -> None:
@@ -96,6 +98,14 @@ def test_early_calls_give_hope_by_what_they_gain(ahead_s: float, hope: bool) -> 
     assert has_hope(run.ended()) is hope
 
 
+def test_what_calls_gain_side_by_side_counts_once() -> None:
+    run = chain()
+    run.call(2.02, 3.0, issued_s=1.5, answered_s=2.6, given="a second answer")
+    run.call(2.03, 3.0, issued_s=1.5, answered_s=2.6, given="a second answer")
+    trace = run.ended()
+    assert hopeful(Graph(), trace, 0.4) and not hopeful(Graph(), trace, 0.4, saved_s=0.5)
+
+
 def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
     program, none, some = Hopes(), chain().ended(), chain(second="Begin anew").ended()
     told = [(program.note(Graph(), trace, BUSY_S), program.lost) for trace in (none, some, none, none, none, some)]
@@ -107,7 +117,7 @@ def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
 def test_a_program_with_hope_is_looked_at_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     program, some, looked = Hopes(), chain(second="Begin anew").ended(), list[Trace]()
 
-    def with_hope(graph: Graph, trace: Trace, own_s: float) -> bool:
+    def with_hope(graph: Graph, trace: Trace, own_s: float, saved_s: float | None = None) -> bool:
         looked.append(trace)
         return True
 
@@ -139,6 +149,21 @@ def test_without_hope_a_program_rests_at_once_until_there_is_some(monkeypatch: p
     assert followed.count(True) == 2
     program.news()
     assert all(program.follows() for _ in range(8))
+
+
+def test_a_program_rests_of_which_only_a_declaration_would_let_calls_go() -> None:
+    program, trace = Hopes(), chain(second="Begin anew").ended()
+    for _ in range(IN_A_ROW):
+        assert not program.note(Graph(), trace, BUSY_S, frozenset({"here"}))
+    assert program.unsaid and not program.lost, "lessons go on: the report says what a declaration would gain"
+    assert program.note(Graph(), trace, BUSY_S) and not program.unsaid, "a call of it may go now"
+
+
+def test_a_site_is_held_as_long_as_none_of_its_calls_goes() -> None:
+    graph = Graph((node(), replace(node(), name="other"), replace(node(), name="free", site="there")))
+    held, kept = EGRESS(), AT_ONCE()
+    assert held_sites(graph, {"node": held, "other": held, "free": None}) == {"here"}
+    assert not held_sites(graph, {"node": held, "other": kept}) | held_sites(graph, {"node": None, "gone": held})
 
 
 class Slow(Model):

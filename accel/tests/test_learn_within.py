@@ -12,8 +12,9 @@ from accel.learn.learner import extend
 from accel.parts.patches import install
 from accel.process.threads import learner
 from accel.run import plan as plans
-from accel.run.plan import ENOUGH, HOPELESS_AFTER, Plan
+from accel.run.plan import ENOUGH, Plan
 from accel.run.scope import Scope, scope
+from accel.run.within_runs import HOPELESS_AFTER
 from accel.tests.fake_host import ASK, Model, OtherModel, opened, patched, think
 
 TOWNS = {"towns": ["Aberdeen", "Bordeaux", "Cartagena", "Dubrovnik", "Eindhoven", "Fribourg"]}
@@ -64,6 +65,24 @@ def test_a_loop_whose_calls_nobody_may_make_early_is_learnt_in_vain_a_few_times_
         assert asked_one_by_one(plan, OtherModel()) == 0
         by_run.append(len(lessons) - before)
     assert all(by_run[:HOPELESS_AFTER]) and not any(by_run[HOPELESS_AFTER:])
+
+
+def test_a_loop_of_which_nothing_could_be_sooner_is_looked_at_in_a_few_runs_only(
+    lessons: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, looked = Plan(), list[str]()
+
+    def hopeless(known: Any, running: Any, site: str) -> bool:
+        looked.append(site)
+        return False
+
+    monkeypatch.setattr(plans, "hopeful_at", hopeless)
+    by_run = []
+    for _ in range(HOPELESS_AFTER + 2):
+        before = len(looked)
+        asked_one_by_one(plan, OtherModel())
+        by_run.append(len(looked) - before)
+    assert all(by_run[:HOPELESS_AFTER]) and not any(by_run[HOPELESS_AFTER:]) and not lessons
 
 
 def test_calls_that_are_all_made_at_once_are_not_learnt_inside_the_run(lessons: list[str]) -> None:

@@ -73,6 +73,17 @@ def test_a_program_that_gains_less_than_it_takes_to_follow_it_rests(load: Load) 
     assert slow.every > 1 and quick.every == 1
 
 
+def test_what_calls_gain_side_by_side_counts_once(load: Load) -> None:
+    many = Trace(calls=[call for _ in range(8) for call in trace(0.05).calls])
+    together, apart = Pace(), Pace()
+    for _ in range(2 * PATIENCE):
+        together.saved(many, 0.05)
+        together.ended(many, own_s=0.1)
+        apart.saved(many, 0.4)
+        apart.ended(many, own_s=0.1)
+    assert together.every > 1 and apart.every == 1
+
+
 def test_to_be_before_ones_turn_is_no_gain(load: Load) -> None:
     program = Pace()
     late(load, 0.02)
