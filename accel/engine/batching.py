@@ -74,15 +74,13 @@ def blind(ticket: Ticket[Any], now_s: float) -> Place:
     return Place(0, None, 0, (ticket.number,))
 
 
-def by_reuse(ordered: Iterable[Ticket[T]], beginnings: Beginnings[T], now_s: float) -> Iterator[Ticket[T]]:
+def by_reuse(ordered: Iterable[Ticket[T]], beginnings: Beginnings[T]) -> Iterator[Ticket[T]]:
     """The places in line of each batch, given to its calls anew, by what the cache has of them."""
     again: dict[Queue, Iterator[Ticket[T]]] = {}
     for ticket in ordered:
         if not ticket.priority.batch:
             yield ticket
             continue
-        if not again:
-            beginnings.look(now_s)
         queue = beginnings.queue_of(ticket)
         if queue not in again:
             again[queue] = beginnings.best_first(queue)
@@ -141,13 +139,15 @@ class Waiting(Generic[T]):
         policy: Policy = TOPOLOGY_AWARE,
         now_s: Callable[[], float] = clock.now_s,
         shared: Waiting[T] | None = None,
+        serves: Callable[[T], bool] = lambda _: True,
     ) -> None:
-        """`shared`: what waits for this engine and for others like it."""
+        """`shared`: what waits for this engine and for others like it. `serves`: which entries this one can serve."""
         self.policy = policy
         self._admission: Admission[T] | None = None
         self._deadlines = Deadlines() if policy.heeds else None
         self._now_s = now_s
         self._shared = shared
+        self._serves = serves
         self._all: Sequence[Waiting[T]] = (self,) if shared is None else (self, shared)
         """What this engine is served from."""
         self._beginnings: list[Beginnings[T]] = []
@@ -213,23 +213,25 @@ class Waiting(Generic[T]):
         first that isn't ends the batch, unless it has to wait for something else than room (None). Those of paused runs
         are passed over."""
         taken: list[T] = []
-        served: list[Ticket[T]] = []
+        served: list[tuple[Ticket[T], Waiting[T]]] = []
         self.refused, refused = False, 0
+        by_itself = not any(len(waiting._line) > waiting._singles for waiting in self._all)
         now_s = self._now_s()
         ordered = self._in_line(now_s)
         try:
             for ticket in ordered:
-                if not (self._by_reuse(ticket) or self._admits(ticket, now_s)):
+                if not self._by_reuse(ticket) and (refused >= LOOKED_AT or not self._admits(ticket, now_s)):
                     self.refused, refused = True, refused + 1
-                    if refused == LOOKED_AT:
+                    if refused >= LOOKED_AT and by_itself:
                         break
                     continue
                 accepted: bool | None = True
+                holder = self if self._shared is None or ticket in self._line else self._shared
                 while ticket.entries and (accepted := accept(ticket.entries[0])):
                     if self._admission is not None:
                         self._admission.begin(ticket.entries[0], ticket.priority, now_s)
                     taken.append(ticket.entries.popleft())
-                    served.append(ticket)
+                    served.append((ticket, holder))
                     if not ticket.begun:
                         ticket.begun = True
                         if self._deadlines is not None:
@@ -239,8 +241,7 @@ class Waiting(Generic[T]):
                 if accepted is False:
                     break
         finally:
-            for ticket in served:
-                holder = self if self._shared is None or ticket in self._line else self._shared
+            for ticket, holder in served:
                 holder._left -= 1
                 holder._fewer(ticket)
         return taken
@@ -249,15 +250,20 @@ class Waiting(Generic[T]):
         """The calls of a batch come by what is in the cache: who is admitted would only break up what they share."""
         return self._own is not None and ticket.priority.batch
 
+    def _is_for_this(self, ticket: Ticket[T]) -> bool:
+        """Whether this engine can serve it. Of a batch all keep their places; who is asked for them says it then."""
+        return ticket.priority.batch or not ticket.entries or self._serves(ticket.entries[0])
+
     def _admits(self, ticket: Ticket[T], now_s: float) -> bool:
         return self._admission is None or self._admission.admits(ticket, now_s)
 
     def _in_line(self, now_s: float) -> Iterable[Ticket[T]]:
         """All that wait, the best first. What knows single tickets only looks at those that are taken."""
-        lines = heapq.merge(*(waiting._line.best_first(now_s) for waiting in self._all))
-        ordered: Iterable[Ticket[T]] = (ticket for _, ticket in lines)
+        lines = heapq.merge(*[waiting._line.best_first(now_s) for waiting in self._all])
+        ordered: Iterable[Ticket[T]] = (ticket for _, ticket in lines if self._is_for_this(ticket))
         if self._own is not None:
-            ordered = by_reuse(ordered, self._own, now_s)
+            self._own.look(now_s)  # now: while calls are taken nothing may change its place
+            ordered = by_reuse(ordered, self._own)
         if self._admission is not None:
             if self._own is None or any(waiting._singles for waiting in self._all):
                 ordered = self._admitted_first(iter(ordered), self._admission, now_s)
@@ -272,10 +278,16 @@ class Waiting(Generic[T]):
         self, ordered: Iterator[Ticket[T]], admission: Admission[T], now_s: float
     ) -> Iterable[Ticket[T]]:
         """In the order in which runs are admitted, as far as that is looked for."""
-        first = list(itertools.islice(ordered, LOOKED_AT))
-        seen, further = set(first), admission.runs if len(first) == LOOKED_AT else ()
+        first: list[Ticket[T]] = []
+        left = LOOKED_AT
+        for ticket in ordered:
+            first.append(ticket)
+            left -= not self._by_reuse(ticket)
+            if not left:
+                break
+        seen, further = set(first), () if left else admission.runs
         calls = (ticket for session in further for waiting in self._all for ticket in waiting._of.get(session, ()))
-        first = [*(ticket for ticket in calls if ticket not in seen), *first]
+        first = [*(one for one in calls if one not in seen and self._is_for_this(one)), *first]
         seen.update(first)
         return itertools.chain(admission.line(first, now_s), (ticket for ticket in ordered if ticket not in seen))
 

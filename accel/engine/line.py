@@ -76,9 +76,15 @@ class Line(Generic[T]):
             else:
                 del self._aging[ticket]
             self._place_anew(ticket, now_s)
+        return self._in_order()
+
+    def _in_order(self) -> Iterator[tuple[Standing, Ticket[T]]]:
         for rank in sorted(self._ranks):
             for level, key, ticket in self._ranks[rank].best_first():
                 yield (rank, level, key), ticket
+
+    def __len__(self) -> int:
+        return len(self._places)
 
     def __contains__(self, ticket: Ticket[T]) -> bool:
         return ticket in self._places

@@ -184,7 +184,9 @@ class Slots:
         """What the engine should have in its cache, once it is known what a block is."""
         self._entrance = entrance or Entrance(policy)
         self._entrance.engines.append(self)
-        self._waiting: Waiting[Turn] = Waiting(policy, shared=self._entrance.waiting)
+        self._waiting: Waiting[Turn] = Waiting(
+            policy, shared=self._entrance.waiting, serves=lambda turn: turn.only is None or turn.only is self
+        )
         self.refuses = False
         """Its KV cache had no room for something that it looked at last."""
 

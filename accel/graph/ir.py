@@ -117,7 +117,8 @@ class Evidence:
     """Fields of the run's input in its templates that the program's state had held unchanged whenever the calls were
     made: whether they go by the input or by the state, nobody has seen."""
     usual: tuple[When, ...] = ()
-    """Flags in what it is made of that were the same whenever the calls were made: with others it is in doubt."""
+    """Flags in what it is made of that were the same whenever the calls were made: with others it is in doubt. Not
+    saved: a model, or whoever it quotes, may have named them."""
     reason: str = ""
     """Why no more than that."""
 

@@ -7,6 +7,8 @@ import functools
 import operator
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import MemberDescriptorType
 from typing import Any
 
 from ..text.values import Opaque, freeze
@@ -91,11 +93,9 @@ class Seen:
         self._last: _Look | None = None
 
     def now(self) -> Identity:
-        found: dict[str, Any] = getattr(self._component, "__dict__", {})
-        private: dict[str, Any] = getattr(self._component, "__pydantic_private__", None) or {}
-        held, last = {**found, **private} if private else found, self._last
+        held, last = _held_by(self._component), self._last
         if last is None or not last.stands(held):
-            last = self._last = self._look([*found.items(), *private.items()], last)
+            last = self._last = self._look([*held.items()], last)
         return last.identity
 
     def _look(self, items: list[tuple[str, Any]], last: _Look | None) -> _Look:
@@ -107,14 +107,47 @@ class Seen:
                 continue
             held = before.get(name)
             if held is None or held[0] is not value or not _stands(held):
+                parts = _items(value)  # first: if it changes meanwhile, it doesn't stand
                 compared = freeze(_field(value))
                 same = same and held is not None and held[1] == compared
-                held = (value, compared, _parts(value, compared))
+                held = (value, compared, _telling(value, compared, parts))
             fields[name] = held
         if last is not None and same and len(before) == len(fields):
             return _Look(items, fields, last.identity)
         compared = tuple((str(name), fields[name][1]) for name in sorted(fields, key=str))
         return _Look(items, fields, Identity(type(self._component), compared))
+
+
+def _held_by(component: Any) -> dict[str, Any]:
+    """Its fields: attributes, those in slots, and a pydantic model's private and further ones."""
+    held: dict[str, Any] = getattr(component, "__dict__", {})
+    more = [more for name in _APART if (more := getattr(component, name, None))]
+    slots = _slots_of(type(component))
+    if more or slots:
+        held = dict(held)
+        for fields in more:
+            held.update(fields)
+        for name, slot in slots:
+            with suppress(AttributeError):  # nothing is in it
+                held[name] = slot.__get__(component)
+    return held
+
+
+_APART = ("__pydantic_private__", "__pydantic_extra__")
+_slots: weakref.WeakKeyDictionary[type, list[tuple[str, Any]]] = weakref.WeakKeyDictionary()
+
+
+def _slots_of(cls: type) -> list[tuple[str, Any]]:
+    """The slots of a class and of those that it is made of, which hold fields."""
+    found = _slots.get(cls)
+    if found is None:
+        found = _slots[cls] = [
+            (name, slot)
+            for one in cls.__mro__
+            for name, slot in vars(one).items()
+            if isinstance(slot, MemberDescriptorType) and not name.startswith("__pydantic_")
+        ]
+    return found
 
 
 class _Look:
@@ -151,10 +184,10 @@ _ATOMS = (str, int, float, bytes, type(None))
 _MAX_NESTED = 4
 
 
-def _parts(value: Any, compared: Hashable) -> tuple[Any, ...] | None:
+def _telling(value: Any, compared: Hashable, parts: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Those parts, if they tell whether it has changed."""
     if isinstance(value, _ATOMS) or type(compared) is Opaque or is_client(type(value)):
         return ()
-    parts = _items(value)
     if type(value) in _told:
         return parts
     plain = all(isinstance(part, _ATOMS) or type(part) in (dict, list) for part in parts)

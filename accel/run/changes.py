@@ -8,6 +8,9 @@ AFTER = 4
 """A run that is not foreseen is news after so many that were, the first time; each time it was, after twice as many: a
 program that is never all foreseen may rest."""
 
+MANY = 1_000
+"""Call sites. Where more come, each run has others, and that is no news."""
+
 
 class Changes:
     """Of one program."""
@@ -21,8 +24,9 @@ class Changes:
     def note(self, sites: Collection[str], foreseen: bool) -> bool:
         """A run has made calls at these sites. True if it is news: one of them is new, or all runs were foreseen for
         long."""
-        new = bool(self._sites) and not self._sites.issuperset(sites)
-        self._sites.update(sites)
+        new = 0 < len(self._sites) < MANY and not self._sites.issuperset(sites)
+        if new or not self._sites:
+            self._sites.update(sites)
         if foreseen:
             self._foreseen += 1
             return False

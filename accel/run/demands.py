@@ -7,7 +7,7 @@ stream, async stream) says who takes them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import isgeneratorfunction
@@ -112,7 +112,7 @@ class Demand:
         handed: list[Any] = []
         if call.joined:
             with self._joining(call) as woken:
-                if woken is not None:
+                if woken is not None and not call.outcome.dropped:
                     yield from self._replayed(call, handed)
                     yield Wait(_done(call))
             if _has_answered(run, call):
@@ -125,9 +125,9 @@ class Demand:
             try:
                 chunk = _OWN
                 if stream is None or not method.is_async:
-                    streams = chain(() if stream is None else (stream,), iter(self._ask, _END))
+                    begun = chain(() if stream is None else (stream,), self._asked_again())
                     with _Within(inner):
-                        stream, chunk = yield from self._first(call, method, partial(next, streams))
+                        stream, chunk = yield from self._first(call, method, partial(next, begun))
                 while True:
                     if chunk is _OWN:
                         with _Within(inner):
@@ -158,8 +158,26 @@ class Demand:
     def begun(self) -> Generator[Any, None, None]:
         """A function that gives the stream, and is no generator: what fails in it fails here."""
         call = self._open(sends=False)
-        stream = None if call.joined else take(self._begun(call))
-        return take_stream(self.streamed(call, stream))
+        reading = self._read(call, None if call.joined else take(self._begun(call)))
+        next(reading)
+        return reading
+
+    def _read(self, call: Call, stream: Any) -> Generator[Any, None, None]:
+        """What has been begun, behind a first step which gives nothing: closed unread, it closes what there is."""
+        try:
+            yield
+        except GeneratorExit:
+            if stream is not None:
+                getattr(stream, "close", lambda: None)()
+                self.run.failed(call, GeneratorExit())
+            elif not (call.waiters or call.borrowers):
+                call.abandon()
+            raise
+        yield from take_stream(self.streamed(call, stream))
+
+    def _asked_again(self) -> Iterator[Any]:
+        while True:
+            yield self._ask()
 
     def _begun(self, call: Call) -> Steps[Any]:
         run = self.run

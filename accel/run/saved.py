@@ -203,7 +203,6 @@ def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str,
         "always": evidence.always,
         "at_once": evidence.at_once,
         "unreplaced": evidence.unreplaced if keep else [],
-        "usual": [_encode_when(when) for when in evidence.usual] if keep else [],
         "reason": "" if keep else FOREIGN if foreign else evidence.reason or "not verified when the plan was saved",
     }
 
@@ -211,8 +210,7 @@ def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str,
 def _decode_evidence(data: dict[str, Any]) -> Evidence:
     confidence: Confidence = "verified" if data["verified"] else "opaque"
     unreplaced = tuple(map(tuple, data["unreplaced"]))
-    usual = tuple(map(_decode_when, data.get("usual", ())))
-    return Evidence(confidence, data["always"], data["at_once"], unreplaced, usual, data["reason"])
+    return Evidence(confidence, data["always"], data["at_once"], unreplaced, reason=data["reason"])
 
 
 def _encode_seen_in(found: SeenIn) -> dict[str, Any]:

@@ -117,8 +117,9 @@ class Worth:
         self._calls: defaultdict[str, _Mean] = defaultdict(_Mean)
         """and what a call there took."""
         self._reliance = Reliance()
-        self._window: deque[tuple[float, float, float, float]] = deque(maxlen=WINDOW)
-        """Of the last runs: seconds and tokens that their calls took, and those of early calls in vain;"""
+        self._window: deque[tuple[int, float, float, float, float]] = deque()
+        """Of the last runs, those that were not followed with the next one that was: how many, seconds and tokens that
+        their calls took, and those of early calls in vain;"""
         self._took, self._wasted = Cost(), Cost()
         """all together,"""
         self._at_stake = Cost()
@@ -183,11 +184,13 @@ class Worth:
 
     def settle(self, trace: Trace, counts: Counts, staked: Cost, tried: Tried | None = None, runs: int = 1) -> None:
         """A run has ended. `runs`: with those that nobody followed, which took about as much."""
-        ended = [call for call in trace.calls if call.ok]
+        ended, runs = [call for call in trace.calls if call.ok], min(runs, WINDOW)
         took = runs * sum(map(_seconds, ended)), runs * sum(map(tokens_of, ended))
         with self._lock:
-            self._window.append((*took, counts.wasted_s, counts.wasted_tokens))
-            took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
+            self._window.append((runs, *took, counts.wasted_s, counts.wasted_tokens))
+            while sum(entry[0] for entry in self._window) - self._window[0][0] >= WINDOW:
+                self._window.popleft()
+            _, took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
             self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
             self._at_stake = self._staked() - staked
             self._reliance.note(tried or Tried(), trace.completed)

@@ -8,9 +8,10 @@ from accel.parts.patches import install
 from accel.process import clock
 from accel.process.threads import learner
 from accel.run import hopes
-from accel.run.changes import AFTER, Changes
+from accel.run.changes import AFTER, MANY, Changes
 from accel.run.pace import AT_FIRST, Pace
 from accel.run.plan import Plan
+from accel.run.reliance import WINDOW
 from accel.run.settings import Counts
 from accel.run.worth import LITTLE, Cost
 from accel.tests.fake_host import ASK, opened, patched
@@ -57,6 +58,23 @@ def test_runs_that_nobody_followed_are_the_programs_too() -> None:
     assert worth.refuses(doubt("hot"), 0.02) is not None, "a second of the 6 that were seen"
     worth.settle(went("hot"), Counts(), Cost(), runs=30)
     assert worth.refuses(doubt("hot"), 0.02) is None
+
+
+def test_no_more_of_them_than_the_window_has_runs() -> None:
+    """Else a program that is followed again after a rest could waste as much as hundreds of runs allow, in a few."""
+    worth = seen()
+    for _ in range(WINDOW):
+        worth.note(went("hot"))
+        worth.settle(went("hot"), Counts(), Cost(), runs=WINDOW)
+    of_runs = WINDOW * 3.0 * 0.02  # each takes 3 s
+    worth.settle(went("hot"), Counts(wasted_s=of_runs - 0.5), Cost(), runs=1)
+    assert worth.refuses(doubt("hot"), 0.02) is not None, "a second more"
+
+
+def test_a_program_whose_lines_are_new_each_time_may_rest() -> None:
+    changes = Changes()
+    news = [changes.note({f"line {number}"}, foreseen=False) for number in range(2 * MANY)]
+    assert any(news[:MANY]) and not any(news[-MANY // 2 :])
 
 
 def test_they_are_counted_once() -> None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import accel
 from accel.errors import AccelError
 from accel.parts import components
+from accel.parts import identity as identities_of
 from accel.parts.components import Facts, agreed, facts_of, said_of
 from accel.parts.identity import Identities, identity_of
 from accel.parts.methods import METHODS, Method
@@ -343,6 +345,44 @@ def test_a_change_inside_a_field_is_seen(change: Any) -> None:
     changed = identities.of(client, by_object=False)
     assert changed != before
     assert changed == identity_of(client, by_object=False)
+
+
+def test_a_change_while_it_is_looked_at_is_seen_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread makes it between the moments in which its parts are taken and compared; in a later run, too."""
+    client = Client(rows={"a": 1}, name="x")
+    compare = identities_of.freeze
+
+    def meanwhile(tree: Any) -> Any:
+        compared = compare(tree)
+        client.rows["a"] = 2  # type: ignore[attr-defined]
+        return compared
+
+    run = Identities()
+    monkeypatch.setattr(identities_of, "freeze", meanwhile)
+    run.of(client, by_object=False)
+    monkeypatch.undo()
+    later = Identities(run.seen([client]))
+    assert later.of(client, by_object=False) == identity_of(client, by_object=False)
+
+
+class Slotted:
+    __slots__ = ("__weakref__", "name", "unset")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Further(BaseModel, extra="allow"):
+    name: str
+
+
+def test_fields_in_slots_and_further_ones_of_models_count() -> None:
+    for one, other, alike in (
+        (Slotted("a"), Slotted("b"), Slotted("a")),
+        (Further(name="x", style=1), Further(name="x", style=2), Further(name="x", style=1)),  # type: ignore[call-arg]
+    ):
+        told = [identity_of(each, by_object=False) for each in (one, other, alike)]
+        assert told[0] == told[2] != told[1]
 
 
 def test_a_field_that_comes_or_goes_is_seen() -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
-from accel.parts.components import register
+from accel.parts.components import facts_of, note_told, register
 from accel.parts.methods import METHODS
 from accel.parts.patches import enable, install
+from accel.process.threads import learner
+from accel.run import early
+from accel.run.call import Call
 from accel.run.egress import recipient
-from accel.tests.fake_host import ASK, as_stream, opened
+from accel.run.run import Run
+from accel.run.settings import Bound
+from accel.run.waiting import until
+from accel.tests.fake_host import ASK, as_stream, node, opened
 
 
 class Speaker:
@@ -19,6 +27,7 @@ class Speaker:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.closed = 0
 
     def fake_open_stream(self, text: str) -> Iterator[str]:
         self.asked.append(text)
@@ -41,6 +50,7 @@ def speaker() -> Iterator[Speaker]:
         install(Speaker, method)
     register(Speaker, pure=True, concurrency=8)
     yield Speaker()
+    assert learner.settle(60.0)
     for method in (OPEN, READ):
         METHODS.pop((method.family, method.name), None)
 
@@ -70,3 +80,75 @@ def test_a_stream_that_nobody_reads_has_perhaps_sent_nothing(speaker: Speaker) -
         to = recipient(run.plan.keys, speaker, run.trace.calls[0].input)
         assert run.ledger.knows(to, ["a question of another"]) and not run.ledger.knows(to, ["a secret of one"])
         del unread
+
+
+class Sampled:
+    """Says another thing each time, and after the first word waits until it may go on."""
+
+    said: ClassVar[list[str]] = []
+    goes_on: ClassVar = threading.Event()
+
+    def fake_open_stream(self, text: str) -> Iterator[str]:
+        self.said.append(text)
+        return self.say(f"{len(self.said)} {text}")
+
+    def say(self, text: str) -> Iterator[str]:
+        first, *others = text.split()
+        yield first
+        assert self.goes_on.wait(30.0)
+        yield from others
+
+
+class Response(list[str]):
+    """What a client gives: it is closed, or holds its connection."""
+
+    def __init__(self, speaker: Speaker, text: str) -> None:
+        super().__init__(text.split())
+        self.speaker = speaker
+
+    def close(self) -> None:
+        self.speaker.closed += 1
+
+
+class Client(Speaker):
+    def fake_open_stream(self, text: str) -> Iterator[str]:
+        return Response(self, text)  # type: ignore[return-value]
+
+
+def issued(run: Run, speaker: Any, text: str) -> Call:
+    bound = Bound(speaker, OPEN, facts_of(speaker), run.identities, run.plan.keys.note(speaker))
+    tree = OPEN.read(speaker, (text,), {})
+    call = early.issue(run, node(tree=tree, method=OPEN.name), bound, tree, bound.key(tree))
+    assert isinstance(call, Call)
+    return call
+
+
+@pytest.mark.parametrize("silenced", [True, False])
+def test_an_early_stream_that_is_dropped_before_anybody_reads_it_gives_nothing(
+    speaker: Speaker, silenced: bool
+) -> None:
+    sampled = Sampled()
+    Sampled.said.clear()
+    Sampled.goes_on.clear()
+    install(Sampled, OPEN)
+    register(Sampled, pure=True, local=True, concurrency=8)
+    note_told(sampled, OPEN.name, "")
+    with opened() as run:
+        begun = issued(run, sampled, "of many").chunks.beyond(0, lambda: False)
+        if begun is not None:
+            until(begun, 30.0)
+        stream = sampled.fake_open_stream("of many")
+        assert len(Sampled.said) == 1, "it was joined"
+        if silenced:
+            run.silence()
+    Sampled.goes_on.set()
+    assert list(stream) == ["2", "of", "many"]
+
+
+def test_a_stream_that_is_closed_unread_closes_what_it_has_opened(speaker: Speaker) -> None:
+    client = Client()
+    install(Client, OPEN)
+    with opened() as run:
+        client.fake_open_stream("some words").close()  # type: ignore[attr-defined]
+        assert client.closed == 1 and run.trace.calls[0].failed
+        assert list(client.fake_open_stream("some words")) == ["some", "words"]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.engine import DEMAND, Priority, Session
+from accel.engine.batching import LOOKED_AT
 from accel.engine.slots import Entrance, Slots
 from accel.process.clock import now_s
 
@@ -295,3 +296,39 @@ def test_whatever_happens_no_demand_waits_beside_a_free_place_and_each_is_served
         assert len(group.log) == len(set(group.log))
 
     asyncio.run(main())
+
+
+async def test_a_call_of_a_batch_with_a_deadline_is_served_though_it_was_raised_while_it_waited() -> None:
+    def early(name: str) -> Priority:
+        return Priority(EARLY, "batch", now_s(), 0, True, Session(name, now_s() + 600.0))
+
+    group, prompt = Group(1, places=4, block=4, kv=1_000), range(16)
+    first, second, third = early("first"), early("second"), early("third")
+    await group.ask("first", first, prompt, begins=False)
+    await group.ask("second", second, prompt)
+    await group.ask("third", third, prompt)
+    second.raise_to_demand()
+    await settled()
+    assert "second" in group.at
+    await group.end("first")
+    assert "third" in group.at
+    await group.end("second")
+    await group.end("third")
+
+
+async def test_what_only_another_engine_may_serve_is_in_nobodys_way() -> None:
+    group, waits = Group(2, places=4, block=4, kv=100), range(LOOKED_AT + 2)
+    for number, slots in enumerate(group.slots):
+        prompt = range(5_000 * number, 5_000 * number + 300)
+        await group.ask(f"holder {number}", of_run(f"{number}"), prompt, only=slots)
+    for number in waits:
+        prompt = range(10_000 * number + 100_000, 10_000 * number + 100_080)
+        await group.ask(f"waits {number}", of_run(f"w{number}"), prompt, only=group.slots[0])
+    await group.ask("small", of_run("small"), range(8), only=group.slots[1])
+    assert group.at["small"] == 1
+    for task in group.tasks.values():
+        task.cancel()
+
+
+def of_run(name: str) -> Priority:
+    return Priority(0, name, now_s(), session=Session(name))

@@ -10,6 +10,7 @@ import pytest
 from accel import register, settle
 from accel.parts.patches import install
 from accel.run.plan import Plan
+from accel.run.saved import save
 from accel.run.settings import Settings
 from accel.tests.fake_host import ASK, Model, Refers, opened, patched, think
 from accel.tests.test_core_learn import Script, learnt
@@ -77,3 +78,26 @@ def more_on(topic: str) -> Tree:
 def test_flags_beside_what_is_asked_that_two_runs_agree_on() -> None:
     kept = flags(lambda topic: {"enough": False, "sure": topic == "salt", "topic": topic, "more": more_on(topic)})
     assert kept == ["{main.decode.content|json.enough|verdict} is False"]
+
+
+class Quoting(Model):
+    """Has somebody's words as a key."""
+
+    def fake_ask(self, text: str) -> str:
+        more = [f"the {word} of what is known on {text}" for word in ("history", "future")]
+        said = {"enough": False, "alice has diabetes": True, "more": more}
+        return json.dumps(said) if "enough" in text else super().fake_ask(text)
+
+
+def test_they_are_in_no_saved_plan(tmp_path: Any) -> None:
+    """The program names none of them."""
+    install(Quoting, ASK)
+    register(Quoting, pure=True, local=True, concurrency=8)
+    model, plan = Quoting(), Plan()
+    for topic in PLACES[:3]:
+        with opened(plan, {"topic": topic}, references=Refers(model)):
+            researched(model, topic)
+        assert settle(30.0)
+    assert any(node.evidence.usual for node in plan.learnt.nodes)
+    save(plan, str(tmp_path / "plan.json"))
+    assert "diabetes" not in (tmp_path / "plan.json").read_text(encoding="utf-8")
