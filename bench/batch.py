@@ -52,7 +52,7 @@ ENGINES = ("simulated", "vllm")
 AT_ONCE = (8, 32, 128)
 REPLICAS = (1, 2, 4)
 KV_TOKENS = {TIGHT: 16_384, AMPLE: 262_144}
-MOST_CALLS = 720
+INPUTS, MOST_CALLS = 64, 720
 REPETITIONS = 3
 LEARNT_FROM = 3
 """Other inputs that the last arm's program has answered before."""
@@ -66,14 +66,14 @@ class Cell:
     replicas: int
     kv: str
     repetition: int = 0
-    inputs: int = 64
+    inputs: int | None = None
     profile: str = "7b"
     at_once: tuple[int, ...] = AT_ONCE
 
     @property
     def count(self) -> int:
-        """Inputs, as long as they are not too many calls."""
-        return max(1, min(self.inputs, MOST_CALLS // PROGRAMS[self.program].CALLS))
+        """Inputs: as many as are asked for, or so many as are not too many calls."""
+        return self.inputs or max(1, min(INPUTS, MOST_CALLS // PROGRAMS[self.program].CALLS))
 
 
 Way = Callable[[list[Any]], Awaitable[list[Any]]]
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench batch", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--engines", choices=ENGINES, default=ENGINES[0], help="vllm: in real time, with its defaults")
     parser.add_argument("--programs", help=f"of {', '.join(PROGRAMS)}, with commas between")
-    parser.add_argument("--inputs", type=int, help=f"at once (default {Cell.inputs}); fewer above {MOST_CALLS} calls")
+    parser.add_argument("--inputs", type=int, help=f"at once (default {INPUTS}, or {MOST_CALLS} calls)")
     parser.add_argument("--replicas", type=numbers, default=REPLICAS, help="of each model (default 1,2,4)")
     parser.add_argument("--kv", default=",".join(KV_TOKENS), help="of these, with commas between: KV caches")
     parser.add_argument("--at-once", type=numbers, default=AT_ONCE, help="LangGraph's max_concurrency: the best counts")
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     options = parser.parse_args(arguments)
     is_simulated = options.engines == ENGINES[0]
-    options.inputs = options.inputs or (Cell.inputs if is_simulated else batch_vllm.INPUTS)
+    options.inputs = options.inputs or (None if is_simulated else batch_vllm.INPUTS)
     options.repetitions = options.repetitions or (REPETITIONS if is_simulated else batch_vllm.ROUNDS)
     programs = options.programs or ",".join(PROGRAMS if is_simulated else batch_vllm.PROGRAMS_HERE)
     names, kv = programs.split(","), options.kv.split(",")

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import accel
 from accel_sim import Group
-from bench.batch import AT_ONCE, KV_TOKENS, LEARNT_FROM, Cell, asked, at_once, built, in_turn, numbers
+from bench.batch import AT_ONCE, INPUTS, KV_TOKENS, LEARNT_FROM, Cell, asked, at_once, built, in_turn, numbers
 from bench.batch_report import AMPLE
 from bench.engines import Engines, simulated
 from bench.sections import table
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench devices", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--devices", type=numbers, default=(1, 2), help="how many (default 1,2)")
     parser.add_argument("--switch", type=numbers, default=SWITCH_S, help="seconds to change a device's model")
-    parser.add_argument("--inputs", type=int, default=Cell.inputs, help="at once")
+    parser.add_argument("--inputs", type=int, default=INPUTS, help="at once")
     options = parser.parse_args(arguments)
     console = Console(width=160)
     try:
