@@ -7,11 +7,10 @@ stream, async stream) says who takes them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from inspect import isgeneratorfunction
-from itertools import chain
 from typing import Any
 
 from ..engine import DEMAND, priority
@@ -27,7 +26,7 @@ from .opening import instead, open_call, sent
 from .run import Run
 from .scope import Scope, scope
 from .steps import Closed, Do, Give, Steps, Wait, atake, atake_stream, meant, result_of, take, take_stream
-from .turned_away import asked, by_error
+from .turned_away import asked, begun_first, by_error
 from .waiting import Woken, begin, end, loop_here
 
 _END = object()
@@ -125,9 +124,9 @@ class Demand:
             try:
                 chunk = _OWN
                 if stream is None or not method.is_async:
-                    begun = chain(() if stream is None else (stream,), self._asked_again())
+                    begun = begun_first(self._ask, *(() if stream is None else (stream,)))
                     with _Within(inner):
-                        stream, chunk = yield from self._first(call, method, partial(next, begun))
+                        stream, chunk = yield from self._first(call, method, begun)
                 while True:
                     if chunk is _OWN:
                         with _Within(inner):
@@ -174,10 +173,6 @@ class Demand:
                 call.abandon()
             raise
         yield from take_stream(self.streamed(call, stream))
-
-    def _asked_again(self) -> Iterator[Any]:
-        while True:
-            yield self._ask()
 
     def _begun(self, call: Call) -> Steps[Any]:
         run = self.run

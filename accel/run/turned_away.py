@@ -70,6 +70,12 @@ def by_error(run: Run, call: Call, error: BaseException, began_s: float) -> bool
     return http.says_so(error) and (note(run, call, began_s) or call.early)
 
 
+def begun_first(ask: Callable[[], Any], *begun: Any) -> Callable[[], Any]:
+    """What gives a stream that has been begun, and then asks for it anew, as often as it is turned away."""
+    left = list(begun)
+    return lambda: left.pop() if left else ask()
+
+
 def asked(
     party: Party,
     ask: Callable[[], Any],

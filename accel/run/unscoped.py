@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from ..parts import http
@@ -22,7 +21,7 @@ from .endpoints import TurnedAway
 from .gates import entering, gate_of, leave, making_room
 from .scope import Within, of_no_run
 from .steps import Steps, atake, take
-from .turned_away import asked, noted
+from .turned_away import asked, begun_first, noted
 from .waiting import Party, loop_here
 
 _END = object()
@@ -123,10 +122,10 @@ def _begun(party: Party, work: Callable[[], Any]) -> Any:
 def _stream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> Generator[Any, None, None]:
     take(entering(party, limit, in_task=False))
     try:
-        streams = chain((begun,), iter(work, _END))  # asked for again as often as it is turned away
+        streams = begun_first(work, begun)
 
         def first() -> tuple[Any, Any]:
-            stream = iter(next(streams))
+            stream = iter(streams())
             return stream, next(stream, _END)
 
         with Within(of_no_run, party):
@@ -148,10 +147,10 @@ def _stream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> Ge
 async def _astream(party: Party, limit: int, work: Callable[[], Any], begun: Any) -> AsyncGenerator[Any, None]:
     await atake(entering(party, limit, in_task=True))
     try:
-        streams = chain((begun,), iter(work, _END))
+        streams = begun_first(work, begun)
 
         async def first() -> tuple[Any, Any]:
-            stream = aiter(next(streams))
+            stream = aiter(streams())
             return stream, await anext(stream, _END)
 
         with Within(of_no_run, party):

@@ -23,9 +23,10 @@ from accel.engine.batching import (
     request_priority,
     token_capped,
 )
-from accel.engine.beginnings import BATCH_AGING_S, Reuse
+from accel.engine.beginnings import BATCH_AGING_S
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
+from accel.tests.told_cache import ToldCache
 
 EARLY = 1
 
@@ -272,25 +273,15 @@ def blocks_of(prompt: str) -> list[Block]:
     return [tuple(words[: n + 1]) for n in range(len(words))]
 
 
-class Cache:
+class Cache(ToldCache):
     def __init__(self, *held: str) -> None:
-        self.held = {block for text in held for block in blocks_of(text)}
-        self.coming: set[Block] = set()
-        self._watching: list[Callable[[Block], None]] = []
-
-    def watch(self, changed: Callable[[Block], None]) -> None:
-        self._watching.append(changed)
+        super().__init__()
+        self.held.update(block for text in held for block in blocks_of(text))
 
     def change(self, block: Block, held: bool, coming: bool) -> None:
         for blocks, there in ((self.held, held), (self.coming, coming)):
             (blocks.add if there else blocks.discard)(block)
-        for changed in self._watching:
-            changed(block)
-
-    def reuse(self, blocks: list[Block]) -> Reuse:
-        found = next((n for n, block in enumerate(blocks) if block not in self.held), len(blocks))
-        following = blocks[found] if found < len(blocks) else None
-        return Reuse(found, following, following in self.coming, len(blocks))
+        self.tell(block)
 
 
 def waiting_for(cache: Cache, now_s: Callable[[], float], policy: str = "topology-aware") -> Waiting[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from accel.engine import Priority
 from accel.engine.batching import Policy, Waiting, topology_aware
-from accel.engine.beginnings import BATCH_AGING_S, Beginnings, Reuse
+from accel.engine.beginnings import BATCH_AGING_S, Beginnings
 from accel.engine.tickets import AGING_S, Ticket
+from accel.tests.told_cache import ToldCache
 
 Block = str
 """All of a prompt up to its end: prompts are words of one letter."""
@@ -22,24 +23,10 @@ def blocks_of(prompt: str) -> list[Block]:
     return [prompt[: n + 1] for n in range(len(prompt))]
 
 
-class Cache:
-    def __init__(self) -> None:
-        self.held: set[Block] = set()
-        self.coming: set[Block] = set()
-        self._watching: list[Callable[[Hashable], None]] = []
-
-    def watch(self, changed: Callable[[Hashable], None]) -> None:
-        self._watching.append(changed)
-
-    def change(self, which: set[Block], block: Block) -> None:
+class Cache(ToldCache):
+    def change(self, which: set[Hashable], block: Block) -> None:
         which.symmetric_difference_update({block})
-        for changed in self._watching:
-            changed(block)
-
-    def reuse(self, blocks: list[Block]) -> Reuse:
-        found = next((n for n, block in enumerate(blocks) if block not in self.held), len(blocks))
-        following = blocks[found] if found < len(blocks) else None
-        return Reuse(found, following, following in self.coming, len(blocks))
+        self.tell(block)
 
 
 def looked_at_all(ordered: list[Ticket[str]], now_s: float, cache: Cache) -> list[Ticket[str]]:

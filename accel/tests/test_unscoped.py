@@ -12,6 +12,7 @@ import pytest
 
 from accel.run import unscoped
 from accel.run.gates import gate_of
+from accel.run.turned_away import begun_first
 
 ASKED: Any = SimpleNamespace(kind="async", opens=False, direct=False)
 
@@ -56,3 +57,20 @@ def test_a_task_that_is_thrown_away_with_its_loop_gives_its_place_back(component
     del task
     gc.collect()
     assert gate_of(component).has_room(1)
+
+
+def test_a_stream_that_was_begun_is_asked_for_anew_also_after_that_has_failed() -> None:
+    answers = iter((ValueError("turned away"), ValueError("turned away"), "another"))
+
+    def ask() -> str:
+        answer = next(answers)
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+    streams = begun_first(ask, "begun")
+    assert streams() == "begun"
+    for _ in range(2):
+        with pytest.raises(ValueError, match="turned away"):
+            streams()
+    assert streams() == "another"
