@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import Field, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text, refs_in
+from ..text.templates import GATHERS, Field, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .ops import OPS, Op
@@ -370,7 +370,8 @@ def verify(graph: Graph) -> None:
             # A level may run over the outer lists of a nested output; a value is one of its elements.
             least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
             leading = ref.path[:dims]
-            if len(leading) < least or not all(isinstance(step, int | Star) for step in leading):
+            told = all(isinstance(step, int | Star) for step in leading) and len(leading) >= least
+            if not told and not (leading and isinstance(leading[0], GATHERS)):
                 raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
         for name in node.schedule.after:
             if name not in seen:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..graph.ir import Level
-from ..text.templates import STAR, Clip, Collect, Join, Leaf, Part, Ref, Step, Template, Whole
+from ..text.templates import GATHERS, STAR, Clip, Collect, Join, Leaf, Part, Ref, Step, Template, Whole
 from ..text.values import Tree
 from .cover import cost_of
 from .fold import Covered, skeletons
@@ -95,7 +95,8 @@ class _Source:
     def is_unending(self, unending: Container[str]) -> bool:
         """Whether it is made of all outputs of such a node."""
         node, path = self.skeleton
-        return path[:1] == (STAR,) and self.limit is None and node in unending
+        whole = path[:1] == (STAR,) or isinstance(path[0] if path else None, GATHERS)
+        return whole and self.limit is None and node in unending
 
     def option(self, group: list[Covered], guide: list[Row] | None) -> _Option | None:
         """With one row per call; None if rows differ where no element of a trace does."""

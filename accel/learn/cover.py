@@ -15,7 +15,7 @@ from itertools import islice
 
 from ..text.dumps import dumped, quoted, styles_of
 from ..text.extract import EXTRACTORS
-from ..text.templates import EDITS, QUOTED, STAR, UNIQUE, Clip, Escape, Extract, Step
+from ..text.templates import EDITS, QUOTED, STAR, UNIQUE, Clip, Each, Escape, Extract, Step
 from .holes import ANY, Hole, OpenPath, Parts, Rank, Skeleton, Source, filled
 from .index import SEED, SHORTEST, Ends, Values
 
@@ -247,7 +247,8 @@ def cost_of(skeleton: Skeleton, rank: Rank) -> tuple[Rank, int, bool, tuple[int,
     one length look cut off by it), then by the extractors' order."""
     _, path = skeleton
     extracted = tuple(_EXTRACTORS.index(step.name) for step in path if isinstance(step, Extract))
-    return rank, len(path), any(isinstance(step, Clip) for step in path), extracted, str(skeleton)
+    steps = sum(1 + (len(step.path) if isinstance(step, Each) else 0) for step in path)
+    return rank, steps, any(isinstance(step, Clip) for step in path), extracted, str(skeleton)
 
 
 def known(values: Values, text: str, before: int) -> Hole | None:

@@ -8,14 +8,15 @@ of them must agree, until further traces part them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..graph.ir import Node, When
 from ..text.evaluate import UNKNOWN, Env, Index
 from ..text.extract import extract
-from ..text.templates import STAR, VERDICTS, Extract, Ref, Step, Verdict
+from ..text.functions import THRESHOLDS, Constants, thresholds
+from ..text.templates import STAR, VERDICTS, Extract, Ref, Step
 from ..text.values import Tree, is_handed_on, leaves
 from .readings import Readings
 
@@ -25,6 +26,8 @@ MAX_DECISIONS = 3
 """More values that tell equally well are too many: nothing is decided before there are further traces."""
 MAX_VALUES = 2 / 3
 """Different values by the number of runs that had one."""
+LONGEST_NUMBER = 8
+"""Characters."""
 MAX_LEAVES = 200
 """Of one output: longer ones are no decisions."""
 
@@ -35,8 +38,11 @@ class Known(Env, Protocol):
     found: set[str]
     """Texts that searches brought."""
     readings: Readings
-    said: dict[tuple[str, Index], dict[Ref, Said]]
-    """The short values among them, by node and element, for those nodes whose outputs won't change."""
+    constants: Callable[[], Constants]
+    """Of the program."""
+    said: dict[tuple[str, Index, bool], dict[Ref, Said]]
+    """The short values among them, by node and element, for those nodes whose outputs won't change; those that numbers
+    say by themselves, and those that they say beside the program's."""
 
     def since(self, node: str, path: tuple[str | int, ...]) -> int:
         """The position in the trace from which on this value was known."""
@@ -73,6 +79,10 @@ class Table:
         either = bool(self.no) and not self.yes.keys() & self.no.keys()
         return either and few and any(len(runs) > 1 for runs in self.yes.values())
 
+    def is_proven(self) -> bool:
+        """Whether every value was seen in two runs."""
+        return all(len(runs) > 1 for runs in (*self.yes.values(), *self.no.values()))
+
     def seen_in(self, runs: int) -> When:
         """The values that at least so many runs with different inputs agree on. Those of one run alone may be
         somebody's data (invariant 10)."""
@@ -83,13 +93,21 @@ class Table:
 def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Table, ...]:
     """What tells the calls that were made from those that were not, by outputs of `earlier` nodes; empty if nothing
     does, or too much."""
+    tables = _tables(outcomes, earlier, beside=False)
+    if not tables:  # a number beside another one says one of two things, and fits by chance more often
+        tables = [table for table in _tables(outcomes, earlier, beside=True) if table.is_proven()]
+    return tuple(tables) if len(tables) <= MAX_DECISIONS else ()
+
+
+def _tables(outcomes: Sequence[Outcome], earlier: Sequence[Node], beside: bool) -> list[Table]:
+    """`beside`: of what numbers say beside the program's, that is whether they are greater."""
     made = next((outcome for outcome in outcomes if outcome.made), None)
     if made is None:
-        return ()
+        return []
     tables: dict[frozenset[tuple[int, str]], Table] = {}
     for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=lambda node: node.at_boundary):
-        known = [_short_values(source, outcome) for outcome in outcomes]
-        for ref in _short_values(source, made):
+        known = [_short_values(source, outcome, beside) for outcome in outcomes]
+        for ref in _short_values(source, made, beside):
             table, column = Table(ref), {}
             for number, outcome in enumerate(outcomes):
                 said = known[number].get(ref)
@@ -105,7 +123,7 @@ def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Tab
             else:
                 if table.holds():
                     tables.setdefault(frozenset(column.items()), table)  # the same values elsewhere say the same later
-    return tuple(tables.values()) if len(tables) <= MAX_DECISIONS else ()
+    return list(tables.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +134,13 @@ class Said:
     since: int
 
 
-def _short_values(source: Node, outcome: Outcome) -> dict[Ref, Said]:
+def _short_values(source: Node, outcome: Outcome, beside: bool) -> dict[Ref, Said]:
     """Every value of a node that a decision may go by; what belongs to the outcome's element has stars."""
     env, binding = outcome.env, outcome.binding
     on = env.readings
-    if (source.name, binding) not in env.said:
-        found = env.said[source.name, binding] = {}
+    constants = env.constants() if beside else Constants()
+    if (source.name, binding, beside) not in env.said:
+        found = env.said[source.name, binding, beside] = {}
         value = env.value(source.name)
         accidental = source.many and len(binding) < source.dims  # of many outputs any position would be one
         for path, leaf in leaves(value)[:MAX_LEAVES] if value is not UNKNOWN and not accidental else ():
@@ -129,26 +148,43 @@ def _short_values(source: Node, outcome: Outcome) -> dict[Ref, Said]:
             if any(map(is_handed_on, path)) or (isinstance(leaf, str) and leaf in env.found):
                 continue
             since = env.since(source.name, path)
-            for steps, said in _readings(leaf, source.op.streams, on) if "verdict" in on else ():
+            readings = _beside(leaf, source.op.streams, constants, on) if beside else _readings(leaf, source, on)
+            for steps, said in readings if "verdict" in on else ():
                 starred = _starred((*path, *steps), binding)
                 if starred is not None:
                     found.setdefault(Ref(source.name, starred), Said(said, since))
-    return env.said[source.name, binding]
+    return env.said[source.name, binding, beside]
 
 
-def _readings(leaf: Tree, streams: bool, on: Readings) -> Iterator[tuple[tuple[Step, ...], str]]:
+def _readings(leaf: Tree, source: Node, on: Readings) -> Iterator[tuple[tuple[Step, ...], str]]:
     """What a leaf says, and how to read that: the values in it if it is JSON that a model wrote, else itself."""
     whole, word = VERDICTS
+    streams = source.op.streams
+    for steps, item in _items(leaf, streams):
+        by_word = streams and not steps and "first word" in on
+        for verdict in (whole, word) if by_word else (whole,):
+            said = verdict.of(item)
+            if said is not None:
+                yield (*steps, verdict), said
+
+
+def _beside(leaf: Tree, streams: bool, constants: Constants, on: Readings) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Whether a number is greater than those of the program."""
+    whole, _ = VERDICTS
+    for steps, item in _items(leaf, streams):
+        if isinstance(item, bool | str) and not (isinstance(item, str) and streams and len(item) <= LONGEST_NUMBER):
+            continue
+        for step, result in thresholds(item, constants, filter(on.__contains__, THRESHOLDS)):
+            said = whole.of(result)
+            if said is not None:
+                yield (*steps, step, whole), said
+
+
+def _items(leaf: Tree, streams: bool) -> Iterable[tuple[tuple[Step, ...], Tree]]:
     found = extract("json", leaf) if streams and isinstance(leaf, str) else None
-    readings: list[tuple[tuple[Step, ...], Verdict, Tree]]
-    if isinstance(found, dict | list):
-        readings = [((Extract("json"), *steps), whole, item) for steps, item in leaves(found)]
-    else:
-        readings = [((), verdict, leaf) for verdict in ((whole, word) if streams and "first word" in on else (whole,))]
-    for steps, verdict, item in readings:
-        said = verdict.of(item)
-        if said is not None:
-            yield (*steps, verdict), said
+    if not isinstance(found, dict | list):
+        return (((), leaf),)
+    return [((Extract("json"), *steps), item) for steps, item in leaves(found)]
 
 
 def _starred(path: tuple[Step, ...], binding: Index) -> tuple[Step, ...] | None:

@@ -9,6 +9,7 @@ from itertools import takewhile
 from ..process.spare import breathe
 from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from ..text.extract import EXTRACTORS, extract
+from ..text.functions import Constants
 from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
 from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
@@ -39,9 +40,15 @@ class Values:
     """Grows as nodes are learnt."""
 
     def __init__(
-        self, cautious: bool = False, readings: Readings = ALL, says: Callable[[str], bool] | None = None
+        self,
+        cautious: bool = False,
+        readings: Readings = ALL,
+        says: Callable[[str], bool] | None = None,
+        constants: Callable[[], Constants] = Constants,
     ) -> None:
+        """`constants`: of the program."""
         self._says = says
+        self.constants = constants
         self._asked: dict[str, bool] = {}
         """What it was asked before: it looks through the whole program."""
         self.cautious = cautious
@@ -61,7 +68,7 @@ class Values:
         self.lists: dict[tuple[Skeleton, Row], list[Start]] = {}
         """By place, the lists that begin there (`joins`)."""
         self.found: set[str] = set()
-        self.said: dict[tuple[str, Row], dict[Ref, Said]] = {}
+        self.said: dict[tuple[str, Row, bool], dict[Ref, Said]] = {}
         """See `decisions.Known` for both."""
         self.moments: dict[int, Visit] = {}
         """By the moment of a call, the visit of a framework node that made it."""
@@ -277,6 +284,13 @@ class Values:
             self.texts[text] = []
             self._add_beginnings(text)
         if len(self.texts[text]) < MAX_SOURCES:
+            self.texts[text].append(source)
+
+    def add_computed(self, text: str, source: Source) -> None:
+        """What a program may have computed (`computed`)."""
+        self.covers.clear()
+        self._add_text(text, source)
+        if source not in self.texts[text]:
             self.texts[text].append(source)
 
     def _add_beginnings(self, text: str) -> None:

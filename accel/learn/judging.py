@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..graph.ir import Confidence, Evidence, Level, Node
 from ..text.values import freeze
+from .computed import FEWEST, computes
 from .decisions import Table, decisions
 from .shape import Shape
 from .view import Fit, View
@@ -27,9 +28,10 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
         level = Level(None, repeat=min(counts))
     inputs = {view.witness for fit, view in zip(fits, views, strict=True) if fit.calls}
     confidence: Confidence = "seen"
-    if len(inputs) > 1:
+    computed = computes(node)
+    if len(inputs) >= (FEWEST if computed else 2):
         confidence = "verified"
-    elif any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
+    elif not computed and any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
         confidence = "looped"
     ran = [
         (bool(fit.calls) and not fit.skips) or bool(fit.predicted == 0 and (node.when or level is not None))

@@ -8,14 +8,17 @@ an opaque node, whose output can still be a source for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ..graph.ir import Evidence, Graph, Node, verify
 from ..graph.ops import OPS
+from ..text.functions import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
+from .computed import compute
 from .foreign import Data
 from .index import Values
 from .judging import decided
@@ -56,11 +59,13 @@ def lesson(
     own: Callable[[str], bool] = lambda text: False,
     says: Callable[[str], bool] | None = None,
     readings: Readings | None = None,
+    constants: Callable[[], Iterable[str]] = tuple,
 ) -> Lesson:
     """`learn`, and what it learnt from which trace. `own`: whether a text is the program's; `says`: whether the program
-    says it as it stands, in one piece; None if nobody knows."""
+    says it as it stands, in one piece; None if nobody knows; `constants`: what it says."""
     readings = ALL if readings is None else readings
-    views = [View(i, trace, True, Values(readings=readings, says=says)) for i, trace in enumerate(traces)]
+    sorted_out = cache(lambda: Constants.among(constants()))
+    views = [View(i, trace, True, Values(False, readings, says, sorted_out)) for i, trace in enumerate(traces)]
     first: dict[Hashable, int] = {}
     for view in views:
         view.witness = first.setdefault(witness(view.trace.given), view.number)
@@ -110,6 +115,8 @@ class _Builder:
         self.whose: dict[str, Hashable] = {}
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
+        self._computed: set[str] = set()
+        """Sites for which it was asked what the program computes."""
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -153,6 +160,8 @@ class _Builder:
                 calls = self._open(site)
             if self._explain_some(site, calls):
                 tried.pop(site, None)
+            elif self._compute(site):
+                tried.pop(site, None)
             elif len(calls) == len(self._open(site)):
                 self.leave_opaque(site)
             else:
@@ -162,6 +171,13 @@ class _Builder:
         return [(view, call) for view in self.views for call in view.open.get(site, ())]
 
     # --- one site
+
+    def _compute(self, site: str) -> bool:
+        """Whether something that the program computes may explain more of a site, which is asked once."""
+        if site in self._computed or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
+            return False
+        self._computed.add(site)
+        return compute(self.views, site, self.views[0].values.constants())
 
     def explain_what_can_be(self, site: str) -> bool:
         """Turn the calls of a site into nodes as far as templates explain them; False if they explain none."""
@@ -198,6 +214,8 @@ class _Builder:
             search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
             best = search.best(view, call)
             if best.node is not None and best.node.evidence.confidence != "seen" and not self._data.is_in(best.node):
+                if best.score[0] < sum(bool(view.open.get(site)) for view in self.views) and self._compute(site):
+                    return self._explain_one(site, calls, ordinal)  # what is equal in some runs may be computed
                 ended = self._rounds.ended(best.node, best.fits)
                 node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
                 self._accept(node, fits, search.late(node))

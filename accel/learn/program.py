@@ -87,6 +87,12 @@ class Program:
             self._look(self._references)
         return self._texts is not None and self._texts.says(text)
 
+    def constants(self) -> list[str]:
+        """What it says, but for what is one of several: patterns, separators and numbers among them."""
+        if self._texts is None:
+            self._look(self._references)
+        return [text for text, place in self._found.items() if place is None or not place.several]
+
     def _look(self, references: References) -> None:
         found = references.texts(self._standing)
         texts = chosen = Texts(found)

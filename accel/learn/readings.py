@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..text.extract import EXTRACTORS
+from ..text.functions import FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ READINGS: tuple[Reading, ...] = (
     Reading("count", "how many elements a list has, as text"),
     Reading("items", "a dict as the list of its items"),
     *(Reading(name, f"the items of an answer: `{name}`") for name in EXTRACTORS),
+    # what a program computes from values, where nothing else explains an input
+    *(Reading(name, function.says) for name, function in FUNCTIONS.items()),
     # what is handed on as it is
     Reading("record", "a dict that is known as it stands"),
     Reading("list", "a list that is known as it stands"),

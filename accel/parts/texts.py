@@ -189,7 +189,7 @@ class _Look:
 
     def _name(self, held: Mapping[str, Any], step: Step) -> None:
         for name, value in list(held.items()):
-            if type(value) in _DATA or isinstance(value, tuple | frozenset):
+            if type(value) in _DATA or isinstance(value, tuple | frozenset | re.Pattern):
                 place = self._place.to(step, name)
                 for text in _said(value):
                     self.found.setdefault((name, text), place)
@@ -305,6 +305,8 @@ def _parts(value: Any) -> Iterator[Way]:
 def _said(value: Any) -> Iterator[str]:
     if type(value) in (str, int, float):
         yield str(value)
+    elif isinstance(value, re.Pattern):
+        yield str(value.pattern)
     elif isinstance(value, tuple | frozenset):
         for inner in value:
             yield from _said(inner)

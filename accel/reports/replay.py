@@ -26,7 +26,8 @@ from ..parts.components import facts_of, said_of
 from ..run.egress import recipient
 from ..run.settings import Settings
 from ..run.soonest import streams
-from ..text.evaluate import Index, pasted
+from ..text.evaluate import Index
+from ..text.pasted import pasted
 from ..text.templates import refs_in
 from ..text.values import Opaque, Tree, leaves
 from ..trace.flow import WHOLE, events_of

@@ -24,7 +24,8 @@ from ..graph.rules import (
 )
 from ..parts import http, sdks
 from ..process import threads
-from ..text.evaluate import has_gap, pasted
+from ..text.evaluate import has_gap
+from ..text.pasted import pasted
 from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs

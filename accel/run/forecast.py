@@ -13,8 +13,9 @@ from heapq import heapify, heappop, heappush
 from ..graph.ir import Node
 from ..graph.predict import predict
 from ..graph.rules import Reason
-from ..text.evaluate import UNKNOWN, Index, follow, has_gap, pasted, replaces
+from ..text.evaluate import UNKNOWN, Index, follow, has_gap, replaces
 from ..text.extract import Open
+from ..text.pasted import pasted
 from ..text.templates import STAR, Field
 from ..text.values import Tree, same
 from ..trace.record import Visit

@@ -19,7 +19,8 @@ from ..graph.ops import OPS
 from ..learn.foreign import literals
 from ..learn.seen_in import SeenIn
 from ..text.dumps import Dump
-from ..text.evaluate import is_opaque
+from ..text.functions import Computed
+from ..text.pasted import is_opaque
 from ..text.templates import (
     COUNT,
     ITEMS,
@@ -29,6 +30,7 @@ from ..text.templates import (
     Clip,
     Collect,
     Counter,
+    Each,
     Edit,
     Escape,
     Extract,
@@ -359,6 +361,10 @@ def _encode_step(step: Any) -> Any:
     for name, (cls, field) in _OF_ONE_FIELD.items():
         if isinstance(step, cls):
             return {name: getattr(step, field)}
+    if isinstance(step, Each):
+        return {"each": list(map(_encode_step, step.path))}
+    if isinstance(step, Computed):
+        return {"computed": [step.name, *step.given]}
     return {"dump": astuple(step)} if isinstance(step, Dump) else step
 
 
@@ -372,4 +378,8 @@ def _decode_step(data: Any) -> Any:
     ((name, held),) = data.items()
     if name == "dump":
         return Dump(*held)
+    if name == "each":
+        return Each(tuple(map(_decode_step, held)))
+    if name == "computed":
+        return Computed(held[0], tuple(held[1:]))
     return _CONSTANT[name] if name in _CONSTANT else _OF_ONE_FIELD[name][0](held)

@@ -6,16 +6,17 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Protocol
 
 from .dumps import Dump
 from .extract import Open, Partial, extract
+from .functions import Computed
 from .templates import (
     Clip,
     Collect,
     Count,
     Counter,
+    Each,
     Edit,
     Escape,
     Extract,
@@ -24,7 +25,6 @@ from .templates import (
     Items,
     Join,
     Leaf,
-    Ref,
     Star,
     Step,
     Strip,
@@ -33,10 +33,9 @@ from .templates import (
     Unique,
     Verdict,
     Whole,
-    leaves_in,
 )
-from .turns import CALLS, Called, Turn
-from .values import Opaque, Tree, Vector, freeze, leaves
+from .turns import CALLS, Called
+from .values import Opaque, Tree, Vector, freeze
 
 Index = tuple[int, ...]
 
@@ -80,6 +79,10 @@ def step_into(value: Tree, step: Step) -> Tree:
         return value[step] if -len(value) <= step < len(value) and value[step] is not DROPPED else UNKNOWN
     if isinstance(step, Unique):
         return value
+    if isinstance(step, Each):
+        return _each(value, step) if isinstance(value, list) and not has_gap(value) else UNKNOWN
+    if isinstance(step, Computed):
+        return _computed(value, step)
     if isinstance(step, Items):
         return step.shown(value) if isinstance(value, dict) else UNKNOWN
     if isinstance(step, Count):
@@ -110,6 +113,21 @@ def step_into(value: Tree, step: Step) -> Tree:
     if isinstance(step, Clip):
         return str(value[: step.n]) if done or len(value) >= step.n else value
     raise TypeError(f"a star must be bound before it is followed: {step}")
+
+
+def _each(items: list[Tree], each: Each) -> Tree:
+    found = [follow(item, each.path) for item in items if item is not DROPPED]
+    return UNKNOWN if any(item is UNKNOWN for item in found) else found
+
+
+def _computed(value: Tree, step: Computed) -> Tree:
+    """Only of what is there as a whole: all of it may count."""
+    if value is DROPPED or has_gap(value):
+        return UNKNOWN
+    try:
+        return step.of([item for item in value if item is not DROPPED] if isinstance(value, list) else value)
+    except LookupError:
+        return UNKNOWN
 
 
 def follow(value: Tree, path: tuple[Step, ...], binding: Index = ()) -> Tree:
@@ -182,7 +200,7 @@ def as_text(value: Tree) -> str | None:
     return None
 
 
-def _rows(join: Join, binding: Index, env: Env) -> Iterator[list[str | None] | None]:
+def rows_of(join: Join, binding: Index, env: Env) -> Iterator[list[str | None] | None]:
     """The values of every row in order, up to the first gap: None instead of a value, or of a row."""
     columns: list[list[str | None]] = []
     ends: list[int] = []
@@ -201,7 +219,7 @@ def _rows(join: Join, binding: Index, env: Env) -> Iterator[list[str | None] | N
 
 def _items(join: Join, binding: Index, env: Env) -> Iterator[str | None]:
     """The elements of a join in order, a `Partial` where one is still growing; None at the first gap."""
-    for row in _rows(join, binding, env):
+    for row in rows_of(join, binding, env):
         text = _row_text(join, row) if row is not None else None
         yield text
         if text is None or isinstance(text, Partial):
@@ -283,11 +301,11 @@ def has_gap(tree: Tree) -> bool:
     return False
 
 
-def _leaf(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:
+def leaf_of(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:
     if isinstance(leaf, Template):
         return text_of(leaf, binding, position, env)
     if isinstance(leaf, Talk):
-        return _talk(leaf, maker(leaf.start)(binding, position, env), env)
+        return talk_of(leaf, maker(leaf.start)(binding, position, env), env)
     value = env.value(leaf.ref.node)
     if isinstance(leaf, Whole):
         return follow(value, leaf.ref.path, binding[: leaf.ref.stars])
@@ -296,7 +314,7 @@ def _leaf(leaf: Leaf, binding: Index, position: int, env: Env) -> Tree:
     return collected(leaf, value, binding)
 
 
-def _talk(talk: Talk, start: Tree, env: Env) -> Tree:
+def talk_of(talk: Talk, start: Tree, env: Env) -> Tree:
     """The messages, with gaps for results that are missing; unknown before the last answer."""
     if not isinstance(start, list):
         return UNKNOWN
@@ -347,9 +365,9 @@ def maker(tree: Tree) -> Make:
 def _maker(tree: Tree) -> Make | None:
     if isinstance(tree, Talk):
         start = maker(tree.start)
-        return lambda binding, position, env: _talk(tree, start(binding, position, env), env)
+        return lambda binding, position, env: talk_of(tree, start(binding, position, env), env)
     if isinstance(tree, Leaf):
-        return lambda binding, position, env: _leaf(tree, binding, position, env)
+        return lambda binding, position, env: leaf_of(tree, binding, position, env)
     if not isinstance(tree, dict | list):
         return None
     items = tree.items() if isinstance(tree, dict) else enumerate(tree)
@@ -362,39 +380,3 @@ def _maker(tree: Tree) -> Make | None:
         return made
 
     return fill if parts else None
-
-
-def is_opaque(tree: Tree) -> bool:
-    """Whether a tree holds something that can't be saved or sent."""
-    if isinstance(tree, Opaque):
-        return True
-    if isinstance(tree, Talk):
-        return is_opaque([tree.start, *([dict(one.turn.said), dict(one.turn.told)] for one in tree.turns)])
-    if isinstance(tree, dict):
-        return any(map(is_opaque, tree.values()))
-    return isinstance(tree, list) and any(map(is_opaque, tree))
-
-
-def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
-    """Every value that holes put into the input of an element: what would leave with the call, beside the template."""
-    found: list[str] = []
-    for leaf in leaves_in(tree):
-        if isinstance(leaf, Template):
-            holes: tuple[Any, ...] = leaf.holes
-            for hole in holes:
-                if isinstance(hole, Join):
-                    for row in _rows(hole, binding, env):
-                        found.extend(text for text in row or () if text is not None)
-                elif isinstance(hole, Ref):
-                    found.append(str(text_of(Template((hole,)), binding, position, env)))
-        elif isinstance(leaf, Talk):
-            found += pasted(leaf.start, binding, position, env)
-            bare = (replace(taken, turn=Turn(style=taken.turn.style)) for taken in leaf.turns)
-            found += _texts(_talk(Talk([], tuple(bare)), [], env))
-        else:
-            found += _texts(_leaf(leaf, binding, position, env))
-    return found
-
-
-def _texts(value: Tree) -> Iterator[str]:
-    return (str(v) for _, v in leaves(value) if v is not None and not isinstance(v, Opaque | _Unknown))

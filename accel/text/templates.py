@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dumps import Dump
+from .functions import Computed
 from .turns import Called, Turn
 from .values import Tree
 
@@ -148,6 +149,18 @@ class Verdict:
         return text if 0 < len(text) <= LONGEST_VERDICT else None
 
 
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Of a list, what each element has along this path, in order."""
+
+    path: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return f"|each {path_text(self.path)}"
+
+
+GATHERS = (Each, Computed)
+"""Steps that make one value of a whole list."""
 LONGEST_VERDICT = 32
 _AROUND = " .,:;!?*_`'\"()[]"
 STAR = Star()
@@ -162,7 +175,8 @@ EDITS = tuple(Edit(name) for name in ("lower", "upper", "title", "capitalize", "
 VERDICTS = (Verdict(), Verdict(word=True))
 Step = (
     str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict | Called
-)
+    | Each | Computed
+)  # fmt: skip
 """One step of a path: a field, a position, all positions, or a total function of the value."""
 
 

@@ -1,0 +1,233 @@
+"""What a program computes from values, by example: sources for what calls hold and no known value explains.
+
+Only where a site stays unexplained, and only after three runs with different inputs: every function of the table
+(`accel.text.functions`) is tried on what the first of these runs knew, one upon the other at most. What then stands in
+the calls of all of them is a source like others, so that the search for templates judges it, and the smallest one wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..graph.ir import Node
+from ..process.spare import breathe
+from ..text.evaluate import UNKNOWN, as_text, follow, has_gap
+from ..text.functions import FUNCTIONS, Constants, ways
+from ..text.templates import EDITS, GATHERS, STRIP, Clip, Count, Each, Escape, Step
+from ..text.values import Tree, leaves, texts_of
+from .cover import stands_alone
+from .holes import Path, Skeleton, Source
+from .index import SHORTEST
+from .view import View
+
+FEWEST = 3
+"""Runs with different inputs: two may agree on a function by chance."""
+MAX_TRIED = 30_000
+"""Results that are looked at in the first run,"""
+MAX_BETWEEN = 400
+"""and those of them that a further function is tried on."""
+MAX_WAYS = 48
+"""That are kept."""
+MAX_ALIKE = 4
+"""Of one result."""
+_INSIDE = (*GATHERS, Clip, Count, Escape)
+"""Steps after which a value is no longer one that something brought."""
+
+_EDITS: tuple[Step, ...] = (STRIP, *EDITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From values with this skeleton by these steps."""
+
+    base: Skeleton
+    steps: Path
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.base[1]) + len(self.steps), sum(len(str(step)) for step in self.steps)
+
+
+def computes(node: Node) -> bool:
+    """Whether anything in its input, or what decides on its calls, is computed."""
+    refs = (*node.refs(), *(when.ref for when in node.when))
+    return any(isinstance(step, GATHERS) for ref in refs for step in ref.path)
+
+
+def compute(views: Sequence[View], site: str, constants: Constants) -> bool:
+    """Add sources for what the open calls of a site hold; False if there are none."""
+    held = [view for view in views if view.open.get(site)]
+    if len({view.witness for view in held}) < FEWEST:
+        return False
+    names = [name for name in FUNCTIONS if name in held[0].values.readings]
+    first, *others = (_Known(view, site) for view in sorted(held, key=lambda view: len(view.values.texts)))
+    results = {way: [shown] for way, shown in first.all_ways(constants, names)}
+    for known in others:
+        results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
+    found = list(_smallest(results))
+    for known in (first, *others):
+        known.add(found)
+    return bool(found)
+
+
+def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
+    """Of ways from one node to one result, few; of all, so many."""
+    alike: Counter[object] = Counter()
+    for way in sorted(results, key=lambda way: (way.size, str(way))):
+        told = (way.base[0], tuple(results[way]))
+        alike[told] += 1
+        if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
+            yield way
+
+
+class _Known:
+    """What a run knew before the calls of a site, and what those hold."""
+
+    def __init__(self, view: View, site: str) -> None:
+        self._values = view.values
+        calls = view.open[site]
+        self._before = max(call.start for call in calls)
+        self._text = "\0".join(text for call in calls for text in texts_of(call.input))
+        self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
+        """What functions of one value are tried on,"""
+        self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
+        """lists,"""
+        self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
+        """and the paths along which their elements have something."""
+        self._gather()
+
+    def _gather(self) -> None:
+        seen: dict[tuple[str, Path], Source] = {}
+        for text in list(self._values.texts):
+            breathe()
+            for source in self._values.seen(text, self._before):
+                if not any(isinstance(step, _INSIDE) for step in source.path):
+                    self._bases[source.skeleton].append(source)
+                for at, step in enumerate(source.path):
+                    if isinstance(step, _INSIDE):
+                        break
+                    if isinstance(step, int):
+                        self._note_list(seen, source, at)
+        for (_, _), source in seen.items():
+            self._lists[source.skeleton].append(source)
+
+    def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:
+        """A list holds this value: it was known when the last of its elements was."""
+        path, along = source.path[:at], source.path[at + 1 :]
+        held = seen.get((source.node, path))
+        if held is None or held.known < source.known:
+            seen[source.node, path] = held = replace(source, path=path)
+        if source.path[at] == 0 and not any(isinstance(step, _INSIDE) for step in along):
+            self._along[held.skeleton][along] = None
+
+    def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
+        """Every way to something that stands in the calls, and what that is."""
+        between: list[tuple[Skeleton, Path, Tree]] = []
+        found: dict[Way, set[str]] = defaultdict(set)
+        tries = 0
+        for base, steps, value in (*self._on_lists(names), *self._on_values()):
+            for step, result in ways(value, constants, names):
+                tries += 1
+                self._note(found, Way(base, (*steps, step)), result)
+                if not isinstance(result, list | dict) and len(between) < MAX_BETWEEN:
+                    between.append((base, (*steps, step), result))
+            if tries > MAX_TRIED:
+                break
+            breathe()
+        for base, steps, value in between:
+            for step, result in ways(value, constants, names) if tries <= 2 * MAX_TRIED else ():
+                tries += 1
+                self._note(found, Way(base, (*steps, step)), result)
+            breathe()
+        return ((way, frozenset(shown)) for way, shown in found.items())
+
+    def _on_values(self) -> Iterator[tuple[Skeleton, Path, Tree]]:
+        tried: set[tuple[Skeleton, str]] = set()
+        for base, sources in self._bases.items():
+            for source in sources:
+                value = self._value(source)
+                if isinstance(value, str | int | float) and (base, str(value)) not in tried:
+                    tried.add((base, str(value)))
+                    yield base, (), value
+
+    def _on_lists(self, names: Sequence[str]) -> Iterator[tuple[Skeleton, Path, Tree]]:
+        """Lists as they are, and what all of their elements have somewhere, as it is and edited."""
+        for base, sources in self._lists.items():
+            for source in sources:
+                items = self._value(source)
+                if not isinstance(items, list) or len(items) < 2 or has_gap(items):
+                    continue
+                yield base, (), items
+                for along in self._along[base]:
+                    plain = follow(items, (Each(along),)) if along else items
+                    if plain is not UNKNOWN and along:
+                        yield base, (Each(along),), plain
+                    for edit in _EDITS:
+                        edited = follow(items, (each := Each((*along, edit)),))
+                        if edited is not UNKNOWN and edited != plain:
+                            yield base, (each,), edited
+
+    def _value(self, source: Source) -> Tree:
+        return follow(self._values.outputs[source.node], source.path)
+
+    def _note(self, found: dict[Way, set[str]], way: Way, result: Tree) -> None:
+        for each in (way, replace(way, steps=(*way.steps, STRIP))):
+            shown = self._standing(way, result if each is way else _stripped(result))
+            if shown:
+                found[each] |= shown
+
+    def _standing(self, way: Way, result: Tree) -> set[str]:
+        """What of a result stands in the calls: a list in this order, something of a list, or a text that nobody knew
+        by itself."""
+        if isinstance(result, list):
+            return self._in_order(result)
+        shown = as_text(result)
+        return {shown} if shown is not None and self._stands(shown, way.base in self._lists) else set()
+
+    def _stands(self, shown: str, known: bool) -> bool:
+        if not shown.strip() or (not known and len(shown) >= SHORTEST[0] and self._values.seen(shown, self._before)):
+            return False
+        at = self._text.find(shown)
+        while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(self._text, at, at + len(shown))):
+            at = self._text.find(shown, at + 1)
+        return at >= 0
+
+    def _in_order(self, items: Sequence[Tree]) -> set[str]:
+        """The first leaf of the elements, where those of the first two stand one after the other."""
+        if len(items) < 2:
+            return set()
+        for path, leaf in leaves(items[0]):
+            shown = [as_text(follow(item, path)) for item in items[:2]]
+            if isinstance(leaf, str) and None not in shown and shown[0] != shown[1]:
+                places = [self._text.find(text or "\0") for text in shown]
+                if 0 <= places[0] < places[1]:
+                    return {str(shown[0])}
+        return set()
+
+    # --- a way of another run
+
+    def shown(self, way: Way) -> frozenset[str]:
+        """What stands in these calls by it."""
+        results = (result for _, result in self._results(way))
+        return frozenset(text for result in results for text in self._standing(way, result))
+
+    def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
+        for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
+            result = follow(self._value(source), way.steps)
+            if result is not UNKNOWN and not has_gap(result):
+                yield source, result
+
+    def add(self, found: Iterable[Way]) -> None:
+        for way in found:
+            for source, result in list(self._results(way)):
+                for path, leaf in leaves(result):
+                    text = as_text(leaf)
+                    if text:
+                        self._values.add_computed(text, replace(source, path=(*source.path, *way.steps, *path)))
+
+
+def _stripped(result: Tree) -> Tree:
+    """None where that is the same."""
+    return result.strip() if isinstance(result, str) and result != result.strip() else None
