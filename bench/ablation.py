@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from rich.console import Console
 import accel_local
 from accel.graph.ir import Graph
 from accel.learn.check import followed
+from accel.learn.foreign import Wording
 from accel.learn.learner import extend, lesson
 from accel.learn.readings import ALL, READINGS, Readings, without
 from accel.text.extract import EXTRACTORS
@@ -68,14 +69,14 @@ class Score:
 @dataclass
 class Recorded:
     traces: Sequence[Trace]
-    own: Callable[[str], bool]
+    program: Wording
     learnt: str = ""
     """The graphs of all lessons with all readings."""
 
     def score(self, readings: Readings) -> Score:
         score = Score(within=within(self.traces[0], readings))
         for runs in LESSONS:
-            graph = lesson(self.traces[:runs], self.own, readings=readings).graph
+            graph = lesson(self.traces[:runs], self.program, readings).graph
             score += judged(graph, self.traces[runs])
             self.learnt += str(graph) if readings == ALL else ""
         return score
@@ -136,7 +137,7 @@ async def record(arms: Arms) -> Recorded:
     for number in range(max(LESSONS) + 1):
         await arms.ask(fast, arms.program.inputs[number])
         traces.append(fast.plan.last)
-    return Recorded(traces, fast.plan.program.own)
+    return Recorded(traces, fast.plan.program)
 
 
 _recorded: dict[str, Recorded] = {}

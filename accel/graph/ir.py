@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import GATHERS, Field, Leaf, Ref, Star, Template, Verdict, Whole, leaves_in, path_text, refs_in
+from ..text.templates import GATHERS, Field, Leaf, Ref, Star, Verdict, Whole, leaves_in, path_text, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .ops import OPS, Op
@@ -370,8 +370,8 @@ def verify(graph: Graph) -> None:
             # A level may run over the outer lists of a nested output; a value is one of its elements.
             least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
             leading = ref.path[:dims]
-            told = all(isinstance(step, int | Star) for step in leading) and len(leading) >= least
-            if not told and not (leading and isinstance(leading[0], GATHERS)):
+            told = len(leading) >= least and all(isinstance(step, int | Star) for step in leading)
+            if not (told or isinstance(leading[0] if leading else None, GATHERS)):
                 raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
         for name in node.schedule.after:
             if name not in seen:
@@ -389,9 +389,7 @@ def verify(graph: Graph) -> None:
             raise GraphError(f"{node.name} has a level but only one output")
         levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
         for leaf in node.leaves() if node.predictable else ():
-            holes: tuple[Any, ...] = (
-                (leaf.ref,) if isinstance(leaf, Whole) else leaf.holes if isinstance(leaf, Template) else ()
-            )
+            holes: tuple[Any, ...] = (leaf.ref,) if isinstance(leaf, Whole) else getattr(leaf, "holes", ())
             for hole in holes:
                 if isinstance(hole, Ref) and hole.stars > levels:
                     raise GraphError(f"{node.name}: {hole} has more levels than the node")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Protocol
 
 from ..graph.ir import Node
 from ..process.spare import breathe
@@ -25,13 +26,32 @@ IN_A_ROW = 5
 _WORD = re.compile(r"\w+")
 
 
+class Wording(Protocol):
+    """What a program says by itself."""
+
+    def own(self, text: str) -> bool:
+        """Whether these are words of the program's."""
+        ...
+
+    def says(self, text: str) -> bool:
+        """Whether it says this as it stands, in one piece."""
+        ...
+
+    def constants(self) -> Iterable[str]:
+        """All of it: patterns, separators and numbers among them."""
+        ...
+
+
 class Data:
     """What runs have read, found or been answered: none of it is ever a literal, in no run's plan, whether the run that
     used it knew where it came from or not."""
 
-    def __init__(self, traces: Sequence[Trace] = (), own: Callable[[str], bool] = lambda text: False) -> None:
+    def __init__(self, traces: Sequence[Trace] = (), program: Wording | None = None) -> None:
         self._traces = traces
-        self._own = own
+        self._program = program
+
+    def _own(self, text: str) -> bool:
+        return self._program is not None and self._program.own(text)
 
     def is_in(self, node: Node) -> bool:
         """Whether a literal of this node's holds any of it, beyond what the program says itself."""

@@ -16,6 +16,7 @@ from ..text.values import Tree, Vector, containers, freeze, holds_number, is_cla
 from ..trace.record import Inside, Visit
 from .beginnings import Beginnings
 from .decisions import Said
+from .foreign import Wording
 from .holes import Hole, Parts, Path, Row, Skeleton, Source, Start
 from .readings import ALL, Readings
 
@@ -43,11 +44,10 @@ class Values:
         self,
         cautious: bool = False,
         readings: Readings = ALL,
-        says: Callable[[str], bool] | None = None,
+        program: Wording | None = None,
         constants: Callable[[], Constants] = Constants,
     ) -> None:
-        """`constants`: of the program."""
-        self._says = says
+        self._program = program
         self.constants = constants
         self._asked: dict[str, bool] = {}
         """What it was asked before: it looks through the whole program."""
@@ -91,7 +91,7 @@ class Values:
     def says(self, text: str) -> bool:
         """Whether the program says a text as it stands, in one piece."""
         if text not in self._asked:
-            self._asked[text] = self._says is not None and self._says(text)
+            self._asked[text] = self._program is not None and self._program.says(text)
         return self._asked[text]
 
     @property
@@ -141,7 +141,7 @@ class Values:
         they come? Not what stands there often, as common words do. Nobody asks unless it is known what the program
         says."""
         places: dict[str, list[int]] = {}
-        for at, (value, _) in self._short.find(text) if self._says is not None else ():
+        for at, (value, _) in self._short.find(text) if self._program is not None else ():
             if text.startswith(value, at):
                 places.setdefault(value, []).append(at)
         for value, begins in places.items():

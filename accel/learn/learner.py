@@ -8,7 +8,7 @@ an opaque node, whose output can still be a source for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,7 +19,7 @@ from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
 from .computed import compute
-from .foreign import Data
+from .foreign import Data, Wording
 from .index import Values
 from .judging import decided
 from .readings import ALL, Readings
@@ -54,22 +54,15 @@ def learn(traces: Sequence[Trace]) -> Graph:
     return lesson(traces).graph
 
 
-def lesson(
-    traces: Sequence[Trace],
-    own: Callable[[str], bool] = lambda text: False,
-    says: Callable[[str], bool] | None = None,
-    readings: Readings | None = None,
-    constants: Callable[[], Iterable[str]] = tuple,
-) -> Lesson:
-    """`learn`, and what it learnt from which trace. `own`: whether a text is the program's; `says`: whether the program
-    says it as it stands, in one piece; None if nobody knows; `constants`: what it says."""
+def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Readings | None = None) -> Lesson:
+    """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
     readings = ALL if readings is None else readings
-    sorted_out = cache(lambda: Constants.among(constants()))
-    views = [View(i, trace, True, Values(False, readings, says, sorted_out)) for i, trace in enumerate(traces)]
+    constants = cache(lambda: Constants.among(program.constants() if program is not None else ()))
+    views = [View(i, trace, True, Values(False, readings, program, constants)) for i, trace in enumerate(traces)]
     first: dict[Hashable, int] = {}
     for view in views:
         view.witness = first.setdefault(witness(view.trace.given), view.number)
-    builder = _Builder(views, data=Data(traces, own))
+    builder = _Builder(views, data=Data(traces, program))
     builder.explain(sites_of(views))
     graph = Graph(tuple(builder.nodes), runs=len(traces))
     verify(graph)

@@ -25,7 +25,6 @@ from ..graph.rules import (
 from ..parts import http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap
-from ..text.pasted import pasted
 from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
@@ -231,7 +230,7 @@ class Drive(Forecast):
             tree = self.compiled.make[node.name](binding, 0, self) if binding[0] >= level.first else None
             if tree is None or has_gap(tree) or run.calls.has(key := bound.key(tree)):
                 continue
-            sent = [*self.foreign(node), *pasted(node.input, binding, 0, self)] if judged else []
+            sent = self.leaving(node, binding, 0) if judged else []
             if not sent or not self.refused(node, sent):
                 asked = foretold(run, node, self._decided(node))
                 call = early.issue(run, node, run.bindings.now(node, moment), tree, key, asked)

@@ -82,11 +82,11 @@ class Forecast:
             open_to = self.compiled.given - self._replaced
             self._replaced |= {field for field in open_to if replaces(state, field, follow(given, field))}
 
-    def foreign(self, node: Node) -> list[str]:
-        """What of its literals is judged like values (`Program.foreign`)."""
+    def leaving(self, node: Node, binding: Index, position: int) -> list[str]:
+        """What an element would send, beside the program's words."""
         if node.name not in self._foreign:
             self._foreign[node.name] = self.run.plan.program.foreign(node)
-        return self._foreign[node.name]
+        return [*self._foreign[node.name], *pasted(node.input, binding, position, self)]
 
     # --- events
 
@@ -331,8 +331,7 @@ class Forecast:
         node = state.node
         if node.level is not None or node.when or state.whose is UNKNOWN or not state.elements:
             return False
-        element = state.elements[0]
-        if element.key is not None or element.call is not None:
+        if state.elements[0].key is not None or state.elements[0].call is not None:
             return False
         lists = [self.states[name] for name in self.compiled.reach[node.name].waits_for(changed)]
         if not any(other.open for other in lists):
@@ -369,7 +368,7 @@ class Forecast:
         changed = False
         element.input = tree
         judged = bound is not None and bound.judges(self.run.settings.egress)
-        element.pasted = [*self.foreign(node), *pasted(node.input, binding, position, self)] if judged else []
+        element.pasted = self.leaving(node, binding, position) if judged else []
         key = None if bound is None or has_gap(tree) else bound.key(tree)
         if key is None or key != element.key:
             if element.call is not None:

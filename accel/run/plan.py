@@ -21,7 +21,7 @@ from ..graph.topology import Topology
 from ..learn.carried import carried
 from ..learn.check import judge
 from ..learn.contexts import Contexts
-from ..learn.learner import Lesson, extend, lesson
+from ..learn.learner import extend, lesson
 from ..learn.memory import Memory
 from ..learn.program import Program
 from ..parts.credentials import Keys
@@ -302,10 +302,10 @@ class Plan:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        learnt = self._lesson()
+        learnt = lesson(self._memory.traces, self.program)
         changed = self._memory.changed(learnt)
         if changed:
-            learnt = self._lesson()
+            learnt = lesson(self._memory.traces, self.program)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         called = [kept.sites for kept in self._memory.traces]
@@ -335,10 +335,6 @@ class Plan:
         elif self.hopes.unsaid and self.pace.rest():
             lost = "no input of a call is there before the program makes it"
             self.says.rests(self.pace.every, lost if self.hopes.lost else "what could be early may not go early")
-
-    def _lesson(self) -> Lesson:
-        program = self.program
-        return lesson(self._memory.traces, program.own, program.says, constants=program.constants)
 
     def _runs_between_lessons(self) -> int:
         """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever

@@ -20,8 +20,7 @@ from accel.learn.holes import Hole
 from accel.learn.index import Values
 from accel.learn.learner import lesson
 from accel.learn.readings import ALL, READINGS, without
-from accel.parts.wording import Texts
-from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
+from accel.tests.test_core_learn import TOPICS, Script, Words, learnt, shown
 from accel.trace.record import Trace
 
 ACCEL = str(Path(accel.__file__).parent)
@@ -119,13 +118,13 @@ def test_what_the_program_says_with_the_words_around_it_is_no_value_of_a_run() -
         script.call("a", f"{SAYS}{topic}", "fine")
         return script.done()
 
-    def learnt_by(program: Texts) -> str:
-        return shown(lesson(list(map(run, TOPICS)), program.cover, program.says).graph)[-1]
+    def learnt_by(program: Words) -> str:
+        return shown(lesson(list(map(run, TOPICS)), program).graph)[-1]
 
     template = ": Judge the answer.\\nAs an example: (see {}). Always say so.\\nAnswer: {{input.q}}"
-    assert learnt_by(Texts([SAYS])) == template.format("https://example.org/id/1-0")
+    assert learnt_by(Words([SAYS])) == template.format("https://example.org/id/1-0")
     # With other words around it, it may be what was found.
-    assert learnt_by(Texts([SAYS.replace("Always", "Never")])) == template.format("{main.searching[0]}")
+    assert learnt_by(Words([SAYS.replace("Always", "Never")])) == template.format("{main.searching[0]}")
 
 
 @pytest.mark.parametrize(
@@ -139,8 +138,8 @@ def test_a_short_text_that_every_run_was_given_is_a_value_unless_the_program_say
         script.call("a", f"Answer in Nynorsk: {topic}", "fine")
         return script.done()
 
-    program = Texts([said])
-    assert shown(lesson(list(map(run, TOPICS)), program.cover, program.says).graph)[-1] == template
+    program = Words([said])
+    assert shown(lesson(list(map(run, TOPICS)), program).graph)[-1] == template
 
 
 def test_a_short_text_within_a_word_or_a_number_is_no_value() -> None:
@@ -149,8 +148,8 @@ def test_a_short_text_within_a_word_or_a_number_is_no_value() -> None:
         script.call("a", f"Answer in Nynorsk, in 250 words: {topic}", "fine")
         return script.done()
 
-    program = Texts()
-    found = lesson(list(map(run, TOPICS)), program.cover, program.says)
+    program = Words()
+    found = lesson(list(map(run, TOPICS)), program)
     assert shown(found.graph)[-1] == ": Answer in Nynorsk, in 250 words: {input.q}"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from accel.graph.ir import Graph
 from accel.learn.learner import extend, learn
+from accel.parts.wording import Texts
 from accel.text.values import Vector, freeze
 from accel.trace.record import CallRecord, Trace, Visit
 
@@ -17,6 +19,19 @@ ITEMS = {
     TOPICS[0]: ["the fires of Hekla", "the ashes of Katla", "the craters of Askja"],
     TOPICS[1]: ["the fields of Jostedal", "the tongues of Svartisen", "the ice caves of Folgefonna"],
 }
+
+
+class Words(Texts):
+    """What a program says by itself: these texts."""
+
+    own = Texts.cover
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._said = list(texts)
+        super().__init__(self._said)
+
+    def constants(self) -> list[str]:
+        return self._said
 
 
 class Script:
