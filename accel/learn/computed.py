@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
-from ..text.evaluate import UNKNOWN, as_text, follow, has_gap
+from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
 from ..text.functions import FUNCTIONS, Constants, ways
-from ..text.templates import EDITS, GATHERS, STRIP, Clip, Count, Each, Escape, Step
+from ..text.templates import EDITS, GATHERS, STRIP, Clip, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, leaves, texts_of
 from .cover import stands_alone
+from .fold import cover_text
 from .holes import Path, Skeleton, Source
 from .index import SHORTEST
-from .view import View
+from .view import Fit, View
 
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
@@ -28,6 +29,8 @@ MAX_TRIED = 30_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
+MAX_PARTS = 12
+"""Of one result, of which they are."""
 MAX_WAYS = 48
 """That are kept."""
 MAX_ALIKE = 4
@@ -56,13 +59,18 @@ def computes(node: Node) -> bool:
     return any(isinstance(step, GATHERS) for ref in refs for step in ref.path)
 
 
-def compute(views: Sequence[View], site: str, constants: Constants) -> bool:
-    """Add sources for what the open calls of a site hold; False if there are none."""
-    held = [view for view in views if view.open.get(site)]
+def compute(
+    views: Sequence[View], site: str, constants: Constants, wanted: Mapping[int, frozenset[str]] | None = None
+) -> bool:
+    """Add sources for what the open calls of a site hold; False if there are none. `wanted`: by number of the view, the
+    texts that are to be given, which is what stands in the calls otherwise."""
+    held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
     names = [name for name in FUNCTIONS if name in held[0].values.readings]
-    first, *others = (_Known(view, site) for view in sorted(held, key=lambda view: len(view.values.texts)))
+    told = [wanted[view.number] for view in held] if wanted is not None else _literals(held, site)
+    both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
+    first, *others = (_Known(view, site, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
@@ -70,6 +78,35 @@ def compute(views: Sequence[View], site: str, constants: Constants) -> bool:
     for known in (first, *others):
         known.add(found)
     return bool(found)
+
+
+def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
+    """What is no known value in the calls of each, and not in those of all."""
+    texts = [
+        {
+            part
+            for call in view.open[site]
+            for text in texts_of(call.input)
+            for part in cover_text(view.values, text, call.start, SHORTEST[0])
+            if isinstance(part, str)
+        }
+        for view in views
+    ]
+    same = set.intersection(*texts)
+    return [frozenset(found - same) for found in texts]
+
+
+def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[str]]:
+    """By number of the view, what these refer to in its calls."""
+    found: dict[int, set[str]] = {view.number: set() for view in views}
+    for view, fit in zip(views, fits, strict=True):
+        for ref in refs:
+            value = view.values.value(ref.node)
+            for place in fit.places:
+                leaves_there = enumerate_stars(value, ref.path, place)[0] if value is not UNKNOWN else ()
+                shown = (as_text(follow(value, ref.path, index)) for index in leaves_there)
+                found[view.number].update(text for text in shown if text)
+    return {number: frozenset(texts) for number, texts in found.items()}
 
 
 def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
@@ -85,7 +122,10 @@ def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
 class _Known:
     """What a run knew before the calls of a site, and what those hold."""
 
-    def __init__(self, view: View, site: str) -> None:
+    def __init__(self, view: View, site: str, wanted: frozenset[str], exactly: bool) -> None:
+        self._wanted = wanted
+        self._exactly = exactly
+        self._pieces = "\0".join(wanted)
         self._values = view.values
         calls = view.open[site]
         self._before = max(call.start for call in calls)
@@ -131,8 +171,8 @@ class _Known:
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, Way(base, (*steps, step)), result)
-                if not isinstance(result, list | dict) and len(between) < MAX_BETWEEN:
-                    between.append((base, (*steps, step), result))
+                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
+                    between.append((base, (*steps, step, *path), leaf))
             if tries > MAX_TRIED:
                 break
             breathe()
@@ -184,15 +224,11 @@ class _Known:
         if isinstance(result, list):
             return self._in_order(result)
         shown = as_text(result)
-        return {shown} if shown is not None and self._stands(shown, way.base in self._lists) else set()
-
-    def _stands(self, shown: str, known: bool) -> bool:
-        if not shown.strip() or (not known and len(shown) >= SHORTEST[0] and self._values.seen(shown, self._before)):
-            return False
-        at = self._text.find(shown)
-        while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(self._text, at, at + len(shown))):
-            at = self._text.find(shown, at + 1)
-        return at >= 0
+        if not shown or not shown.strip():
+            return set()
+        if self._exactly:
+            return {shown} if shown in self._wanted else set()
+        return {shown} if _stands(shown, self._text if way.base in self._lists else self._pieces) else set()
 
     def _in_order(self, items: Sequence[Tree]) -> set[str]:
         """The first leaf of the elements, where those of the first two stand one after the other."""
@@ -200,11 +236,14 @@ class _Known:
             return set()
         for path, leaf in leaves(items[0]):
             shown = [as_text(follow(item, path)) for item in items[:2]]
-            if isinstance(leaf, str) and None not in shown and shown[0] != shown[1]:
+            if isinstance(leaf, str) and None not in shown and shown[0] != shown[1] and self._may_be(shown):
                 places = [self._text.find(text or "\0") for text in shown]
                 if 0 <= places[0] < places[1]:
                     return {str(shown[0])}
         return set()
+
+    def _may_be(self, shown: Iterable[str | None]) -> bool:
+        return not self._exactly or self._wanted.issuperset(shown)
 
     # --- a way of another run
 
@@ -225,7 +264,16 @@ class _Known:
                 for path, leaf in leaves(result):
                     text = as_text(leaf)
                     if text:
-                        self._values.add_computed(text, replace(source, path=(*source.path, *way.steps, *path)))
+                        self._values.add_computed(
+                            text, replace(source, path=(*source.path, *way.steps, *path), computed=True)
+                        )
+
+
+def _stands(shown: str, text: str) -> bool:
+    at = text.find(shown)
+    while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(text, at, at + len(shown))):
+        at = text.find(shown, at + 1)
+    return at >= 0
 
 
 def _stripped(result: Tree) -> Tree:

@@ -43,6 +43,8 @@ class Source:
     """It is known when the program gets there, and no sooner."""
     visit: Visit | None = None
     """The visit of a framework node that it entered or left."""
+    computed: bool = False
+    """Nothing brought it: a function may have made it of what something brought."""
 
     @property
     def skeleton(self) -> Skeleton:

@@ -33,6 +33,7 @@ MOST_PLACES = 8
 SEED = 20
 """A clipped value is recognised by its first characters, this many at least."""
 
+Counted = tuple[bool, bool, frozenset[str]]
 Ends = tuple[tuple[int, Head], ...]
 """Where the first parts of a text end (its first sentence, line ...), those that are long enough to be recognised."""
 
@@ -56,14 +57,16 @@ class Values:
         self.readings = readings
         self.late = True
         """Whether values that are known late count as sources."""
+        self.computed = False
+        """Whether what functions give of known values counts."""
         self.without: frozenset[str] = frozenset()
         """Nodes that don't."""
         self.outputs: dict[str, Tree] = {}
         """What each node put out: a list for a node with many outputs."""
         self.texts: dict[str, list[Source]] = {}
-        self.holes: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Hole | None] = {}
+        self.holes: dict[tuple[str, int, int, Counted], Hole | None] = {}
         """Of texts as they stand (`cover.known`), by text, moment, number of sources, and whether late ones counted."""
-        self.covers: dict[tuple[str, int, int, tuple[bool, frozenset[str]]], Parts] = {}
+        self.covers: dict[tuple[str, int, int, Counted], Parts] = {}
         """Of texts, by moment, shortest value and whether late ones counted; until a value is added."""
         self.lists: dict[tuple[Skeleton, Row], list[Start]] = {}
         """By place, the lists that begin there (`joins`)."""
@@ -95,9 +98,9 @@ class Values:
         return self._asked[text]
 
     @property
-    def counted(self) -> tuple[bool, frozenset[str]]:
+    def counted(self) -> Counted:
         """What counts as a source."""
-        return self.late, self.without
+        return self.late, self.computed, self.without
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
@@ -166,6 +169,8 @@ class Values:
 
     def _counts(self, source: Source, before: int) -> bool:
         if source.known >= before or (source.late and not self.late) or source.node in self.without:
+            return False
+        if source.computed and not self.computed:
             return False
         return source.visit is None or source.visit.inside is None or reaches(source.visit, self.moments.get(before))
 

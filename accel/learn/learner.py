@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node, verify
 from ..graph.ops import OPS
@@ -18,13 +19,13 @@ from ..text.functions import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
-from .computed import compute
+from .computed import compute, late_texts
 from .foreign import Data, Wording
 from .index import Values
 from .judging import decided
 from .readings import ALL, Readings
 from .rounds import Rounds
-from .search import Search, first_of, given_always
+from .search import Best, Search, counting, first_of, given_always
 from .usual import usual
 from .view import Fit, View, ancestries, sites_of, still_given
 from .witness import witness
@@ -108,8 +109,9 @@ class _Builder:
         self.whose: dict[str, Hashable] = {}
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
+        self._asked: set[tuple[str, bool]] = set()
         self._computed: set[str] = set()
-        """Sites for which it was asked what the program computes."""
+        """Sites for which functions give something, as far as that was asked."""
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -166,11 +168,24 @@ class _Builder:
     # --- one site
 
     def _compute(self, site: str) -> bool:
-        """Whether something that the program computes may explain more of a site, which is asked once."""
-        if site in self._computed or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
+        """Whether functions give something of what no known value explains; asked once."""
+        asked = (site, False)
+        if asked in self._asked or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
             return False
-        self._computed.add(site)
-        return compute(self.views, site, self.views[0].values.constants())
+        self._asked.add(asked)
+        found = compute(self.views, site, self.views[0].values.constants())
+        self._computed |= {site} if found else set()
+        return found
+
+    def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
+        """The same of what framework nodes hand on, by what is known before."""
+        asked = (site, True)
+        if late and asked not in self._asked:
+            self._asked.add(asked)
+            wanted = late_texts(self.views, best.fits, late)
+            with counting(self.views, late=False):
+                found = compute(self.views, site, self.views[0].values.constants(), wanted)
+            self._computed |= {site} if found else set()
 
     def explain_what_can_be(self, site: str) -> bool:
         """Turn the calls of a site into nodes as far as templates explain them; False if they explain none."""
@@ -206,9 +221,10 @@ class _Builder:
                 continue
             search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
             best = search.best(view, call)
-            if best.node is not None and best.node.evidence.confidence != "seen" and not self._data.is_in(best.node):
-                if best.score[0] < sum(bool(view.open.get(site)) for view in self.views) and self._compute(site):
-                    return self._explain_one(site, calls, ordinal)  # what is equal in some runs may be computed
+            if self._may_be_computed(search, site, best):
+                with counting(self.views, computed=True):
+                    best = self._better(search, best, search.best(view, call))
+            if self._is_known(best.node):
                 ended = self._rounds.ended(best.node, best.fits)
                 node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
                 self._accept(node, fits, search.late(node))
@@ -219,6 +235,27 @@ class _Builder:
             if tries == (1 if ordinal else MAX_TRIES):
                 break
         return False
+
+    def _is_known(self, node: Node | None) -> TypeGuard[Node]:
+        return node is not None and node.evidence.confidence != "seen" and not self._data.is_in(node)
+
+    def _may_be_computed(self, search: Search, site: str, best: Best) -> bool:
+        """Whether functions give something for a site: where it is known that nothing else explains it, or what does is
+        equal in some runs, or handed on by a framework's node."""
+        if self._is_known(best.node):
+            if best.score[0] < sum(bool(view.open.get(site)) for view in self.views):
+                self._compute(site)
+            self._compute_early(site, best, search.late(best.node))
+        return site in self._computed
+
+    def _better(self, search: Search, plain: Best, computed: Best) -> Best:
+        """The one with functions if it explains more, or as much by what is known early."""
+        if not self._is_known(computed.node):
+            return plain
+        if not self._is_known(plain.node) or computed.score > plain.score:
+            return computed
+        earlier = len(search.late(computed.node)) < len(search.late(plain.node))
+        return computed if earlier and computed.score == plain.score else plain
 
     def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node that explains one of these calls by an answer before it."""

@@ -14,6 +14,7 @@ from ..text.templates import Ref
 from ..text.values import Tree, freeze, leaves, texts_of, wholes_of
 from ..trace.record import CallRecord
 from .candidates import candidates
+from .computed import computes
 from .cover import EDITED, holds_edited
 from .fold import Covered, cover_call, cover_like, cover_text, mates
 from .foreign import literals
@@ -77,7 +78,7 @@ class Search:
         in a prompt by chance."""
         own = frozenset(node.name for node in self._nodes if self._ordinal and node.site == call.site)
         if own:
-            with self._counting(without=own):
+            with counting(self._views, without=own):
                 alone = self._best(view, call)
             if alone.node is not None:
                 return alone
@@ -87,7 +88,7 @@ class Search:
         best = self._search(view, call)
         if "early" not in self._readings or best.node is None or not self.late(best.node):
             return best
-        with self._counting(late=False):
+        with counting(self._views, late=False):
             early = self._search(view, call)
         if early.node is None or self._holds_edited(early) or self._comes_later(early, best):
             return best
@@ -103,19 +104,6 @@ class Search:
         )  # fmt: skip
         pairs = [pair for one, other in zip(soon, then, strict=True) for pair in zip(one, other, strict=False)]
         return bool(pairs) and all(one > other for one, other in pairs)
-
-    @contextmanager
-    def _counting(self, late: bool | None = None, without: frozenset[str] | None = None) -> Iterator[None]:
-        """Look for some values alone: for what is known early, as a text of a framework node's may be made of that."""
-        before = [view.values.counted for view in self._views]
-        for view in self._views:
-            view.values.late = view.values.late if late is None else late
-            view.values.without = view.values.without if without is None else without
-        try:
-            yield
-        finally:
-            for view, (was_late, was_without) in zip(self._views, before, strict=True):
-                view.values.late, view.values.without = was_late, was_without
 
     def _search(self, view: View, call: CallRecord) -> Best:
         """The candidate that explains this call and most of the site's others in most traces."""
@@ -152,6 +140,8 @@ class Search:
                 if score > best_score or done:
                     tree = candidate.input()
                     known = replace(judged(node, fits, self._views), input=tree, first=first_of(call, tree))
+                    if known.evidence.confidence == "seen" and computes(known):
+                        continue  # too few runs agree on a function
                     best, best_score = Best(known, fits), max(score, best_score)
                 if done:
                     break
@@ -221,6 +211,28 @@ class Search:
                     like.append(cover_like(first, v.number, other, there[0], v.values, shortest))
         group = mates(first, [covered for covered in like if covered is not None], [v.values for v in self._views])
         return sorted(group, key=lambda covered: (covered.trace, covered.call.start))
+
+
+@contextmanager
+def counting(
+    views: Sequence[View],
+    late: bool | None = None,
+    computed: bool | None = None,
+    without: frozenset[str] | None = None,
+) -> Iterator[None]:
+    """Look for some values alone: for what is known early, as a text of a framework node's may be made of that; or also
+    for what functions give."""
+    before = [view.values.counted for view in views]
+    for view in views:
+        values = view.values
+        values.late = values.late if late is None else late
+        values.computed = values.computed if computed is None else computed
+        values.without = values.without if without is None else without
+    try:
+        yield
+    finally:
+        for view, counted in zip(views, before, strict=True):
+            view.values.late, view.values.computed, view.values.without = counted
 
 
 def _moment(view: View, node: Node | None, place: Index) -> int:

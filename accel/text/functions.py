@@ -29,6 +29,8 @@ LONGEST_SEARCHED = 4_000
 """And of so many no pattern is."""
 SLOW_S = 0.02
 """A pattern that took longer once is not tried again: the interpreter cannot be had back from it."""
+NARROWEST = 16
+"""Characters of a line that a program may ask for."""
 MOST = 200
 """Constants of one kind."""
 _QUANTIFIER = re.compile(r"(?<!\\)[*+]|\{\d+,\d*\}")
@@ -36,6 +38,8 @@ _NESTED = re.compile(r"(?<!\\)[*+}]\??\)(?:[*+]|\{\d)")
 """A group that repeats what repeats in it takes a time that doubles with every character."""
 _LITERAL = re.compile(r"(?:[\w#:<>/=\"' -](?![*?{])){2,}")
 _FLAGS = (0, int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE))
+_MARK = re.compile(r"(?<!\w)(?:[#$@%]\w{1,24}|\[[A-Z_]{2,24}\]|</?[a-z_]{2,24}>|<<\w{1,24}>>|\{\{\w{1,24}\}\})")
+"""Where texts have a place for something, as prompts tell a model: results called #E1, names in brackets, tags."""
 _SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d+d?)\}?")
 _DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
 _NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
@@ -87,9 +91,10 @@ class Constants:
     def among(cls, texts: Iterable[str]) -> Constants:
         """Those among a program's texts; numbers are written as texts, too."""
         said = sorted(set(texts), key=lambda text: (len(text), text))
+        marks = sorted({mark for text in said for mark in _MARK.findall(text)})
         numbers = [text for text in said if _NUMBER.fullmatch(text) and len(text) <= 8]
         return cls(
-            separators=tuple(text for text in said if 0 < len(text) <= 32 and not _NUMBER.fullmatch(text))[:MOST],
+            separators=tuple(dict.fromkeys((*marks[:MOST], *filter(_may_part, said))))[: 2 * MOST],
             patterns=tuple(text for text in said if _may_search(text))[:MOST],
             specs=tuple(dict.fromkeys(m[1] for text in said if (m := _SPEC.fullmatch(text))))[:MOST],
             dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
@@ -110,6 +115,10 @@ class Constants:
                     self.slow.add(pattern)
                 elif found is not None:
                     yield pattern
+
+
+def _may_part(text: str) -> bool:
+    return 0 < len(text) <= 32 and not _NUMBER.fullmatch(text)
 
 
 def _may_search(text: str) -> bool:
@@ -165,10 +174,14 @@ def _cut(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
     return ((n,) for n in constants.whole if 1 < n < len(text))
 
 
+def _lines(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
+    return ((n,) for n in constants.whole if NARROWEST <= n < len(text))
+
+
 def _shortened(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
-    marks = (" [...]", *(sep for sep in constants.separators if sep.strip(" .[]…") == ""))
-    lengths = [n for n in constants.whole if 1 < n < len(text)]
-    return ((n, mark) for n in lengths for mark in dict.fromkeys(marks) if len(mark) < n)
+    marks = (" [...]", *(sep for sep in ("...", " ...", "…", " …", "") if sep in constants.separators))
+    lengths = [n for n in constants.whole if NARROWEST <= n < len(text)]
+    return ((n, mark) for n in lengths for mark in marks)
 
 
 def _days(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
@@ -264,7 +277,7 @@ FUNCTIONS: dict[str, Function] = {
     "textwrap.shorten": Function(
         lambda text, n, mark: textwrap.shorten(text, n, placeholder=mark), "cut off between words", _shortened
     ),
-    "textwrap.fill": Function(lambda text, n: textwrap.fill(text, n), "broken into lines", _cut),
+    "textwrap.fill": Function(lambda text, n: textwrap.fill(text, n), "broken into lines", _lines),
     "day": Function(_day, "a day that is so many days from another", _days),
     "length": Function(lambda text: len(text), "the number of characters", _in_any_case),
     "word count": Function(lambda text: len(text.split()), "the number of words", _in_any_case),
