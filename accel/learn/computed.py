@@ -7,6 +7,7 @@ the calls of all of them is a source like others, so that the search for templat
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,9 @@ MAX_WAYS = 48
 """That are kept."""
 MAX_ALIKE = 4
 """Of one result."""
+SHORT = 32
+"""Characters of a text that may become quite another one, as a day does."""
+_WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
 
@@ -93,6 +97,8 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
         for view in views
     ]
     same = set.intersection(*texts)
+    if all(found <= same for found in texts):  # parts of values, by which no two of them agree
+        return [frozenset(text for call in view.open[site] for text in texts_of(call.input)) for view in views]
     return [frozenset(found - same) for found in texts]
 
 
@@ -119,6 +125,10 @@ def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
             yield way
 
 
+_Try = tuple[Sequence[Skeleton], Path, Tree]
+"""What a function is tried on: a value, and where from and by which steps it came."""
+
+
 class _Known:
     """What a run knew before the calls of a site, and what those hold."""
 
@@ -126,6 +136,7 @@ class _Known:
         self._wanted = wanted
         self._exactly = exactly
         self._pieces = "\0".join(wanted)
+        self._words = frozenset(_WORD.findall(self._pieces))
         self._values = view.values
         calls = view.open[site]
         self._before = max(call.start for call in calls)
@@ -164,61 +175,78 @@ class _Known:
 
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
-        between: list[tuple[Skeleton, Path, Tree]] = []
+        between: list[_Try] = []
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
-        for base, steps, value in (*self._on_lists(names), *self._on_values()):
+        for bases, steps, value in (*self._on_lists(names), *self._on_values()):
             for step, result in ways(value, constants, names):
                 tries += 1
-                self._note(found, Way(base, (*steps, step)), result)
+                self._note(found, bases, (*steps, step), result)
                 for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
-                    between.append((base, (*steps, step, *path), leaf))
+                    between.append((bases, (*steps, step, *path), leaf))
             if tries > MAX_TRIED:
                 break
             breathe()
-        for base, steps, value in between:
+        for bases, steps, value in between:
+            if not self._may_give(value):
+                continue
             for step, result in ways(value, constants, names) if tries <= 2 * MAX_TRIED else ():
                 tries += 1
-                self._note(found, Way(base, (*steps, step)), result)
+                self._note(found, bases, (*steps, step), result)
             breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 
-    def _on_values(self) -> Iterator[tuple[Skeleton, Path, Tree]]:
-        tried: set[tuple[Skeleton, str]] = set()
+    def _on_values(self) -> Iterator[_Try]:
+        by_value: dict[tuple[type, str], list[Skeleton]] = defaultdict(list)
+        values: dict[tuple[type, str], Tree] = {}
         for base, sources in self._bases.items():
             for source in sources:
                 value = self._value(source)
-                if isinstance(value, str | int | float) and (base, str(value)) not in tried:
-                    tried.add((base, str(value)))
-                    yield base, (), value
+                if isinstance(value, str | int | float):
+                    key = type(value), str(value)
+                    values[key] = value
+                    if base not in by_value[key]:
+                        by_value[key].append(base)
+        return ((by_value[key], (), value) for key, value in values.items() if self._may_give(value))
 
-    def _on_lists(self, names: Sequence[str]) -> Iterator[tuple[Skeleton, Path, Tree]]:
+    def _may_give(self, value: Tree) -> bool:
+        """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is so short
+        that it may be quite another one there."""
+        if not isinstance(value, str) or len(value) <= SHORT:
+            return True
+        words = _WORD.findall(value)
+        sizes = str(len(value)), str(len(value.split()))
+        return not self._words.isdisjoint(words) or not self._words.isdisjoint(sizes)
+
+    def _on_lists(self, names: Sequence[str]) -> Iterator[_Try]:
         """Lists as they are, and what all of their elements have somewhere, as it is and edited."""
         for base, sources in self._lists.items():
             for source in sources:
                 items = self._value(source)
                 if not isinstance(items, list) or len(items) < 2 or has_gap(items):
                     continue
-                yield base, (), items
+                yield [base], (), items
                 for along in self._along[base]:
                     plain = follow(items, (Each(along),)) if along else items
                     if plain is not UNKNOWN and along:
-                        yield base, (Each(along),), plain
+                        yield [base], (Each(along),), plain
                     for edit in _EDITS:
                         edited = follow(items, (each := Each((*along, edit)),))
                         if edited is not UNKNOWN and edited != plain:
-                            yield base, (each,), edited
+                            yield [base], (each,), edited
 
     def _value(self, source: Source) -> Tree:
         return follow(self._values.outputs[source.node], source.path)
 
-    def _note(self, found: dict[Way, set[str]], way: Way, result: Tree) -> None:
-        for each in (way, replace(way, steps=(*way.steps, STRIP))):
-            shown = self._standing(way, result if each is way else _stripped(result))
-            if shown:
-                found[each] |= shown
+    def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
+        for base in bases:
+            if shown := self._standing(base, result):
+                found[Way(base, steps)] |= shown
+            if isinstance(result, str) and (stripped := result.strip()) != result:
+                if shown := self._standing(base, stripped):
+                    found[Way(base, (*steps, STRIP))] |= shown
 
-    def _standing(self, way: Way, result: Tree) -> set[str]:
+    def _standing(self, base: Skeleton, result: Tree) -> set[str]:
         """What of a result stands in the calls: a list in this order, something of a list, or a text that nobody knew
         by itself."""
         if isinstance(result, list):
@@ -228,21 +256,19 @@ class _Known:
             return set()
         if self._exactly:
             return {shown} if shown in self._wanted else set()
-        return {shown} if _stands(shown, self._text if way.base in self._lists else self._pieces) else set()
+        return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
 
     def _in_order(self, items: Sequence[Tree]) -> set[str]:
-        """The first leaf of the elements, where those of the first two stand one after the other."""
-        if len(items) < 2:
-            return set()
-        for path, leaf in leaves(items[0]):
-            shown = [as_text(follow(item, path)) for item in items[:2]]
-            if isinstance(leaf, str) and None not in shown and shown[0] != shown[1] and self._may_be(shown):
-                places = [self._text.find(text or "\0") for text in shown]
-                if 0 <= places[0] < places[1]:
-                    return {str(shown[0])}
+        """The first text of the first element that stands before that of another one."""
+        for path, leaf in leaves(items[0]) if len(items) > 1 else ():
+            texts = (as_text(follow(item, path)) for item in items[1:])
+            other = next((text for text in texts if text != leaf), None)
+            if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
+                if 0 <= self._text.find(leaf) < self._text.find(other):
+                    return {leaf}
         return set()
 
-    def _may_be(self, shown: Iterable[str | None]) -> bool:
+    def _may_be(self, shown: Iterable[str]) -> bool:
         return not self._exactly or self._wanted.issuperset(shown)
 
     # --- a way of another run
@@ -250,7 +276,7 @@ class _Known:
     def shown(self, way: Way) -> frozenset[str]:
         """What stands in these calls by it."""
         results = (result for _, result in self._results(way))
-        return frozenset(text for result in results for text in self._standing(way, result))
+        return frozenset(text for result in results for text in self._standing(way.base, result))
 
     def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
         for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
@@ -274,8 +300,3 @@ def _stands(shown: str, text: str) -> bool:
     while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(text, at, at + len(shown))):
         at = text.find(shown, at + 1)
     return at >= 0
-
-
-def _stripped(result: Tree) -> Tree:
-    """None where that is the same."""
-    return result.strip() if isinstance(result, str) and result != result.strip() else None

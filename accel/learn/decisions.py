@@ -106,8 +106,9 @@ def _tables(outcomes: Sequence[Outcome], earlier: Sequence[Node], beside: bool) 
         return []
     tables: dict[frozenset[tuple[int, str]], Table] = {}
     for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=lambda node: node.at_boundary):
-        known = [_short_values(source, outcome, beside) for outcome in outcomes]
-        for ref in _short_values(source, made, beside):
+        said_then = _short_values(source, made, beside)
+        known = [_short_values(source, outcome, beside) for outcome in outcomes] if said_then else []
+        for ref in said_then:
             table, column = Table(ref), {}
             for number, outcome in enumerate(outcomes):
                 said = known[number].get(ref)

@@ -34,9 +34,10 @@ NARROWEST = 16
 MOST = 200
 """Constants of one kind."""
 _QUANTIFIER = re.compile(r"(?<!\\)[*+]|\{\d+,\d*\}")
-_NESTED = re.compile(r"(?<!\\)[*+}]\??\)(?:[*+]|\{\d)")
+_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[+*}]\??(?:[^()\\]|\\.)*\)(?:[+*]|\{\d)")
 """A group that repeats what repeats in it takes a time that doubles with every character."""
 _LITERAL = re.compile(r"(?:[\w#:<>/=\"' -](?![*?{])){2,}")
+_SPECIAL = re.compile(r"\\[dwsSDWbn]|\.[*+]|[\])][*+?{]|\((?:\?:)?[^()]*\|")
 _FLAGS = (0, int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE))
 _MARK = re.compile(r"(?<!\w)(?:[#$@%]\w{1,24}|\[[A-Z_]{2,24}\]|</?[a-z_]{2,24}>|<<\w{1,24}>>|\{\{\w{1,24}\}\})")
 """Where texts have a place for something, as prompts tell a model: results called #E1, names in brackets, tags."""
@@ -123,8 +124,7 @@ def _may_part(text: str) -> bool:
 
 def _may_search(text: str) -> bool:
     """Whether a text is a pattern that may be tried."""
-    special = re.search(r"\\[dwsSDWbn]|[\[(].*[\])]|\.[*+]", text) is not None
-    if not special or len(text) > 200 or _NESTED.search(text) or len(_QUANTIFIER.findall(text)) > 12:
+    if not _SPECIAL.search(text) or len(text) > 200 or _NESTED.search(text) or len(_QUANTIFIER.findall(text)) > 12:
         return False
     try:
         re.compile(text)
