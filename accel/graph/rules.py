@@ -104,7 +104,7 @@ _SCOPE = "if tenants differ in it, give each its own plan: accelerate(..., plan_
 
 # --- the run and what was learnt
 OVER = Rule("over", "the run is over, or a node of it raised")
-UNVERIFIED = Rule("unverified", "not verified yet: needs two runs with different inputs")
+UNVERIFIED = Rule("unverified", "not verified yet: needs two runs with different inputs, or three for what is computed")
 FORMER = Rule("former", "no longer what the program was last seen to do")
 CONTEXT = Rule("context", "{dimension} is new here, and no two runs have shown that it doesn't matter", _SCOPE)
 FOREIGN = Rule(

@@ -1,0 +1,154 @@
+"""What a program computes from answers is known as early as these are, and goes only where they may go."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+import accel
+from accel import accelerate
+from adapters.tests.core_fakes import Chat, RemoteChat, State, World, chain
+
+SCORES = {
+    "volcanoes": 0.9, "glaciers": 0.6, "geysers": 0.4, "fjords": 0.2, "deserts": 0.1, "beaches": 0.8, "tundra": 0.7,
+    "moors": 0.3, "islands": 0.75, "canyons": 0.15,
+}  # fmt: skip
+THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+
+
+def voted(text: str) -> str:
+    if text.startswith("Grade "):
+        return json.dumps({"score": SCORES[text[6:]]})
+    return f"<think>of {text}</think> \nso much for {text[::-1]}"
+
+
+def trained(world: World, graph: Any, topics: tuple[str, ...], **options: Any) -> Any:
+    fast = accelerate(graph, **options)
+    for topic in topics:
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    world.forget()
+    return fast
+
+
+def cleaned(world: World, model: Any) -> Any:
+    """An answer without its thoughts goes on, after another call."""
+
+    def think(state: State) -> State:
+        world.node("think")
+        return {"a": model.invoke(f"Think of {state['q']}").content}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": model.invoke(f"Look at {state['q']}").content}
+
+    def go_on(state: State) -> State:
+        world.node("go on")
+        thought = THINKING.sub("", state["a"]).split("so much")[-1].strip()
+        return {"c": model.invoke(f"Go on: {thought}").content}
+
+    return chain(("think", think), ("look", look), ("go on", go_on))
+
+
+def test_an_answer_without_its_thoughts_is_asked_about_before_its_node_is_reached() -> None:
+    world = World(answer=voted)
+    graph = cleaned(world, Chat(world))
+    fast = trained(world, graph, ("volcanoes", "glaciers", "geysers", "fjords"))
+    world.hooks["look"] = lambda: world.wait_early("Go on: for")
+    assert fast.invoke({"q": "beaches"})["c"] == graph.invoke({"q": "beaches"})["c"]
+    (node,) = fast.plan.graph.by_site[fast.plan.last.calls[-1].site]
+    assert node.evidence.confidence == "verified" and fast.plan.last.calls[-1].retired
+
+
+def test_two_runs_teach_no_function() -> None:
+    world = World(answer=voted)
+    fast = trained(world, cleaned(world, Chat(world)), ("volcanoes", "glaciers"))
+    fast.invoke({"q": "beaches"})
+    assert not fast.plan.last.calls[-1].retired
+
+
+def test_another_function_from_some_run_on_gives_the_programs_own_answers() -> None:
+    world = World(answer=voted)
+    model = Chat(world)
+    ends: list[int] = [-1]
+
+    def think(state: State) -> State:
+        return {"a": model.invoke(f"Think of {state['q']}").content}
+
+    def go_on(state: State) -> State:
+        return {"c": model.invoke(f"Go on: {state['a'].split('so much')[ends[0]].strip()}").content}
+
+    graph = chain(("think", think), ("go on", go_on))
+    fast = trained(world, graph, ("volcanoes", "glaciers", "geysers", "fjords"))
+    ends[0] = 0
+    for topic in ("deserts", "beaches", "tundra"):
+        assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
+
+
+def test_what_is_computed_is_sent_to_no_endpoint_that_has_not_seen_it() -> None:
+    """A text without a part of it stands nowhere as it is: the endpoint of another model has seen neither."""
+    world = World(answer=voted)
+    local, remote = Chat(world), RemoteChat(world)
+
+    def think(state: State) -> State:
+        world.node("think")
+        return {"a": local.invoke(f"Think of {state['q']}").content}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": remote.invoke(f"Look at {state['q']}").content}
+
+    def go_on(state: State) -> State:
+        world.node("go on")
+        thought = THINKING.sub("", state["a"]).split("so much")[-1].strip()
+        return {"c": remote.invoke(f"Go on: {thought}").content}
+
+    graph = chain(("think", think), ("look", look), ("go on", go_on))
+    fast = trained(world, graph, ("volcanoes", "glaciers", "geysers", "fjords"))
+    fast.invoke({"q": "beaches"})
+    assert not fast.plan.last.calls[-1].retired and fast.plan.last.calls[-1].site
+    assert world.texts().count(f"Go on: {voted('Think of beaches').split('so much')[-1].strip()}") == 1
+    assert world.texts("Go on:", early=True) == []
+
+
+def test_a_score_beside_a_number_of_the_program_decides_on_a_branch() -> None:
+    world = World(answer=voted)
+    model = Chat(world)
+
+    def grade(state: State) -> State:
+        world.node("grade")
+        return {"a": model.invoke(f"Grade {state['q']}").content}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": model.invoke(f"Look at {state['q']}").content}
+
+    def praise(state: State) -> State:
+        return {"c": model.invoke(f"Praise {state['q']}").content}
+
+    def mend(state: State) -> State:
+        return {"c": model.invoke(f"Mend {state['q']}").content}
+
+    graph = StateGraph(State)
+    for name, node in (("grade", grade), ("look", look), ("praise", praise), ("mend", mend)):
+        graph.add_node(name, node)
+    graph.add_edge(START, "grade")
+    graph.add_edge("grade", "look")
+    graph.add_conditional_edges(
+        "look", lambda state: "praise" if json.loads(state["a"])["score"] > 0.5 else "mend", ["praise", "mend"]
+    )
+    graph.add_edge("praise", END)
+    graph.add_edge("mend", END)
+    fast = trained(
+        world,
+        graph.compile(),
+        ("volcanoes", "glaciers", "geysers", "fjords", "deserts", "tundra", "islands", "canyons"),
+    )
+    for topic, said in (("beaches", "Praise beaches"), ("moors", "Mend moors")):
+        world.hooks["look"] = lambda said=said: world.wait_early(said)
+        fast.invoke({"q": topic})
+        assert not any(text.startswith(("Praise", "Mend")) and text != said for text in world.texts())
+        world.forget()
