@@ -18,6 +18,7 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.data_structs.data_structs import IndexDict
+from llama_index.core.indices.utils import default_format_node_batch_fn
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.tools import ToolMetadata
@@ -101,10 +102,16 @@ def _is_opened(value: Any) -> bool:
     return (kind.__module__ or "").startswith("llama_index.")
 
 
+_WRITTEN = {default_format_node_batch_fn: ("Document",)}
+"""Single words that LlamaIndex's functions write into prompts: of a library's code only more words count."""
+
+
 def _says(value: Any, held: bool) -> Any:
     """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
     if isinstance(value, IndexDict):
         return list(value.nodes_dict.values())
+    if isinstance(value, FunctionType):
+        return _WRITTEN.get(value)
     return vars(value) if isinstance(value, BasePromptTemplate | ToolMetadata) else None
 
 

@@ -10,8 +10,11 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
+from llama_index.core.evaluation.retrieval.base import BaseRetrievalEvaluator
+from llama_index.core.extractors import BaseExtractor
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import QueryBundle
 from llama_index.core.workflow import Workflow
@@ -23,12 +26,15 @@ MAIN: tuple[tuple[type, Methods], ...] = (
     (BaseQueryEngine, (("query", "aquery"),)),
     (BaseRetriever, (("retrieve", "aretrieve"),)),
     (BaseSynthesizer, (("synthesize", "asynthesize"),)),
+    (BaseNodePostprocessor, (("postprocess_nodes", "apostprocess_nodes"),)),
     (BaseChatEngine, (("chat", "achat"), ("stream_chat", "astream_chat"))),
     (BaseEvaluator, (("evaluate", "aevaluate"), ("evaluate_response", "aevaluate_response"))),
     (
         BatchEvalRunner,
         tuple((f"evaluate_{what}", f"aevaluate_{what}") for what in ("queries", "responses", "response_strs")),
     ),
+    (BaseRetrievalEvaluator, (("evaluate", "aevaluate"),)),
+    (BaseExtractor, (("__call__", "acall"), ("process_nodes", "aprocess_nodes"), ("extract", "aextract"))),
     (IngestionPipeline, (("run", "arun"),)),
     (BaseIndex, (("insert_nodes", "ainsert_nodes"), ("insert", "ainsert"))),
     (Workflow, ()),
@@ -37,8 +43,8 @@ MAIN: tuple[tuple[type, Methods], ...] = (
 BUILT = BaseIndex
 """Of these also the class, whose `build_index_from_nodes` opens a run."""
 TAKES = (
-    "query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, indexes "
-    "(objects, or the class), workflows and agents"
+    "query engines, retrievers, response synthesizers, node postprocessors, chat engines, evaluators, extractors, "
+    "ingestion pipelines, indexes (objects, or the class), workflows and agents"
 )
 QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
 
@@ -47,9 +53,12 @@ NAMES: tuple[tuple[type, str], ...] = (
     (BaseQueryEngine, "engine"),
     (BaseRetriever, "retriever"),
     (BaseSynthesizer, "synthesizer"),
+    (BaseNodePostprocessor, "postprocessor"),
     (BaseChatEngine, "chat_engine"),
     (BaseEvaluator, "evaluator"),
     (BatchEvalRunner, "runner"),
+    (BaseRetrievalEvaluator, "evaluator"),
+    (BaseExtractor, "extractor"),
     (IngestionPipeline, "pipeline"),
     (BaseIndex, "index"),
     (Workflow, "workflow"),

@@ -11,7 +11,8 @@ import pytest
 import accel
 from accel.commands.programs import program_of
 from accel.errors import ConfigurationError
-from adapters.tests.llamaindex_kinds import KINDS, Clerk, index
+from adapters.tests.llamaindex_clerk import Clerk, index
+from adapters.tests.llamaindex_kinds import KINDS
 from adapters.tests.llamaindex_programs import QUESTIONS, TOPICS
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import llama_index.core
 import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
@@ -30,8 +31,9 @@ from llama_index.core.workflow import (
 import accel
 from accel.parts.identity import identity_of
 
-from .llamaindex_kinds import KINDS, NODES, Clerk, Kind, Letters, index
-from .llamaindex_programs import QUESTIONS, TOPICS
+from .llamaindex_clerk import NODES, Clerk, Kind, Letters, index
+from .llamaindex_kinds import KINDS
+from .llamaindex_programs import QUESTIONS, TOPICS, Heard
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
 
@@ -53,33 +55,55 @@ def _loop() -> Iterator[None]:
     loop.close()
 
 
-def ask(obj: Any, kind: Kind, question: str) -> Any:
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    """Of all callback managers that are made."""
+    counter = TokenCountingHandler(tokenizer=str.split)
+    monkeypatch.setattr(llama_index.core, "global_handler", counter)
+    return Heard(counter)
+
+
+def ask(obj: Any, kind: Kind, question: str, heard: Heard) -> dict[str, Any]:
+    """What it answers and tells. A program that gathers tells of concurrent calls in any order."""
+    heard.forget()
     found = kind.ask(obj, question)
-    return asyncio.run(found) if inspect.iscoroutine(found) else found
+    if inspect.iscoroutine(found):
+        return all_of(asyncio.run(found), heard, orderly=False)
+    return all_of(found, heard, orderly=kind.orderly)
+
+
+def all_of(answer: Any, heard: Heard, orderly: bool) -> dict[str, Any]:
+    spans, events = heard.spans(), heard.events()
+    if not orderly:
+        spans, events = sorted(spans), sorted(events)
+    return {"answer": answer, "tokens": heard.tokens(), "spans": spans, "events": events}
 
 
 @pytest.mark.usefixtures("_loop")
 @pytest.mark.parametrize("name", KINDS)
-def test_whole(name: str) -> None:
+def test_whole(name: str, heard: Heard) -> None:
     kind = KINDS[name]
     plain, fast = kind.make(), accel.accelerate(kind.make())
     for question in QUESTIONS[:4]:
-        assert ask(fast, kind, question) == ask(plain, kind, question)
+        assert ask(fast, kind, question, heard) == ask(plain, kind, question, heard)
         assert accel.settle()
     told = fast._accel.plan.total
-    assert told.demanded > 0
+    assert (told.demanded > 0) is kind.calls
     assert told.retired > 0 or not kind.early
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.aask is not None])
-async def test_on_a_loop(name: str) -> None:
+async def test_on_a_loop(name: str, heard: Heard) -> None:
     kind = KINDS[name]
     assert kind.aask is not None
     plain, fast = kind.make(), accel.accelerate(kind.make())
     for question in QUESTIONS[:4]:
-        assert await kind.aask(fast, question) == await kind.aask(plain, question)
+        heard.forget()
+        expected = all_of(await kind.aask(plain, question), heard, orderly=False)
+        heard.forget()
+        assert all_of(await kind.aask(fast, question), heard, orderly=False) == expected
         assert await asyncio.to_thread(accel.settle)
-    assert fast._accel.plan.total.demanded > 0
+    assert (fast._accel.plan.total.demanded > 0) is kind.calls
 
 
 def test_callback_managers_count_as_whom_they_tell() -> None:
