@@ -219,7 +219,7 @@ ENGINES: dict[str, Kind] = {
         lambda: fusion(FUSION_MODES.RECIPROCAL_RANK, use_async=True), retrieve, aretrieve, orderly=False
     ),
     "auto-merging": Kind(auto_merging, retrieve, aretrieve, early=False),
-    "router retriever, one": Kind(lambda: router_retriever(False), retrieve, aretrieve),
-    "router retriever, several": Kind(lambda: router_retriever(True), retrieve, aretrieve),
+    "router retriever, one": Kind(lambda: router_retriever(False), retrieve, aretrieve, early=False),
+    "router retriever, several": Kind(lambda: router_retriever(True), retrieve, aretrieve, early=False),
     "transform retriever": Kind(transformed, retrieve, aretrieve),
 }
