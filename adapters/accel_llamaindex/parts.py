@@ -37,6 +37,7 @@ from accel.trace.record import Visit
 
 from .components import holds
 from .made_of import Parts
+from .splitting import watch_splitters
 
 
 @dataclass(slots=True)
@@ -138,8 +139,13 @@ def watch() -> None:
         wrappers += [(part, name, _tell)] if name in vars(part) else []
         wrappers += [(part, asynchronous, _atell)] if asynchronous in vars(part) else []
     assert wrappers[-1][:2] == _LAST
+    watch_splitters(_announce_embeddings, _main_of)
     for cls, method, wrapper in wrappers:
         patches.wrap(cls, method, wrapper)
+
+
+def _main_of(run: Run) -> Any:
+    return run.host.main if isinstance(run.host, LlamaHost) else None
 
 
 _TELLS = "tells LlamaIndex's instrumentation of itself"

@@ -9,19 +9,25 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
+from llama_index.core import Document
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.extractors import KeywordExtractor
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TransformComponent
 
 import accel
 
 from . import llamaindex_programs
-from .llamaindex_clerk import Clerk, told
+from .catching_up import catch_up
+from .llamaindex_clerk import NODES, Clerk, told
 from .llamaindex_engines import sub_questions
 from .llamaindex_given import fresh
 from .llamaindex_kinds import documents, splitter
-from .llamaindex_programs import QUESTIONS, Scribe
+from .llamaindex_programs import QUESTIONS, BatchedLetters, Scribe
+from .llamaindex_programs import Letters as SingleLetters
 
 WAIT_S = 10
 
@@ -134,3 +140,118 @@ async def test_an_extractor_asks_for_several_nodes_at_the_same_time(
     monkeypatch.setattr(Together, "meeting", meeting := Meeting())
     assert await ask(fast, QUESTIONS[3]) == expected
     assert len(meeting.came) == 2
+
+
+# --- splitting and embedding
+
+
+class Splits:
+    """Splits into words, as a splitter counts tokens; before the last document it waits until something is embedded."""
+
+    def __init__(self, embedded: threading.Event) -> None:
+        self.embedded, self.came = embedded, list[bool]()
+
+    def __call__(self, text: str) -> list[str]:
+        if "About the last" in text and not self.came:
+            self.came.append(self.embedded.wait(WAIT_S))
+        return text.split()
+
+
+def many(splits: Any, model: BaseEmbedding, *others: Any) -> IngestionPipeline:
+    parser = SentenceSplitter(chunk_size=60, chunk_overlap=0, tokenizer=splits, id_func=lambda n, doc: f"{doc.id_}-{n}")
+    return IngestionPipeline(transformations=[parser, *others, model], disable_cache=True)
+
+
+def library() -> list[Document]:
+    found = [Document(text=node.text, id_=node.id_, metadata={"shelf": node.node_id[0]}) for node in NODES]
+    found[3].excluded_embed_metadata_keys = ["shelf"]
+    found[4].text_template = "{metadata_str} says: {content}"
+    return [*found, Document(text="About the last there is little to say.", id_="last")]
+
+
+@pytest.mark.parametrize("kind", [SingleLetters, BatchedLetters], ids=["single texts", "batches"])
+def test_what_is_split_is_embedded_while_the_rest_is_split(
+    kind: type[SingleLetters], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = many(str.split, kind(embed_batch_size=3)).run(documents=library())
+    embedded, pairs = threading.Event(), llamaindex_programs._pairs
+
+    def noticed(text: str) -> list[float]:
+        embedded.set()
+        return pairs(text)
+
+    monkeypatch.setattr(llamaindex_programs, "_pairs", noticed)
+    splits = Splits(embedded)
+    fast = accel.accelerate(many(splits, kind(embed_batch_size=3)))
+    assert [node.model_dump() for node in fast.run(documents=library())] == [node.model_dump() for node in expected]
+    assert splits.came == [True]
+    assert fast.report().retired > 0 and fast.report().wasted == 0
+
+
+class Remote(BatchedLetters):
+    pass
+
+
+accel.register(Remote, pure=True, local=False, concurrency=16)
+
+
+class Marks(TransformComponent):
+    """Of the program's: what will be embedded, it alone knows."""
+
+    def __call__(self, nodes: Any, **kwargs: Any) -> Any:
+        return [node.model_copy(update={"text": f"Marked: {node.text}"}) for node in nodes]
+
+
+class Own(SentenceSplitter):
+    def split_text_metadata_aware(self, text: str, metadata_str: str) -> list[str]:
+        return [f"Marked: {part}" for part in super().split_text_metadata_aware(text, metadata_str)]
+
+
+def of_own(splits: Any, model: BaseEmbedding) -> IngestionPipeline:
+    return IngestionPipeline(transformations=[Own(chunk_size=60, chunk_overlap=0, tokenizer=splits), model])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda splits: many(splits, Remote(embed_batch_size=3)),
+        lambda splits: many(splits, BatchedLetters(embed_batch_size=3), Marks()),
+        lambda splits: of_own(splits, BatchedLetters(embed_batch_size=3)),
+    ],
+    ids=["a remote model", "something comes between", "a splitter of the program's"],
+)
+def test_what_may_go_nowhere_yet_or_is_not_known_yet_is_not_embedded(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened, pairs = list[str](), llamaindex_programs._pairs
+
+    def noticed(text: str) -> list[float]:
+        happened.append("embedded")
+        return pairs(text)
+
+    def splits(text: str) -> list[str]:
+        if "About the last" in text:
+            catch_up()
+            happened.append("split")
+        return text.split()
+
+    expected = [node.embedding for node in make(str.split).run(documents=library())]
+    monkeypatch.setattr(llamaindex_programs, "_pairs", noticed)
+    fast = accel.accelerate(make(splits))
+    assert [node.embedding for node in fast.run(documents=library())] == expected
+    assert happened[0] == "split" and "embedded" in happened
+    assert fast.report().wasted == 0
+
+
+def test_past_a_splitter_that_has_failed_nothing_is_embedded() -> None:
+    """Documents that it refuses are not embedded by the program."""
+    model = BatchedLetters(embed_batch_size=3)
+    parser = SentenceSplitter(chunk_size=60, chunk_overlap=0, tokenizer=str.split)
+    fast = accel.accelerate(IngestionPipeline(transformations=[parser, model], disable_cache=True))
+    long = Document(text="Too much is said of it.", metadata={"notes": "word " * 80}, id_="too long")
+    with pytest.raises(ValueError, match="longer than chunk size"):
+        fast.run(documents=[long])
+    before = fast._accel.plan.total.issued
+    with pytest.raises(ValueError, match="longer than chunk size"):
+        fast.run(documents=[*library(), long])
+    assert fast._accel.plan.total.issued == before == 0
