@@ -45,6 +45,7 @@ from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .batches import bounded, serde
 from .components import holds, install_all, is_component
+from .framework import FRAMEWORK
 from .kept import is_followed, kept, watch_chats
 from .kinds import BUILT, TAKES, input_of, methods_of, name_of
 from .made_of import Parts
@@ -173,7 +174,7 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     if methods is None or (cls is obj and not issubclass(cls, BUILT)):
         raise WrongObject(
             f"accelerate() takes LlamaIndex's {TAKES}, not {kind_of(obj)}.",
-            "Give it the object that your program calls.",
+            FRAMEWORK.advice(obj) or "Give it the object that your program calls.",
         )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")

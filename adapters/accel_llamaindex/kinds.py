@@ -8,15 +8,17 @@ from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
 from llama_index.core.evaluation.retrieval.base import BaseRetrievalEvaluator
 from llama_index.core.extractors import BaseExtractor
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
-from llama_index.core.schema import QueryBundle
+from llama_index.core.schema import QueryBundle, TransformComponent
 from llama_index.core.workflow import Workflow
 
 Methods = tuple[tuple[str, str], ...]
@@ -35,6 +37,8 @@ MAIN: tuple[tuple[type, Methods], ...] = (
     ),
     (BaseRetrievalEvaluator, (("evaluate", "aevaluate"),)),
     (BaseExtractor, (("__call__", "acall"), ("process_nodes", "aprocess_nodes"), ("extract", "aextract"))),
+    (NodeParser, (("__call__", "acall"), ("get_nodes_from_documents", "aget_nodes_from_documents"))),
+    (TransformComponent, (("__call__", "acall"),)),
     (IngestionPipeline, (("run", "arun"),)),
     (BaseIndex, (("insert_nodes", "ainsert_nodes"), ("insert", "ainsert"))),
     (Workflow, ()),
@@ -43,7 +47,7 @@ MAIN: tuple[tuple[type, Methods], ...] = (
 BUILT = BaseIndex
 """Of these also the class, whose `build_index_from_nodes` opens a run."""
 TAKES = (
-    "query engines, retrievers, response synthesizers, node postprocessors, chat engines, evaluators, extractors, "
+    "query and chat engines, retrievers, response synthesizers, node postprocessors, evaluators, transformations, "
     "ingestion pipelines, indexes (objects, or the class), workflows and agents"
 )
 QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
@@ -59,6 +63,7 @@ NAMES: tuple[tuple[type, str], ...] = (
     (BatchEvalRunner, "runner"),
     (BaseRetrievalEvaluator, "evaluator"),
     (BaseExtractor, "extractor"),
+    (TransformComponent, "transformation"),
     (IngestionPipeline, "pipeline"),
     (BaseIndex, "index"),
     (Workflow, "workflow"),
@@ -76,7 +81,9 @@ def name_of(obj: Any) -> str:
 
 
 def methods_of(cls: type) -> Methods | None:
-    """None for a class of another kind."""
+    """None for a class of another kind. Embeddings are transformations, too, but components, without inner calls."""
+    if issubclass(cls, BaseEmbedding):
+        return None
     return next((methods for kind, methods in MAIN if issubclass(cls, kind)), None)
 
 

@@ -38,7 +38,7 @@ class Splitting:
     def came(self, text: str, parts: Sequence[str]) -> None:
         """The next document's text was split so. Batches that are full are announced; the last one is when the model is
         asked."""
-        document = self._documents.popleft() if self._documents else None
+        document: Any = self._documents.popleft() if self._documents else None
         if type(document) not in (Document, TextNode) or document.source_node is not None:  # which says more
             self._documents.clear()
         elif document.get_content(metadata_mode=MetadataMode.NONE) == text:
@@ -96,13 +96,13 @@ def _split(wrapped: Any, splitter: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _embeds_next(splitter: Any, host_of: Callable[[Any], Any]) -> BaseEmbedding | None:
-    """The model that a pipeline runs next on what this splitter makes, if it may be called before it is used, and the
-    splitter has never failed."""
+    """The model that a pipeline runs next on what this splitter makes, if it may be called before it is used. (Within a
+    splitter that has ever failed nothing is announced.)"""
     here = scope.get()
     if type(splitter) not in SPLITTERS or here is None or here.early or here.visit is None:
         return None
     main = host_of(here.run)
-    if not isinstance(main, IngestionPipeline) or here.within in here.run.plan.barriers:
+    if not isinstance(main, IngestionPipeline):
         return None
     steps = main.transformations
     places = [number for number, step in enumerate(steps[:-1]) if step is splitter]

@@ -18,12 +18,14 @@ from llama_index.core.extractors import (
     SummaryExtractor,
     TitleExtractor,
 )
+from llama_index.core.indices.property_graph import SimpleLLMPathExtractor
+from llama_index.core.node_parser import SemanticSplitterNodeParser
 from llama_index.core.postprocessor import LLMRerank, SimilarityPostprocessor, StructuredLLMRerank
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import BaseNode, NodeRelationship, QueryBundle, RelatedNodeInfo
 
-from .llamaindex_clerk import Caller, Clerk, Kind, index, of_topic, scored, told
+from .llamaindex_clerk import Caller, Clerk, Kind, Letters, index, of_topic, scored, told
 from .llamaindex_engines import fusion
 
 # --- response synthesizers
@@ -68,7 +70,7 @@ async def apostprocess(obj: Any, question: str) -> str:
     return told(await obj.apostprocess_nodes(scored(question), query_str=question))
 
 
-# --- extractors
+# --- transformations
 
 
 def extractor(kind: Any) -> Callable[[], Any]:
@@ -92,6 +94,26 @@ def extract(obj: Any, question: str) -> str:
 async def aextract(obj: Any, question: str) -> str:
     processed = await obj.aprocess_nodes(fresh(question), excluded_llm_metadata_keys=["n"])
     return told([await obj.aextract(fresh(question)), told(await obj.acall(fresh(question))), told(processed)])
+
+
+def semantic() -> Any:
+    return SemanticSplitterNodeParser(embed_model=Letters(), id_func=lambda n, document: f"{document.id_}-{n}")
+
+
+def split(obj: Any, question: str) -> str:
+    return told(obj.get_nodes_from_documents(fresh(question)))
+
+
+async def asplit(obj: Any, question: str) -> str:
+    return told(await obj.aget_nodes_from_documents(fresh(question)))
+
+
+def transform(obj: Any, question: str) -> str:
+    return told(obj(fresh(question)))
+
+
+async def atransform(obj: Any, question: str) -> str:
+    return told(await obj.acall(fresh(question)))
 
 
 # --- evaluators
@@ -190,6 +212,10 @@ GIVEN: dict[str, Kind] = {
     "summaries": Kind(extractor(SummaryExtractor), extract, aextract, orderly=False),
     "titles": Kind(extractor(TitleExtractor), extract, aextract, orderly=False),
     "questions": Kind(extractor(QuestionsAnsweredExtractor), extract, aextract, orderly=False),
+    "splitting by meaning": Kind(semantic, split, asplit, early=False),
+    "paths of a graph": Kind(
+        lambda: SimpleLLMPathExtractor(llm=Clerk(), num_workers=1), transform, atransform, orderly=False
+    ),
     "evaluator": Kind(lambda: FaithfulnessEvaluator(llm=Clerk()), evaluate, aevaluate, early=False),
     "batch of evaluations": Kind(batch, abatch, abatch, orderly=False),
     "batch of queries": Kind(batch, batch_queries, abatch_queries, orderly=False),

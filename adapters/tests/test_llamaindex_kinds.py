@@ -217,6 +217,10 @@ async def test_nothing_is_early_that_waits_for_a_person() -> None:
     [
         ("sub-questions", "engine"),
         ("tree_summarize", "synthesizer"),
+        ("reranking", "postprocessor"),
+        ("keywords", "extractor"),
+        ("splitting by meaning", "transformation"),
+        ("evaluator of a retriever", "evaluator"),
         ("simple chat", "chat_engine"),
         ("evaluator", "evaluator"),
         ("batch of evaluations", "runner"),
