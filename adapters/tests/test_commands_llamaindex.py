@@ -15,7 +15,10 @@ from adapters.tests.llamaindex_clerk import Clerk, index
 from adapters.tests.llamaindex_kinds import KINDS
 from adapters.tests.llamaindex_programs import QUESTIONS, TOPICS
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of LlamaIndex's own calls
+    pytest.mark.usefixtures("loop_at_hand"),
+]
 
 ENGINES = ("sub-questions", "router, several", "hyde", "recursive", "reranked in batches")
 CHATS = ("simple chat", "context chat", "condense chat")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import llama_index.core
@@ -46,16 +45,6 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def _loop() -> Iterator[None]:
-    """For LlamaIndex, which takes the thread's loop from wherever there is none, and leaves one that it made open."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
-
-
-@pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
     """Of all callback managers that are made."""
     counter = TokenCountingHandler(tokenizer=str.split)
@@ -79,7 +68,7 @@ def all_of(answer: Any, heard: Heard, orderly: bool) -> dict[str, Any]:
     return {"answer": answer, "tokens": heard.tokens(), "spans": spans, "events": events}
 
 
-@pytest.mark.usefixtures("_loop")
+@pytest.mark.usefixtures("loop_at_hand")
 @pytest.mark.parametrize("name", KINDS)
 def test_whole(name: str, heard: Heard) -> None:
     kind = KINDS[name]
