@@ -16,13 +16,14 @@ from llama_index.core.node_parser import NodeParser, SentenceSplitter, TokenText
 from llama_index.core.schema import BaseNode, Document, MetadataMode, TextNode
 
 from accel.parts import patches
+from accel.run.announced import Announced
 from accel.run.scope import scope
 from accel.trace.ambient import FRAMEWORK_VARS
 
 SPLITTERS = (SentenceSplitter, TokenTextSplitter)
 """Exactly these: a subclass may do something else with its parts."""
-Announce = Callable[[BaseEmbedding, Sequence[str], bool], None]
-"""That a model is going to embed these texts."""
+Announce = Callable[[BaseEmbedding, Sequence[str], bool, int, Announced | None], Announced | None]
+"""That a model is going to embed these texts, after those that were announced before (`parts`)."""
 
 
 class Splitting:
@@ -33,6 +34,7 @@ class Splitting:
         self._with_metadata = splitter.include_metadata
         self._model = model
         self._announce = announce
+        self._loop: Announced | None = None
         self._texts: list[str] = []
 
     def came(self, text: str, parts: Sequence[str]) -> None:
@@ -46,7 +48,7 @@ class Splitting:
             size = self._model.embed_batch_size
             full = len(self._texts) // size * size
             if full:
-                self._announce(self._model, self._texts[:full], False)
+                self._loop = self._announce(self._model, self._texts[:full], False, 0, self._loop)
                 del self._texts[:full]
         else:
             self._documents.clear()
