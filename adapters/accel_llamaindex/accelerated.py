@@ -216,9 +216,10 @@ def _opening(cls: type, name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
         settings = self._accel_settings()
-        if settings is None:
+        value = given(inner, args, kwargs) if settings is not None else None
+        if settings is None or value is None:
             return inner(*args, **kwargs)
-        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
+        run = self._accel.begin(self, settings, value, asynchronous=False)
         try:
             with inside(run):
                 result = inner(*args, **kwargs)
@@ -238,9 +239,10 @@ def _aopening(cls: type, name: str) -> Any:
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
         settings = self._accel_settings(asynchronous=True)
-        if settings is None:
+        value = given(inner, args, kwargs) if settings is not None else None
+        if settings is None or value is None:
             return await inner(*args, **kwargs)
-        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
+        run = self._accel.begin(self, settings, value, asynchronous=True)
         try:
             with inside(run):
                 result = await inner(*args, **kwargs)
@@ -262,9 +264,10 @@ def _starting(cls: type, follows: bool) -> Any:
         inner: Callable[..., WorkflowHandler] = super(Accelerated, self).run
         follow = follows and not has_waited(self._accel.plan)
         settings = self._accel_settings(asynchronous=True) if follow else None
-        if settings is None:
+        value = given(inner, args, kwargs) if settings is not None else None
+        if settings is None or value is None:
             return inner(*args, **kwargs)
-        run = self._accel.begin(self, settings, given(inner, args, kwargs), True)
+        run = self._accel.begin(self, settings, value, True)
         return started(run, partial(inner, *args, **kwargs))
 
     return _span_of(cls, "run", run)

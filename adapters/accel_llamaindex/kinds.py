@@ -87,20 +87,23 @@ def methods_of(cls: type) -> Methods | None:
     return next((methods for kind, methods in MAIN if issubclass(cls, kind)), None)
 
 
-Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
+Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any] | None]
 
 
 def input_of(cls: type) -> Input:
     """What a run is given, by the parameters of one method of one class; a query as text is the query that it stands
-    for."""
+    for. None for arguments that the method doesn't take, as it will say."""
     parameters: Signature | None = None
     queried = issubclass(cls, QUERIED)
 
-    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
         nonlocal parameters
         if parameters is None:
             parameters = signature(method)
-        given = parameters.bind(*args, **kwargs).arguments
+        try:
+            given = parameters.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
         if not queried:
             return given
         return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}
