@@ -211,7 +211,7 @@ KINDS: dict[str, Kind] = {
         lambda: chat_engine("context"), stream_chat, astream_chat, early=False, orderly=False
     ),
     "condense chat, streamed": Kind(
-        lambda: chat_engine("condense_question", "compact"), stream_chat, astream_chat, early=False, orderly=False
+        lambda: chat_engine("condense_question", "compact"), stream_chat, astream_chat, orderly=False
     ),
     "condense plus context chat, streamed": Kind(
         lambda: chat_engine("condense_plus_context"), stream_chat, astream_chat, early=False, orderly=False
