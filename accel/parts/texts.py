@@ -264,12 +264,19 @@ class _Look:
 
     def _of_class(self, cls: type) -> Iterator[Way]:
         """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""
+        told = self._place.step is not places.cls_of  # held for what it says, not the class of an object
         for base in cls.__mro__:
             users, members = is_users(base), dict(vars(base))
             named = getattr(sys.modules.get(base.__module__), base.__name__, None) is base  # not made in a run
-            schema = (members.get("__pydantic_fields__") or {}).values() if users or named else ()
-            for field in schema:
+            schema = members.get("__pydantic_fields__") or {} if users or named else {}
+            for field in schema.values():
                 self._fix((field.description, field.default, *choices(field.annotation)))
+            if schema and (users or told):
+                titles = (name.title().replace("_", " ") for name in schema)  # as pydantic writes them
+                self._fix((base.__name__, base.__doc__, *schema, *titles))
+                for field in schema.values():
+                    for kind in (field.annotation, *typing.get_args(field.annotation)):
+                        yield places.fixed, kind, kind
             if not users and not self.is_opened(base):
                 continue
             self._name(members, places.member if base is cls else _of_base(base))
@@ -282,9 +289,6 @@ class _Look:
                 self._fix((base.__name__, base.__doc__, *values))
                 for name, kind in list(members.get("__annotations__", {}).items()):
                     self._fix((name, *choices(kind)))
-                for field in schema:
-                    for kind in (field.annotation, *typing.get_args(field.annotation)):
-                        yield places.fixed, kind, kind
                 for made in factories(members):
                     for name, default in named_by(made).items():
                         place = self._place.to(places.fixed, made).to(places.variable, name)

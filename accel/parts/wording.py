@@ -29,7 +29,7 @@ _DATES = (
 """How programs write the day on which they run, which names nobody."""
 _PROTOCOL = frozenset(
     "string object integer number boolean array null function auto any none required text user assistant system human "
-    "ai tool tool_call success error json json_object json_schema image_url ephemeral true false default".split()
+    "ai tool tool_call success error json json_object json_schema defs image_url ephemeral true false default".split()
 )
 """What models are told in any case."""
 _NAMES = {name.casefold() for name in (*month_name, *month_abbr, *day_name, *day_abbr) if name}

@@ -24,14 +24,21 @@ from .scope import Scope
 class Announced:
     """The inputs of one loop that have not been sent yet. Lives in the run's inbox."""
 
-    def __init__(self, run: Run, node: Node, inputs: Iterable[Tree]) -> None:
+    def __init__(self, run: Run, node: Node) -> None:
         self._run = run
         self._node = node
-        self._coming = deque(inputs)
+        self._coming = deque[Tree]()
+
+    def add(self, inputs: Iterable[Tree]) -> None:
+        """What the loop is going to send after what is known already."""
+        self._coming.extend(inputs)
+        self._run.inbox.post(self.advance)
 
     def advance(self) -> None:
         """Issue as many as may be, in order."""
         run = self._run
+        if self._coming and not run.closed and self.advance not in run.announced:
+            run.announced.append(self.advance)
         bound = run.bindings.now(self._node, {})
         while self._coming and bound is not None and not run.closed:
             tree = self._coming[0]
@@ -45,13 +52,14 @@ class Announced:
             run.announced.remove(self.advance)
 
 
-def announce(run: Run, here: Scope, component: Any, method: Method, inputs: Iterable[Tree]) -> None:
-    """The code at `here` is about to call `component`, which it is using already, with these inputs, in this order."""
+def announce(run: Run, here: Scope, component: Any, method: Method, inputs: Iterable[Tree]) -> Announced:
+    """The code at `here` is about to call `component`, which it is using already, or may call before it has, with these
+    inputs, in this order. The loop, which may turn out to have more of them (`add`)."""
     site = f"{here.within}|announced {method.family}|{type(component).__qualname__}|{id(component)}"
     run.bindings.note(site, component, method, run.identities.of(component, method.by_object))
     name = f"{here.within or 'main'}.announced"
     certain = Evidence("verified", always=True)
     node = Node(name, OPS[method.op], site=site, within=here.within, method=method.family, evidence=certain)
-    loop = Announced(run, node, inputs)
-    run.announced.append(loop.advance)
-    run.inbox.post(loop.advance)
+    loop = Announced(run, node)
+    loop.add(inputs)
+    return loop

@@ -160,6 +160,10 @@ class Bindings:
             return replace(bound, unused=True)
         return None
 
+    def trusts(self, component: Any) -> bool:
+        """Whether the program refers to it, and it may be called before this run has used it."""
+        return self._is_trusted(component, self._plan.keys.note(component), closely=True)
+
     def _is_trusted(self, component: Any, keys: tuple[str, ...], closely: bool) -> bool:
         """Whether it may be called with these keys before this run has used them; asked once for all sites that call
         it, unless it is to be looked at `closely`."""

@@ -162,6 +162,19 @@ def test_what_a_library_s_tool_takes_is_the_library_s() -> None:
     assert not found.cover("invoices")
 
 
+def test_a_library_s_schema_that_a_program_holds_says_what_models_are_told_of_it() -> None:
+    """Its name and those of its fields, as titles, too, its docstring, and the same of schemas within it; the class of
+    an object is not told anybody."""
+    module = pytest.importorskip("llama_index.core.postprocessor.structured_llm_rerank", reason="a schema of schemas")
+    kind = module.DocumentRelevanceList
+    held = Texts(texts_of_program([{"output": kind}], nothing, nothing, says))
+    document = kind.model_json_schema()["$defs"]["DocumentWithRelevance"]
+    assert held.cover("#/$defs/DocumentWithRelevance") and held.cover(document["description"])
+    assert held.cover(document["properties"]["document_number"]["title"])
+    used = Texts(texts_of_program([{"output": kind(documents=[])}], nothing, lambda value: True, says))
+    assert not used.cover("DocumentWithRelevance") and not held.cover("invoices")
+
+
 # --- whether a text still stands where it was found
 
 TONE, TONES, ALL_TONES = "in a friendly tone", {"first": "in a formal tone"}, ("in a tone of doubt", "in no tone")

@@ -18,6 +18,7 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.base_handler import global_stack_trace as handler_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.data_structs.data_structs import IndexDict
+from llama_index.core.indices.utils import default_format_node_batch_fn
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.tools import ToolMetadata
@@ -44,6 +45,7 @@ from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .batches import bounded, serde
 from .components import holds, install_all, is_component
+from .framework import FRAMEWORK
 from .kept import is_followed, kept, watch_chats
 from .kinds import BUILT, TAKES, input_of, methods_of, name_of
 from .made_of import Parts
@@ -101,10 +103,16 @@ def _is_opened(value: Any) -> bool:
     return (kind.__module__ or "").startswith("llama_index.")
 
 
+_WRITTEN = {default_format_node_batch_fn: ("Document",)}
+"""Single words that LlamaIndex's functions write into prompts: of a library's code only more words count."""
+
+
 def _says(value: Any, held: bool) -> Any:
     """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
     if isinstance(value, IndexDict):
         return list(value.nodes_dict.values())
+    if isinstance(value, FunctionType):
+        return _WRITTEN.get(value)
     return vars(value) if isinstance(value, BasePromptTemplate | ToolMetadata) else None
 
 
@@ -166,7 +174,7 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     if methods is None or (cls is obj and not issubclass(cls, BUILT)):
         raise WrongObject(
             f"accelerate() takes LlamaIndex's {TAKES}, not {kind_of(obj)}.",
-            "Give it the object that your program calls.",
+            FRAMEWORK.advice(obj) or "Give it the object that your program calls.",
         )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")
@@ -208,9 +216,10 @@ def _opening(cls: type, name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
         settings = self._accel_settings()
-        if settings is None:
+        value = given(inner, args, kwargs) if settings is not None else None
+        if settings is None or value is None:
             return inner(*args, **kwargs)
-        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=False)
+        run = self._accel.begin(self, settings, value, asynchronous=False)
         try:
             with inside(run):
                 result = inner(*args, **kwargs)
@@ -230,9 +239,10 @@ def _aopening(cls: type, name: str) -> Any:
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Awaitable[Any]] = getattr(super(Accelerated, self), name)
         settings = self._accel_settings(asynchronous=True)
-        if settings is None:
+        value = given(inner, args, kwargs) if settings is not None else None
+        if settings is None or value is None:
             return await inner(*args, **kwargs)
-        run = self._accel.begin(self, settings, given(inner, args, kwargs), asynchronous=True)
+        run = self._accel.begin(self, settings, value, asynchronous=True)
         try:
             with inside(run):
                 result = await inner(*args, **kwargs)
@@ -254,9 +264,10 @@ def _starting(cls: type, follows: bool) -> Any:
         inner: Callable[..., WorkflowHandler] = super(Accelerated, self).run
         follow = follows and not has_waited(self._accel.plan)
         settings = self._accel_settings(asynchronous=True) if follow else None
-        if settings is None:
+        value = given(inner, args, kwargs) if settings is not None else None
+        if settings is None or value is None:
             return inner(*args, **kwargs)
-        run = self._accel.begin(self, settings, given(inner, args, kwargs), True)
+        run = self._accel.begin(self, settings, value, True)
         return started(run, partial(inner, *args, **kwargs))
 
     return _span_of(cls, "run", run)

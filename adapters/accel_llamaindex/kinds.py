@@ -8,12 +8,17 @@ from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
+from llama_index.core.evaluation.retrieval.base import BaseRetrievalEvaluator
+from llama_index.core.extractors import BaseExtractor
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
-from llama_index.core.schema import QueryBundle
+from llama_index.core.schema import QueryBundle, TransformComponent
 from llama_index.core.workflow import Workflow
 
 Methods = tuple[tuple[str, str], ...]
@@ -23,12 +28,17 @@ MAIN: tuple[tuple[type, Methods], ...] = (
     (BaseQueryEngine, (("query", "aquery"),)),
     (BaseRetriever, (("retrieve", "aretrieve"),)),
     (BaseSynthesizer, (("synthesize", "asynthesize"),)),
+    (BaseNodePostprocessor, (("postprocess_nodes", "apostprocess_nodes"),)),
     (BaseChatEngine, (("chat", "achat"), ("stream_chat", "astream_chat"))),
     (BaseEvaluator, (("evaluate", "aevaluate"), ("evaluate_response", "aevaluate_response"))),
     (
         BatchEvalRunner,
         tuple((f"evaluate_{what}", f"aevaluate_{what}") for what in ("queries", "responses", "response_strs")),
     ),
+    (BaseRetrievalEvaluator, (("evaluate", "aevaluate"),)),
+    (BaseExtractor, (("__call__", "acall"), ("process_nodes", "aprocess_nodes"), ("extract", "aextract"))),
+    (NodeParser, (("__call__", "acall"), ("get_nodes_from_documents", "aget_nodes_from_documents"))),
+    (TransformComponent, (("__call__", "acall"),)),
     (IngestionPipeline, (("run", "arun"),)),
     (BaseIndex, (("insert_nodes", "ainsert_nodes"), ("insert", "ainsert"))),
     (Workflow, ()),
@@ -37,8 +47,8 @@ MAIN: tuple[tuple[type, Methods], ...] = (
 BUILT = BaseIndex
 """Of these also the class, whose `build_index_from_nodes` opens a run."""
 TAKES = (
-    "query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, indexes "
-    "(objects, or the class), workflows and agents"
+    "query and chat engines, retrievers, response synthesizers, node postprocessors, evaluators, transformations, "
+    "ingestion pipelines, indexes (objects, or the class), workflows and agents"
 )
 QUERIED = (BaseQueryEngine, BaseRetriever, BaseSynthesizer)
 
@@ -47,9 +57,13 @@ NAMES: tuple[tuple[type, str], ...] = (
     (BaseQueryEngine, "engine"),
     (BaseRetriever, "retriever"),
     (BaseSynthesizer, "synthesizer"),
+    (BaseNodePostprocessor, "postprocessor"),
     (BaseChatEngine, "chat_engine"),
     (BaseEvaluator, "evaluator"),
     (BatchEvalRunner, "runner"),
+    (BaseRetrievalEvaluator, "evaluator"),
+    (BaseExtractor, "extractor"),
+    (TransformComponent, "transformation"),
     (IngestionPipeline, "pipeline"),
     (BaseIndex, "index"),
     (Workflow, "workflow"),
@@ -67,24 +81,29 @@ def name_of(obj: Any) -> str:
 
 
 def methods_of(cls: type) -> Methods | None:
-    """None for a class of another kind."""
+    """None for a class of another kind. Embeddings are transformations, too, but components, without inner calls."""
+    if issubclass(cls, BaseEmbedding):
+        return None
     return next((methods for kind, methods in MAIN if issubclass(cls, kind)), None)
 
 
-Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
+Input = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], dict[str, Any] | None]
 
 
 def input_of(cls: type) -> Input:
     """What a run is given, by the parameters of one method of one class; a query as text is the query that it stands
-    for."""
+    for. None for arguments that the method doesn't take, as it will say."""
     parameters: Signature | None = None
     queried = issubclass(cls, QUERIED)
 
-    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def read(method: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
         nonlocal parameters
         if parameters is None:
             parameters = signature(method)
-        given = parameters.bind(*args, **kwargs).arguments
+        try:
+            given = parameters.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
         if not queried:
             return given
         return {key: QueryBundle(value) if isinstance(value, str) else value for key, value in given.items()}

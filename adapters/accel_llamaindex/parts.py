@@ -28,7 +28,7 @@ from accel.parts import patches
 from accel.parts.methods import METHODS, read_call
 from accel.parts.patches import has_leaf
 from accel.process.coroutines import around
-from accel.run.announced import announce
+from accel.run.announced import Announced, announce
 from accel.run.nested import tells
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
@@ -37,6 +37,7 @@ from accel.trace.record import Visit
 
 from .components import holds
 from .made_of import Parts
+from .splitting import watch_splitters
 
 
 @dataclass(slots=True)
@@ -68,20 +69,29 @@ def _texts_of(nodes: Sequence[Any]) -> list[str]:
     return [text for text in texts if text]
 
 
-def _announce_embeddings(model: BaseEmbedding, texts: Sequence[str], asynchronous: bool, first: int = 0) -> None:
-    """The program is going to embed these, in batches of the model's size. `first`: batches that it sends at once."""
+def _announce_embeddings(
+    model: BaseEmbedding, texts: Sequence[str], asynchronous: bool, first: int = 0, loop: Announced | None = None
+) -> Announced | None:
+    """The program is going to embed these, in batches of the model's size. `first`: batches that it sends at once;
+    `loop`: what has been announced of it before."""
     here = scope.get()
     if here is None or here.early or here.call is not None or holds(model):
-        return
+        return loop
     size = model.embed_batch_size
     batches = [list(texts[at : at + size]) for at in range(first * size, len(texts), size)]
     prefix = "_a" if asynchronous else "_"
     if has_leaf(model, f"{prefix}get_text_embeddings"):
         method = METHODS["text_embeddings", f"{prefix}get_text_embeddings"]
-        announce(here.run, here, model, method, [read_call(model, (batch,), {}) for batch in batches])
+        inputs = [read_call(model, (batch,), {}) for batch in batches]
     elif has_leaf(model, f"{prefix}get_text_embedding"):
         method = METHODS["text_embedding", f"{prefix}get_text_embedding"]
-        announce(here.run, here, model, method, [read_call(model, (text,), {}) for batch in batches for text in batch])
+        inputs = [read_call(model, (text,), {}) for batch in batches for text in batch]
+    else:
+        return loop
+    if loop is None:
+        return announce(here.run, here, model, method, inputs)
+    loop.add(inputs)
+    return loop
 
 
 def _embedding_batches(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -138,8 +148,13 @@ def watch() -> None:
         wrappers += [(part, name, _tell)] if name in vars(part) else []
         wrappers += [(part, asynchronous, _atell)] if asynchronous in vars(part) else []
     assert wrappers[-1][:2] == _LAST
+    watch_splitters(_announce_embeddings, _main_of)
     for cls, method, wrapper in wrappers:
         patches.wrap(cls, method, wrapper)
+
+
+def _main_of(run: Run) -> Any:
+    return run.host.main if isinstance(run.host, LlamaHost) else None
 
 
 _TELLS = "tells LlamaIndex's instrumentation of itself"

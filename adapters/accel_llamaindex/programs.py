@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -23,8 +24,10 @@ from llama_index.core.chat_engine.types import (
 )
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
-from llama_index.core.schema import BaseNode, Document, NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, Document, NodeWithScore, TextNode, TransformComponent
 from llama_index.core.workflow import Event, Workflow
 
 from accel.commands.kinds import Told
@@ -65,11 +68,14 @@ class EnginePrograms:
             return value
         if isinstance(obj, IngestionPipeline) and isinstance(value, list):
             return {"documents": [Document(text=text) for text in value]}
+        if isinstance(obj, TransformComponent) and isinstance(value, list):
+            kind = Document if isinstance(obj, NodeParser) else TextNode
+            return {"nodes": [kind(text=text) for text in value]}
         if isinstance(obj, Workflow) and isinstance(value, str):
             return {"user_msg" if isinstance(obj, AgentWorkflow | BaseWorkflowAgent) else "input": value}
         if not isinstance(value, Mapping):
             raise ValueError(f"{type(obj).__name__} takes a dict of arguments, not {type(value).__name__}")
-        if isinstance(obj, BaseSynthesizer) and "nodes" in value:
+        if isinstance(obj, BaseSynthesizer | BaseNodePostprocessor) and "nodes" in value:
             return {**value, "nodes": [NodeWithScore(node=TextNode(text=text)) for text in value["nodes"]]}
         return dict(value)
 
@@ -161,9 +167,11 @@ def _method(obj: Any, way: str) -> tuple[str, str]:
 
 
 def _arguments(obj: Any, value: Any, config: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Of one run. A conversation begins anew with each."""
+    """Of one run. A conversation begins anew with each, and nodes may be changed in place."""
     if isinstance(obj, BaseChatEngine):
         obj.reset()
+    if isinstance(obj, BaseNodePostprocessor | TransformComponent):
+        value = copy.deepcopy(value)
     return ((), {**value, **config}) if isinstance(value, Mapping) else ((value,), dict(config))
 
 

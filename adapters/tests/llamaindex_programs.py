@@ -169,6 +169,41 @@ _root.add_span_handler(SPANS)
 _root.add_event_handler(EVENTS)
 
 
+_IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,27}|(?<='llamaindex\.run_id': ')\w+")
+
+
+def without_ids(text: str) -> str:
+    """Without those that were made at random."""
+    return _IDS.sub("id", text)
+
+
+class Heard:
+    """Everything that LlamaIndex tells of what runs, and the tokens that it counts. `counter`: a callback handler."""
+
+    def __init__(self, counter: TokenCountingHandler) -> None:
+        self.counter = counter
+
+    def forget(self) -> None:
+        self.counter.reset_counts()
+        SPANS.seen.clear()
+        EVENTS.seen.clear()
+
+    def spans(self) -> list[str]:
+        return [without_ids(span) for span in SPANS.seen]
+
+    def events(self) -> list[str]:
+        return [without_ids(event) for event in EVENTS.seen]
+
+    def tokens(self) -> list[int]:
+        return [
+            self.counter.total_embedding_token_count,
+            self.counter.prompt_llm_token_count,
+            self.counter.completion_llm_token_count,
+            len(self.counter.llm_token_counts),
+            len(self.counter.embedding_token_counts),
+        ]
+
+
 def _node(topic: str, part: int) -> TextNode:
     sentences = [_sentence(f"{topic} {part} {number}") for number in range(9)]
     text = f"{' '.join(sentences)} About {topic}, part {part}."
@@ -200,8 +235,8 @@ class Program:
         embedding: type[Letters] = Letters,
         **options: Any,
     ) -> None:
-        self.counter = TokenCountingHandler(tokenizer=str.split)
-        manager = CallbackManager([self.counter])
+        self.heard = Heard(TokenCountingHandler(tokenizer=str.split))
+        manager = CallbackManager([self.heard.counter])
         window = 360 if mode == "tree_summarize" else 4096  # one node at a time
         self.llm = Scribe(context_window=window, callback_manager=manager)
         self.embedding = embedding(callback_manager=manager)
@@ -219,13 +254,13 @@ class Program:
             self.engine = self.index.as_query_engine(similarity_top_k=4, **common)
 
     def ask(self, engine: Any, question: str) -> Told:
-        self._forget()
+        self.heard.forget()
         response = engine.query(question)
         parts = getattr(response, "response_gen", None)
         return self._told(response, "".join(parts) if parts is not None else str(response))
 
     async def aask(self, engine: Any, question: str) -> Told:
-        self._forget()
+        self.heard.forget()
         response = await engine.aquery(question)
         if hasattr(response, "async_response_gen"):
             text = "".join([part async for part in response.async_response_gen()])
@@ -233,19 +268,8 @@ class Program:
             text = str(response)
         return self._told(response, text)
 
-    def _forget(self) -> None:
-        self.counter.reset_counts()
-        SPANS.seen.clear()
-        EVENTS.seen.clear()
-
     def _told(self, response: Any, answer: str) -> Told:
         sources = [node.model_dump() for node in response.source_nodes]
-        counts = [
-            self.counter.total_embedding_token_count,
-            self.counter.prompt_llm_token_count,
-            self.counter.completion_llm_token_count,
-            len(self.counter.llm_token_counts),
-            len(self.counter.embedding_token_counts),
-        ]
         kind = type(response).__name__
-        return Told(answer, sources, response.metadata, kind, [*SPANS.seen], [*EVENTS.seen], counts)
+        heard = self.heard
+        return Told(answer, sources, response.metadata, kind, heard.spans(), heard.events(), heard.tokens())

@@ -11,10 +11,14 @@ import pytest
 import accel
 from accel.commands.programs import program_of
 from accel.errors import ConfigurationError
-from adapters.tests.llamaindex_kinds import KINDS, Clerk, index
+from adapters.tests.llamaindex_clerk import Clerk, index
+from adapters.tests.llamaindex_kinds import KINDS
 from adapters.tests.llamaindex_programs import QUESTIONS, TOPICS
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of LlamaIndex's own calls
+    pytest.mark.usefixtures("loop_at_hand"),
+]
 
 ENGINES = ("sub-questions", "router, several", "hyde", "recursive", "reranked in batches")
 CHATS = ("simple chat", "context chat", "condense chat")
@@ -51,6 +55,10 @@ def test_a_chat_is_streamed_in_turns() -> None:
         ("workflow", [{"question": question} for question in QUESTIONS[:3]]),
         ("agent", QUESTIONS[:2]),
         ("accumulate", [{"query": QUESTIONS[0], "nodes": ["A glacier.", "Ice."]}, {"query": "Why?", "nodes": ["Sea"]}]),
+        ("reranking", [{"query_str": topic, "nodes": [f"{topic}.", "The sea.", "Ice."]} for topic in TOPICS[:3]]),
+        ("keywords", [[f"All about {topic}.", "It is cold."] for topic in TOPICS[:3]]),
+        ("splitting by meaning", [[f"All about {topic}. It is cold. It is old."] for topic in TOPICS[:2]]),
+        ("evaluator of a retriever", [{"query": question, "expected_ids": ["x"]} for question in QUESTIONS[:2]]),
         ("extractors", [[f"All about {topic}. It is cold."] for topic in TOPICS[:2]]),
         ("evaluator", [{"query": "What?", "response": f"{topic}.", "contexts": [topic]} for topic in TOPICS[:2]]),
     ],

@@ -32,8 +32,8 @@ def test_other_things_are_refused_with_what_is_accepted() -> None:
         accelerate(42)
     assert str(caught.value) == (
         "accelerate() takes a compiled LangGraph graph (StateGraph(...).compile()), a LangChain chain, or one of "
-        "LlamaIndex's query engines, retrievers, response synthesizers, chat engines, evaluators, ingestion pipelines, "
-        "indexes, workflows and agents, not int.\n"
+        "LlamaIndex's query and chat engines, retrievers, synthesizers, postprocessors, evaluators, transformations, "
+        "pipelines, indexes, workflows and agents, not int.\n"
         "  Remedy: Give it the object that your program calls: a compiled graph, a chain, or a query engine, say."
     )
     with pytest.raises(TypeError, match="not StateGraph"):

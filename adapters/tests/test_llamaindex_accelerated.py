@@ -11,17 +11,21 @@ import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.embedding import EmbeddingStartEvent
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.schema import Node, QueryBundle, TextNode
+from llama_index.core.selectors import LLMSingleSelector
+from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_instrumentation.dispatcher import Dispatcher
 
 import accel
-from accel.errors import ConfigurationError
+from accel.errors import ConfigurationError, WrongObject
 from accel.parts.components import tells_within
 from accel.parts.patches import is_installed
 from accel.run.pace import load
@@ -329,10 +333,27 @@ async def test_warming_up() -> None:
 
 
 def test_what_is_not_supported_is_refused_with_what_is() -> None:
-    with pytest.raises(TypeError, match="query engines, retrievers, response synthesizers, chat engines"):
-        accel.accelerate(Scribe())
+    with pytest.raises(TypeError, match="query and chat engines, retrievers, synthesizers, postprocessors"):
+        accel.accelerate(VectorStoreIndex.as_query_engine)
     with pytest.raises(ConfigurationError, match=r"accel\.pure"):
         accel.accelerate(Program("compact").engine, pure_nodes=["retriever"])
+
+
+@pytest.mark.parametrize(
+    ("part", "remedy"),
+    [
+        (Scribe(), "Accelerate what calls it, such as a query engine"),
+        (Letters(), "Accelerate what calls it, such as a query engine"),
+        (LLMSingleSelector.from_defaults(llm=Scribe()), "the router that chooses with it"),
+        (LLMQuestionGenerator.from_defaults(llm=Scribe()), "such as SubQuestionQueryEngine"),
+        (HyDEQueryTransform(llm=Scribe()), "such as TransformQueryEngine or TransformRetriever"),
+        (FunctionTool.from_defaults(len), "the agent or engine that uses it"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_a_part_is_refused_with_what_to_accelerate_instead(part: Any, remedy: str) -> None:
+    with pytest.raises(WrongObject, match=remedy):
+        accel.accelerate(part)
 
 
 def test_uninstall_restores_the_classes() -> None:

@@ -4,16 +4,22 @@ same, and what may be early is."""
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
+import llama_index.core
 import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.ingestion.pipeline import get_transformation_hash
+from llama_index.core.postprocessor import LLMRerank
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import QueryBundle, TransformComponent
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
@@ -30,8 +36,10 @@ from llama_index.core.workflow import (
 import accel
 from accel.parts.identity import identity_of
 
-from .llamaindex_kinds import KINDS, NODES, Clerk, Kind, Letters, index
-from .llamaindex_programs import QUESTIONS, TOPICS
+from .llamaindex_clerk import NODES, Clerk, Kind, Letters, index, scored
+from .llamaindex_given import fresh
+from .llamaindex_kinds import KINDS, ingest, splitter
+from .llamaindex_programs import QUESTIONS, TOPICS, Heard
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own calls of what it deprecates
 
@@ -44,42 +52,127 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def _loop() -> Iterator[None]:
-    """For LlamaIndex, which takes the thread's loop from wherever there is none, and leaves one that it made open."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
+def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    """Of all callback managers that are made."""
+    counter = TokenCountingHandler(tokenizer=str.split)
+    monkeypatch.setattr(llama_index.core, "global_handler", counter)
+    return Heard(counter)
 
 
-def ask(obj: Any, kind: Kind, question: str) -> Any:
+def ask(obj: Any, kind: Kind, question: str, heard: Heard) -> dict[str, Any]:
+    """What it answers and tells. A program that gathers tells of concurrent calls in any order."""
+    heard.forget()
     found = kind.ask(obj, question)
-    return asyncio.run(found) if inspect.iscoroutine(found) else found
+    if inspect.iscoroutine(found):
+        return all_of(asyncio.run(found), heard, orderly=False)
+    return all_of(found, heard, orderly=kind.orderly)
 
 
-@pytest.mark.usefixtures("_loop")
+def all_of(answer: Any, heard: Heard, orderly: bool) -> dict[str, Any]:
+    spans, events = heard.spans(), heard.events()
+    if not orderly:
+        spans, events = sorted(spans), sorted(events)
+    return {"answer": answer, "tokens": heard.tokens(), "spans": spans, "events": events}
+
+
+@pytest.mark.usefixtures("loop_at_hand")
 @pytest.mark.parametrize("name", KINDS)
-def test_whole(name: str) -> None:
+def test_whole(name: str, heard: Heard) -> None:
     kind = KINDS[name]
     plain, fast = kind.make(), accel.accelerate(kind.make())
     for question in QUESTIONS[:4]:
-        assert ask(fast, kind, question) == ask(plain, kind, question)
+        assert ask(fast, kind, question, heard) == ask(plain, kind, question, heard)
         assert accel.settle()
     told = fast._accel.plan.total
-    assert told.demanded > 0
+    assert (told.demanded > 0) is kind.calls
     assert told.retired > 0 or not kind.early
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.aask is not None])
-async def test_on_a_loop(name: str) -> None:
+async def test_on_a_loop(name: str, heard: Heard) -> None:
     kind = KINDS[name]
     assert kind.aask is not None
     plain, fast = kind.make(), accel.accelerate(kind.make())
     for question in QUESTIONS[:4]:
-        assert await kind.aask(fast, question) == await kind.aask(plain, question)
+        heard.forget()
+        expected = all_of(await kind.aask(plain, question), heard, orderly=False)
+        heard.forget()
+        assert all_of(await kind.aask(fast, question), heard, orderly=False) == expected
         assert await asyncio.to_thread(accel.settle)
-    assert fast._accel.plan.total.demanded > 0
+    told = fast._accel.plan.total
+    assert (told.demanded > 0) is kind.calls
+    assert told.retired > 0 or not kind.early
+
+
+PARTS = ("reranking", "structured reranking", "keywords", "splitting by meaning", "paths of a graph", "titles")
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_stays_what_it_was(name: str) -> None:
+    """Also for pydantic, for the keys of an ingestion cache, and for copies."""
+    plain = KINDS[name].make()
+    fast = accel.accelerate(plain)
+    for one in (fast, copy.copy(fast), copy.deepcopy(fast)):
+        assert isinstance(one, type(plain)) and type(one).__name__ == type(plain).__name__
+        assert one.model_dump() == plain.model_dump() and isinstance(one, accel.Accelerated)
+    if isinstance(plain, TransformComponent):
+        assert get_transformation_hash(NODES, fast) == get_transformation_hash(NODES, plain)
+    assert accel.accelerate(fast) is fast
+
+
+@pytest.mark.usefixtures("loop_at_hand")
+def test_accelerated_parts_in_objects_that_are_not(heard: Heard) -> None:
+    """Each of their calls is a run of its own."""
+    rerank, model = LLMRerank(llm=Clerk(), choice_batch_size=3, top_n=2), Clerk()
+    fast_rerank = accel.accelerate(rerank)
+    engines = [
+        index().as_query_engine(llm=model, similarity_top_k=9, node_postprocessors=[each])
+        for each in (rerank, fast_rerank)
+    ]
+    pipelines = []
+    for each in ((fast_keywords := accel.accelerate(KINDS["keywords"].make())), KINDS["keywords"].make()):
+        pipelines.append(IngestionPipeline(transformations=[splitter(), each], disable_cache=True))
+    for question in QUESTIONS[:4]:
+        told = []
+        for engine, pipeline in zip(engines, reversed(pipelines), strict=True):
+            heard.forget()
+            answer = str(engine.query(question)), ingest(pipeline, question)
+            told.append(all_of(answer, heard, orderly=False))
+            assert accel.settle()
+        assert told[0] == told[1]
+    assert fast_rerank.plan.runs == fast_keywords.plan.runs == 4
+    assert fast_rerank.plan.total.retired > 0 and fast_keywords.plan.total.retired > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("reranking", lambda obj: obj.postprocess_nodes(scored(QUESTIONS[0]))),
+        ("reranking", lambda obj: obj.postprocess_nodes(scored(QUESTIONS[0]), QueryBundle("a"), query_str="b")),
+        ("structured reranking", lambda obj: obj.postprocess_nodes(scored(QUESTIONS[0]), nobody="asks")),
+        ("titles", lambda obj: obj([None])),
+        ("evaluator of a retriever", lambda obj: obj.evaluate(QUESTIONS[0])),
+        ("hyde", lambda obj: obj.query()),
+        ("evaluator", lambda obj: asyncio.run(obj.aevaluate(nobody="asks"))),
+    ],
+)
+@pytest.mark.usefixtures("loop_at_hand")
+def test_a_part_fails_as_it_did(name: str, call: Callable[[Any], Any]) -> None:
+    errors = []
+    for obj in (KINDS[name].make(), accel.accelerate(KINDS[name].make())):
+        with pytest.raises(Exception) as caught:  # noqa: B017, PT011 - whichever it is
+            call(obj)
+        errors.append((type(caught.value), str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+async def test_warming_a_part_up() -> None:
+    fast = accel.accelerate(KINDS["reranking"].make())
+    await fast.awarmup([{"nodes": scored(question), "query_str": question} for question in QUESTIONS[:3]])
+    extractor = accel.accelerate(KINDS["keywords"].make())
+    await extractor.awarmup([fresh(question) for question in QUESTIONS[:3]])
+    for each in (fast, extractor):
+        assert any(node.evidence.confidence == "verified" for node in each.plan.learnt.nodes)
 
 
 def test_callback_managers_count_as_whom_they_tell() -> None:
@@ -191,6 +284,10 @@ async def test_nothing_is_early_that_waits_for_a_person() -> None:
     [
         ("sub-questions", "engine"),
         ("tree_summarize", "synthesizer"),
+        ("reranking", "postprocessor"),
+        ("keywords", "extractor"),
+        ("splitting by meaning", "transformation"),
+        ("evaluator of a retriever", "evaluator"),
         ("simple chat", "chat_engine"),
         ("evaluator", "evaluator"),
         ("batch of evaluations", "runner"),
