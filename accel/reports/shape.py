@@ -55,6 +55,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
         "batch": _batch(report.batch) if report.batch is not None else None,
         "money_per_request": report.money,
         "gains": [_gain(each) for each in report.declarations],
+        "gains_together_s": report.advice.gain_s,
         "lines": [_line(row) for row in report.rows],
     }
 

@@ -143,6 +143,8 @@ def _gains(report: Measured) -> Iterator[str]:
     if report.declarations:
         yield ""
         yield "What would gain more, at most, if it is true (in seconds of the last request):"
+    if len(report.declarations) > 1:
+        yield f"  {seconds(report.advice.gain_s):>8}  all of these lines together"
     for each in report.declarations[:MOST_GAINS]:
         together = ", with the other lines" if each.together else ""
         yield f"  {seconds(each.gain_s):>8}  {each.line}"
