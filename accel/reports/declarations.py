@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
 from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
-from ..parts.components import TOOL, facts_of, said_of, sort_of
+from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
@@ -125,8 +126,8 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
     for each in uses.values():
         took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
-            lift, called = _lift_of(each[0])
-            yield _made(lift, program, called, len(each), took_s, line_of(each[0]))
+            lift, called, made = _lift_of(each[0])
+            yield _made(lift, program, called, len(each), took_s, line_of(each[0]) + made)
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
     idle: dict[str, list[float]] = {}
@@ -148,12 +149,19 @@ def _calls(answer: Tree, name: str) -> bool:
     return isinstance(answer, dict) and any(each.get(NAME) == name for each in answer.get(CALLS) or ())
 
 
-def _lift_of(use: Use) -> tuple[Lift, str]:
-    """What lets a tool go that is no component, and what the line calls it: its class, or what it is made of."""
+def _lift_of(use: Use) -> tuple[Lift, str, str]:
+    """What lets a tool go that is no component; what the line calls it, its class or the variable that holds it; and
+    of a variable where that is made: the line can be pasted there."""
     cls = type(use.tool)
-    if any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
-        return READONLY, cls.__name__ if sort_of(use.tool) is cls else use.name
-    return PURE_FUNCTION, use.name
+    if not any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
+        return PURE_FUNCTION, use.name, ""
+    function = function_of(use.tool)
+    if function is None or sort_of(use.tool) is cls:
+        return READONLY, cls.__name__, ""
+    found = (name for name, value in list(function.__globals__.items()) if value is use.tool)
+    called = next(found, use.name if use.name.isidentifier() else "tool")
+    code = function.__code__
+    return READONLY, called, f", made of {Path(code.co_filename).name}:{code.co_qualname}:{code.co_firstlineno}"
 
 
 def _made(lift: Lift, program: str, component: str, calls: int, gain_s: float, place: str) -> Declaration:

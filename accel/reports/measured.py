@@ -55,7 +55,9 @@ class Measured:
         learner.settle(LEARNING_S)
         self.runs = plan.runs
         self.passed = plan.pace.passed
-        """Runs that were not followed."""
+        """Runs that were not followed,"""
+        self.passed_for = dict(plan.pace.passed_for)
+        """by why."""
         self.counts = plan.total
         self._own_s = plan.own_s
         self.prices = prices
