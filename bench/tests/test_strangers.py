@@ -115,6 +115,24 @@ def test_a_stream_says_what_the_whole_answer_says(host: str, path: str, shape: t
     assert "".join(piece for piece in pieces if isinstance(piece, str)) == whole
 
 
+@pytest.mark.parametrize(
+    ("whole", "streamed"),
+    [
+        ("https://api.openai.com/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
+        ("https://g.com/v1/models/m:generateContent", "https://g.com/v1/models/m:streamGenerateContent?alt=sse"),
+    ],
+)
+def test_what_is_asked_to_stream_is_asked_for_all_the_same(whole: str, streamed: str) -> None:
+    services = Services()
+    more = {"stream": True, "stream_options": {"include_usage": True}} if whole == streamed else {}
+
+    def taken(url: str, **more: Any) -> Any:
+        services.reply("POST", url, json.dumps({**chat(), "contents": [], **more}).encode())
+        return services.taken()
+
+    assert taken(whole) == taken(streamed, **more) != taken(whole, temperature=1)
+
+
 def test_a_rule_may_look_at_the_prompt() -> None:
     services = Services(Manner(says={"rivers": lambda asked: f"{asked.rounds} rounds"}))
     assert said(ask(services, chat()))["content"] == "0 rounds"
