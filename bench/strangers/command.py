@@ -211,10 +211,11 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
         rows = [row for row, _ in sorted(promised, key=lambda each: (not each[1], each[0][0]))]
         parts += [
             "## What following them gained",
-            "Of programs of whose lines those that were followed promise "
+            "Of programs whose lines, those that were followed, promise "
             f"{LEAST_SAID_S * 1e3:.0f} ms or more. *said*: for all of these lines together, of each of the requests "
-            f"{WARM + 1} to {WARM + STEADY} as the last one; *gained*: what the same request took less once they were "
-            f"followed; medians. {kept} of {len(promised)} gained what they said within a third.",
+            f"{WARM + 1} to {WARM + STEADY} as the last one; *gained*: how much more the same request saved, against "
+            "the unmodified program in turns with it, once they were followed; medians. "
+            f"{kept} of {len(promised)} gained what they said within a third.",
             table(["program", "request", "said", "gained", "gained by said", "within a third?"], rows),
         ]
     odd = [f"- `{record['name']}`: {_not_run(record)}" for record in records if _not_run(record)]
@@ -243,7 +244,7 @@ def _promised(record: Record) -> tuple[list[str], bool] | None:
         min(sum(gain_s for line, gain_s in one["said"].items() if line in followed), one["said_together_s"])
         for one in before
     ]
-    gained = [a["seconds"][ACCELERATED] - b["seconds"][ACCELERATED] for a, b in zip(before, after, strict=True)]
+    gained = [_saved_s(b) - _saved_s(a) for a, b in zip(before, after, strict=True)]
     said_s, gained_s = median(said), median(gained)
     if said_s < LEAST_SAID_S:
         return None
@@ -251,6 +252,12 @@ def _promised(record: Record) -> tuple[list[str], bool] | None:
     took = f"{median(one['seconds'][ACCELERATED] for one in before):.2f} s"
     milliseconds = (f"{seconds * 1e3:.0f} ms" for seconds in (said_s, gained_s))
     return [record["name"], took, *milliseconds, f"{gained_s / said_s:.2f}", "yes" if within else "no"], within
+
+
+def _saved_s(request: Any) -> float:
+    """Against the unmodified program, which took its turn just before or after."""
+    seconds: Mapping[str, float] = request["seconds"]
+    return seconds[UNMODIFIED] - seconds[ACCELERATED]
 
 
 def _held(ran: Sequence[Record]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bench.__main__ import main
+from bench.measure import ACCELERATED, UNMODIFIED
 from bench.strangers import command, strangers
 from bench.strangers.command import document, measure
 from bench.strangers.one import ADVISED, DEFAULT, REQUESTS, WARM, difference, plain
@@ -241,6 +242,34 @@ def test_the_document_has_a_row_a_reason_and_a_source(record: dict[str, Any]) ->
     assert "egress" in shown.partition("## What holds each back")[2]
     assert '- `tiny`: `accel.accelerate(graph, egress="inputs")`' in shown
     assert "nobody/nothing at 000000000000" in shown
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("said_s", "together_s", "gained_s", "row"),
+    [
+        (0.3, 0.3, 0.25, "| tiny | 0.90 s | 300 ms | 250 ms | 0.83 | yes |"),
+        (0.3, 0.3, 0.1, "| tiny | 0.90 s | 300 ms | 100 ms | 0.33 | no |"),
+        (0.3, 0.1, 0.1, "| tiny | 0.90 s | 100 ms | 100 ms | 1.00 | yes |"),
+        (0.01, 0.01, 0.01, ""),
+    ],
+    ids=["kept", "not kept", "the lines share it", "too little"],
+)
+def test_promises_are_compared_with_what_came_of_them(
+    record: dict[str, Any], said_s: float, together_s: float, gained_s: float, row: str
+) -> None:
+    (line,) = record["followed"]
+    assert all(one["said"].get(line, 0.0) > 0.0 for one in record[DEFAULT][WARM:]), "the report promised something"
+    told = {"said": {line: said_s, "accel.register(Other, pure=True)": 9.0}, "said_together_s": together_s}
+    saved = {DEFAULT: 0.1, ADVISED: 0.1 + gained_s}
+    changed = {
+        phase: [{**one, **told, "seconds": {UNMODIFIED: 1.0, ACCELERATED: 1.0 - saved[phase]}} for one in record[phase]]
+        for phase in (DEFAULT, ADVISED)
+    }
+    shown = document([{**record, **changed, "machine": "a machine"}], {"tiny": tiny()})
+    assert (row in shown) if row else ("## What following them gained" not in shown)
+    if row:
+        assert f"{int('yes' in row)} of 1 gained what they said within a third" in shown
 
 
 # --- the command
