@@ -31,6 +31,7 @@ from bench.strangers.services import WAITS_S
 
 DOCUMENT = Path(__file__).parents[1] / "STRANGERS.md"
 LIMIT_S = 400
+KEPT, UNSURE = "yes", "varies by more"
 LEAST_SAID_S = 0.02
 """Of promises that are compared: the same request takes some milliseconds more or less each time."""
 Record = Mapping[str, Any]
@@ -206,17 +207,17 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
     ]
     if advice:
         parts += ["## What the reports advise", "\n".join(advice)]
-    if promised := [row for record in ran if (row := _promised(record))]:
-        kept = sum(within for _, within in promised)
-        rows = [row for row, _ in sorted(promised, key=lambda each: (not each[1], each[0][0]))]
+    if promised := sorted(row for record in ran if (row := _promised(record))):
+        kept, unsure = (sum(row[-1] == verdict for row in promised) for verdict in (KEPT, UNSURE))
         parts += [
             "## What following them gained",
             "Of programs whose lines, those that were followed, promise "
             f"{LEAST_SAID_S * 1e3:.0f} ms or more. *said*: for all of these lines together, of each of the requests "
             f"{WARM + 1} to {WARM + STEADY} as the last one; *gained*: how much more the same request saved, against "
             "the unmodified program in turns with it, once they were followed; medians. "
-            f"{kept} of {len(promised)} gained what they said within a third.",
-            table(["program", "request", "said", "gained", "gained by said", "within a third?"], rows),
+            f"{kept} of {len(promised)} gained what they said within a third; {unsure} more vary by more than that "
+            "third unmodified, from one time to the next (*varies*, of the same request).",
+            table(["program", "request", "said", "gained", "gained by said", "varies", "within a third?"], promised),
         ]
     odd = [f"- `{record['name']}`: {_not_run(record)}" for record in records if _not_run(record)]
     odd += [
@@ -234,7 +235,7 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
     return "\n\n".join([*parts, "## Where they are from", "\n".join(sources)])
 
 
-def _promised(record: Record) -> tuple[list[str], bool] | None:
+def _promised(record: Record) -> list[str] | None:
     """What following the advice was said to gain, what it gained, and whether that is within a third; None where it is
     too little to tell, or nothing was followed."""
     followed, before, after = record.get("followed"), record[DEFAULT][WARM:], record.get(ADVISED, ())[WARM:]
@@ -248,10 +249,14 @@ def _promised(record: Record) -> tuple[list[str], bool] | None:
     said_s, gained_s = median(said), median(gained)
     if said_s < LEAST_SAID_S:
         return None
+    varies_s = median(
+        abs(a["seconds"][UNMODIFIED] - b["seconds"][UNMODIFIED]) for a, b in zip(before, after, strict=True)
+    )
     within = abs(gained_s - said_s) <= said_s / 3
+    verdict = KEPT if within else UNSURE if varies_s > said_s / 3 else "no"
     took = f"{median(one['seconds'][ACCELERATED] for one in before):.2f} s"
-    milliseconds = (f"{seconds * 1e3:.0f} ms" for seconds in (said_s, gained_s))
-    return [record["name"], took, *milliseconds, f"{gained_s / said_s:.2f}", "yes" if within else "no"], within
+    said_ms, gained_ms, varies_ms = (f"{seconds * 1e3:.0f} ms" for seconds in (said_s, gained_s, varies_s))
+    return [record["name"], took, said_ms, gained_ms, f"{gained_s / said_s:.2f}", varies_ms, verdict]
 
 
 def _saved_s(request: Any) -> float:
