@@ -213,7 +213,7 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
             "## What following them gained",
             "Of programs whose lines, those that were followed, promise "
             f"{LEAST_SAID_S * 1e3:.0f} ms or more. *said*: for all of these lines together, of each of the requests "
-            f"{WARM + 1} to {WARM + STEADY} as the last one; *gained*: how much more the same request saved, against "
+            f"{WARM + 1} to {WARM + STEADY} that was followed; *gained*: how much more the same request saved, against "
             "the unmodified program in turns with it, once they were followed; medians. "
             f"{kept} of {len(promised)} gained what they said within a third; {unsure} more vary by more than that "
             "third unmodified, from one time to the next (*varies*, of the same request).",
@@ -238,23 +238,25 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
 def _promised(record: Record) -> list[str] | None:
     """What following the advice was said to gain, what it gained, and whether that is within a third; None where it is
     too little to tell, or nothing was followed."""
-    followed, before, after = record.get("followed"), record[DEFAULT][WARM:], record.get(ADVISED, ())[WARM:]
-    if not followed or not after:
+    followed = record.get("followed")
+    # At rest, a report tells of a request before.
+    pairs = [
+        (a, b) for a, b in zip(record[DEFAULT][WARM:], record.get(ADVISED, ())[WARM:], strict=False) if a["counts"]
+    ]
+    if not followed or not pairs:
         return None
     said = [
         min(sum(gain_s for line, gain_s in one["said"].items() if line in followed), one["said_together_s"])
-        for one in before
+        for one, _ in pairs
     ]
-    gained = [_saved_s(b) - _saved_s(a) for a, b in zip(before, after, strict=True)]
+    gained = [_saved_s(b) - _saved_s(a) for a, b in pairs]
     said_s, gained_s = median(said), median(gained)
     if said_s < LEAST_SAID_S:
         return None
-    varies_s = median(
-        abs(a["seconds"][UNMODIFIED] - b["seconds"][UNMODIFIED]) for a, b in zip(before, after, strict=True)
-    )
+    varies_s = median(abs(a["seconds"][UNMODIFIED] - b["seconds"][UNMODIFIED]) for a, b in pairs)
     within = abs(gained_s - said_s) <= said_s / 3
     verdict = KEPT if within else UNSURE if varies_s > said_s / 3 else "no"
-    took = f"{median(one['seconds'][ACCELERATED] for one in before):.2f} s"
+    took = f"{median(one['seconds'][ACCELERATED] for one, _ in pairs):.2f} s"
     said_ms, gained_ms, varies_ms = (f"{seconds * 1e3:.0f} ms" for seconds in (said_s, gained_s, varies_s))
     return [record["name"], took, said_ms, gained_ms, f"{gained_s / said_s:.2f}", varies_ms, verdict]
 
