@@ -135,7 +135,7 @@ async def record(arms: Arms) -> Recorded:
     fast = recorder(await arms.graph("recorded"))
     traces = []
     for number in range(max(LESSONS) + 1):
-        await arms.ask(fast, arms.program.inputs[number])
+        await arms.ask(fast, number)
         traces.append(fast.plan.last)
     return Recorded(traces, fast.plan.program)
 

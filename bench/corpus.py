@@ -37,6 +37,7 @@ from accel.process import clock
 from accel.reports.limit import Limit, best_of, latencies
 from accel.reports.workload import Workload
 from accel.run.plan import Plan
+from accel.run.settings import Counts
 from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import events_of
@@ -88,8 +89,11 @@ class Arms:
 
     def __init__(self, program: Program, engines: Engines) -> None:
         self.program, self.engines = program, engines
-        self._fewest: Mapping[str, int] | None = None
-        """By call site, how many calls every run has made."""
+        self.turns: list[Trace] = []
+        """What was followed of the last request: a run, or several that pauses part."""
+        self._asked = 0
+        self._fewest: dict[int, Mapping[str, int]] = {}
+        """By part of a request and call site, how many calls every run has made."""
 
     async def graph(self, arm: str) -> Any:
         parts = self.engines.parts(f"{self.program.name} {arm}")
@@ -97,19 +101,25 @@ class Arms:
             await parts.store.aadd_texts(documents, ids=[str(number) for number in range(len(documents))])
         return self.program.build(parts)
 
-    async def ask(self, graph: Any, value: Any) -> tuple[float, Any, list[str]]:
+    async def ask(self, graph: Any, number: int) -> tuple[float, Any, list[str]]:
         """Seconds, output and calls of one request."""
         await self.engines.forget_prefixes()
         seen = CallsSeen()
-        config = {"callbacks": [seen]}
-        began = clock.now_s()
-        if self.program.awaited:
-            output = await graph.ainvoke(value, config)
-        else:
-            output = await asyncio.to_thread(graph.invoke, value, config)
-        seconds = clock.now_s() - began
-        accel.settle() if self.engines.clock == "virtual" else await asyncio.to_thread(accel.settle)
-        return seconds, plain(output), sorted(seen.calls)
+        self._asked += 1
+        config = {"callbacks": [seen], "configurable": {"thread_id": str(self._asked)}}
+        seconds, outputs = 0.0, []
+        self.turns = []
+        for value in self.program.turns(number):
+            began = clock.now_s()
+            if self.program.awaited:
+                outputs.append(await graph.ainvoke(value, config if graph.checkpointer else {"callbacks": [seen]}))
+            else:
+                outputs.append(await asyncio.to_thread(graph.invoke, value, config))
+            seconds += clock.now_s() - began
+            accel.settle() if self.engines.clock == "virtual" else await asyncio.to_thread(accel.settle)
+            if (plan := getattr(graph, "plan", None)) is not None and plan.last is not None:
+                self.turns.append(plan.last)
+        return seconds, plain(outputs), sorted(seen.calls)
 
     async def requests(self, fast: Any, numbers: Sequence[int]) -> list[Request]:
         """These inputs, unmodified and in the accelerated graph, each judged by a recorded run."""
@@ -117,29 +127,32 @@ class Arms:
         recorded = recorder(await self.graph("recorded"))
         found = []
         for number in numbers:
-            value = self.program.inputs[number]
-            found.append(await self.compare(slow, fast, number, value))
-            await self.ask(recorded, value)
-            self.judge(found[-1], recorded.plan.last, fast)
+            request, turns = await self.compare(slow, fast, number)
+            await self.ask(recorded, number)
+            for part, (one, other) in enumerate(zip(self.turns, turns, strict=True)):
+                self.judge(request, part, one, other, fast)
+            found.append(request)
         return found
 
-    async def compare(self, slow: Any, fast: Any, number: int, value: Any) -> Request:
-        request = Request(number)
+    async def compare(self, slow: Any, fast: Any, number: int) -> tuple[Request, list[Trace]]:
+        """With what was followed of the accelerated one."""
+        request, turns = Request(number), list[Trace]()
         told = {}
         for name, graph in ((UNMODIFIED, slow), (ACCELERATED, fast))[:: 1 if number % 2 else -1]:
-            request.seconds[name], *told[name] = await self.ask(graph, value)
+            request.seconds[name], *told[name] = await self.ask(graph, number)
+            turns = self.turns or turns
         request.equal = told[UNMODIFIED] == told[ACCELERATED]
-        request.counts = asdict(fast.plan.history[-1])
-        request.tokens = sum(map(tokens_of, fast.plan.last.calls))
+        request.counts = asdict(sum(list(fast.plan.history)[-len(turns) :], Counts()))
+        request.tokens = sum(tokens_of(call) for turn in turns for call in turn.calls)
         request.wasted_tokens = request.counts["wasted_tokens"]
-        return request
+        return request, turns
 
-    def judge(self, request: Request, recorded: Trace, fast: Any) -> None:
-        """What could have been early, what was, and the limit."""
+    def judge(self, request: Request, part: int, recorded: Trace, followed: Trace, fast: Any) -> None:
+        """What could have been early, what was, and the limit, of a request or of a part of one."""
         counts = Counter(call.site for call in recorded.calls)
-        before = self._fewest if self._fewest is not None else counts
-        self._fewest = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
-        known = ties(fast.plan.learnt, recorded, self._fewest)
+        before = self._fewest.get(part, counts)
+        fewest = self._fewest[part] = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
+        known = ties(fast.plan.learnt, recorded, fewest)
         runs = Workload(
             events_of(recorded, fast.plan.topology, known.deciding, known.using),
             self.engines.profiles,
@@ -147,14 +160,14 @@ class Arms:
             latencies([recorded]),
         )
         found: Limit = best_of(runs)
-        request.limit_s = found.makespan_s
+        request.limit_s += found.makespan_s
         least_s = SOONER_S[self.engines.clock]
         sooner = [placed.call for placed in found.schedule if placed.sooner_s > least_s]
         could = Counter((call.site, freeze(call.input)) for call in sooner)
-        did = Counter((call.site, freeze(call.input)) for call in fast.plan.last.calls if call.retired)
-        request.predictable = could.total()
-        request.retired = (could & did).total()
-        request.missed = [_why(fast.plan, site) for site, _ in (could - did).elements()]
+        did = Counter((call.site, freeze(call.input)) for call in followed.calls if call.retired)
+        request.predictable += could.total()
+        request.retired += (could & did).total()
+        request.missed += [_why(fast.plan, site) for site, _ in (could - did).elements()]
 
     async def measured(self, plan: Path, count: int = REQUESTS) -> list[Request]:
         """So many requests of both arms; the plan that was learnt is saved."""

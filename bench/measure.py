@@ -17,6 +17,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
+from langgraph.types import Interrupt
 
 import accel
 from accel.graph.passes import PASSES, without
@@ -229,6 +230,8 @@ def plain(value: Any) -> Any:
         return {"page_content": value.page_content, "metadata": plain(value.metadata)}
     if isinstance(value, BaseMessage):
         return {"type": value.type, "content": value.content}
+    if isinstance(value, Interrupt):
+        return plain(value.value)
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):

@@ -1,16 +1,19 @@
 """The programs that measurements run: ordinary code of LangGraph and LlamaIndex.
 
-- `small`: forty-two programs in the styles of public LangGraph code.
+- `small`: sixty programs in the styles of public LangGraph code.
 - `applications`: ten public applications, rebuilt from their descriptions.
 - `papers`: six programs that papers have measured, as one writes them first and with the concurrency written by hand.
 - `batches`: twelve programs that papers on many inputs at once have measured, on the same data sets as `papers`.
 - `served`: five programs as servers run them, on components that wait (`components`, `answers`).
+- `factories`: what programs of `small` make anew with every call.
 
 A program of `small` or `applications` is a module of its own. The first line of its docstring says what it is, and
 stands in `bench/CORPUS.md`. It imports nothing of Accel, declares nothing, and has
 
 - `build(parts)`: the compiled graph, made from a chat model, embeddings and a store (`Parts`);
 - `INPUTS`: what it is asked, one after the other, twelve or more, all different;
+- `turns(number)`, if a person has a say in between: what one of these inputs is, and what the graph goes on with after
+  each pause, in a thread of its own;
 - `DOCUMENTS`: what is in the store before the first request, if it searches;
 - `ASYNC = True`, if its nodes are coroutines;
 - `SOURCE`: which public application it rebuilds, and where that is.
@@ -54,6 +57,8 @@ class Program:
     documents: Sequence[str]
     awaited: bool
     source: str
+    turns: Callable[[int], Sequence[Any]]
+    """What the graph is given for an input, one after the other: the input, and what it goes on with after pauses."""
 
 
 def names() -> list[str]:
@@ -84,4 +89,5 @@ def _imported(family: str, name: str) -> Program:
         documents=getattr(module, "DOCUMENTS", ()),
         awaited=getattr(module, "ASYNC", False),
         source=getattr(module, "SOURCE", ""),
+        turns=getattr(module, "turns", lambda number: [module.INPUTS[number]]),
     )

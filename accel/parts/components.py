@@ -239,9 +239,19 @@ def sort_of(component: Any) -> Any:
 
 def kind_of(component: Any) -> Any:
     """What components have in common that behave alike: their class; of a function its code, which closures share."""
+    made = _made(component)
+    return made.__code__ if isinstance(made, types.FunctionType) else type(made)
+
+
+def function_of(component: Any) -> types.FunctionType | None:
+    """The function that it is, or is made of."""
+    made = _made(component)
+    return made if isinstance(made, types.FunctionType) else None
+
+
+def _made(component: Any) -> Any:
     held = _made_of.get(type(component))
-    component = held(component) if held is not None else component
-    return component.__code__ if isinstance(component, types.FunctionType) else type(component)
+    return held(component) if held is not None else component
 
 
 def is_declared(component: Any) -> bool:

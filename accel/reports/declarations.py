@@ -1,17 +1,19 @@
 """What a declaration or option would gain: the last run worked out anew (`replay`), without the rule that it lifts. Of
 what Accel sees nothing of (tools that nobody declared, a node's own work), the time that it took.
 
-That is a bound, not a promise."""
+That is a bound, and never more than the run took beyond its limit on engines of measured speed.
+`compat_tests/test_advice.py` follows the lines of programs, and compares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
 from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
-from ..parts.components import TOOL, facts_of, said_of, sort_of
+from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
 from ..parts.methods import METHODS
 from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
@@ -20,7 +22,7 @@ from ..text.values import Tree
 from ..trace.record import CallRecord, Trace, Use
 from ..trace.sites import line_of
 from .held import EGRESS, MANY, Missing
-from .replay import Replay
+from .replay import Ran, Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of
 
 if TYPE_CHECKING:
@@ -92,15 +94,28 @@ def undeclared(plan: Plan) -> list[Undeclared]:
     return sorted(rows, key=lambda row: (-row.seconds, row.component))
 
 
-def declarations(plan: Plan, settings: Settings, nodes: bool = False, program: str = "graph") -> list[Declaration]:
-    """What would have made the last run faster, the most useful first; empty if there is nothing, or no such run.
-    `nodes`: whether framework nodes can be declared; `program`: what lines call the accelerated object."""
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What would have made the last run faster."""
+
+    lines: tuple[Declaration, ...] = ()
+    """The most useful first."""
+    gain_s: float = 0.0
+    """Of all lines together, at most: two that let the same calls go gain no more than one."""
+
+
+def advice(plan: Plan, settings: Settings, nodes: bool = False, program: str = "graph", limit_s: float = 0.0) -> Advice:
+    """Nothing if there is nothing, or no such run. `nodes`: whether framework nodes can be declared; `program`: what
+    lines call the accelerated object; `limit_s`: what the run takes at least, as far as its engines are known."""
     trace = plan.last
     if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS or settings.speculate == "off":
-        return []
+        return Advice()
     least_s = max(LEAST_S, LEAST_SHARE * seconds_of(trace))
-    found = [*_replayed(plan, trace, settings, program), *unseen(trace, least_s, nodes, program)]
-    return sorted(found, key=lambda each: (-each.gain_s, each.together, each.line))
+    replayed, gain_s = _replayed(plan, trace, settings, program, limit_s)
+    unknown = list(unseen(trace, least_s, nodes, program))
+    lines = sorted([*replayed, *unknown], key=lambda each: (-each.gain_s, each.together, each.line))
+    seen_s = gain_s if replayed else 0.0
+    return Advice(tuple(lines), min(seen_s + sum(each.gain_s for each in unknown), seconds_of(trace)))
 
 
 def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[Declaration]:
@@ -111,8 +126,8 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
     for each in uses.values():
         took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
-            lift, called = _lift_of(each[0])
-            yield _made(lift, program, called, len(each), took_s, line_of(each[0]))
+            lift, called, made = _lift_of(each[0])
+            yield _made(lift, program, called, len(each), took_s, line_of(each[0]) + made)
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
     idle: dict[str, list[float]] = {}
@@ -134,12 +149,19 @@ def _calls(answer: Tree, name: str) -> bool:
     return isinstance(answer, dict) and any(each.get(NAME) == name for each in answer.get(CALLS) or ())
 
 
-def _lift_of(use: Use) -> tuple[Lift, str]:
-    """What lets a tool go that is no component, and what the line calls it: its class, or what it is made of."""
+def _lift_of(use: Use) -> tuple[Lift, str, str]:
+    """What lets a tool go that is no component; what the line calls it, its class or the variable that holds it; and
+    of a variable where that is made: the line can be pasted there."""
     cls = type(use.tool)
-    if any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
-        return READONLY, cls.__name__ if sort_of(use.tool) is cls else use.name
-    return PURE_FUNCTION, use.name
+    if not any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
+        return PURE_FUNCTION, use.name, ""
+    function = function_of(use.tool)
+    if function is None or sort_of(use.tool) is cls:
+        return READONLY, cls.__name__, ""
+    found = (name for name, value in list(function.__globals__.items()) if value is use.tool)
+    called = next(found, use.name if use.name.isidentifier() else "tool")
+    code = function.__code__
+    return READONLY, called, f", made of {Path(code.co_filename).name}:{code.co_qualname}:{code.co_firstlineno}"
 
 
 def _made(lift: Lift, program: str, component: str, calls: int, gain_s: float, place: str) -> Declaration:
@@ -148,28 +170,35 @@ def _made(lift: Lift, program: str, component: str, calls: int, gain_s: float, p
     return Declaration(lift.name, component, line, calls, gain_s, False, sure, place)
 
 
-def _replayed(plan: Plan, trace: Trace, settings: Settings, program: str) -> list[Declaration]:
+def _replayed(
+    plan: Plan, trace: Trace, settings: Settings, program: str, limit_s: float
+) -> tuple[list[Declaration], float]:
+    """The lines, and what all of them gain."""
     replay = Replay(plan, trace, settings)
     rules = replay.rules()
     if not rules:
-        return []
+        return [], 0.0
     now, best = replay.run(frozenset()), replay.run(rules)
-    least_s = max(LEAST_S, LEAST_SHARE * now.end_s)
+    least_s, took_s = max(LEAST_S, LEAST_SHARE * now.end_s), seconds_of(trace)
+
+    def gained_s(before: Ran, after: Ran) -> float:
+        return min(before.end_s, took_s) - max(after.end_s, limit_s)
+
     found = []
     for rule in rules:
         # Values may go to a machine of the user's own by declaring that one: only what is left needs more.
         beside = frozenset(other for other in rules if rule == EGRESS and other[0] is LOCAL)
         before = replay.run(beside) if beside else now
         after, together = replay.run(beside | {rule}), False
-        if before.end_s - after.end_s < least_s:
+        if gained_s(before, after) < least_s:
             before, after, together = replay.run(rules - {rule}), best, True
-        gain_s = before.end_s - after.end_s
+        gain_s = gained_s(before, after)
         if gain_s >= least_s:
             spared_s = [wait - less for wait, less in zip(before.waits_s, after.waits_s, strict=True)]
             freed = [(n, call) for n, call in replay.held_by(rule) if spared_s[n] > NOISE_S]
             if freed:
                 found.append(_declaration(rule, program, freed, spared_s, gain_s, together))
-    return found
+    return found, gained_s(now, best)
 
 
 def _declaration(

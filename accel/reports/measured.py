@@ -16,7 +16,7 @@ from ..run.soonest import Best
 from ..run.tally import Request, request_of
 from ..trace.record import Trace
 from .best import best
-from .declarations import Declaration, Undeclared, declarations, undeclared
+from .declarations import Advice, Declaration, Undeclared, advice, undeclared
 from .limit import Limit, limit
 from .rows import MAX_CALLS, Row, rows, seconds_of
 
@@ -55,7 +55,9 @@ class Measured:
         learner.settle(LEARNING_S)
         self.runs = plan.runs
         self.passed = plan.pace.passed
-        """Runs that were not followed."""
+        """Runs that were not followed,"""
+        self.passed_for = dict(plan.pace.passed_for)
+        """by why."""
         self.counts = plan.total
         self._own_s = plan.own_s
         self.prices = prices
@@ -208,9 +210,15 @@ class Measured:
     # --- what would gain more, and why
 
     @cached_property
+    def advice(self) -> Advice:
+        """What would have made the last run faster if the user declared it, and how much all of it together."""
+        limit_s = self.limit.makespan_s if self.limit is not None else 0.0
+        return advice(self._plan, self._settings, self._nodes, self._program, limit_s)
+
+    @property
     def declarations(self) -> list[Declaration]:
-        """What would have made the last run faster if the user declared it, the most useful first."""
-        return declarations(self._plan, self._settings, self._nodes, self._program)
+        """Its lines, the most useful first."""
+        return list(self.advice.lines)
 
     @cached_property
     def rows(self) -> list[Row]:

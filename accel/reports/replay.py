@@ -1,7 +1,8 @@
 """The last run worked out anew: with the rules that held its calls back, or without some of them.
 
-Calls take as long as they took, and start when their input was complete and no rule held them. Nothing else gets in
-their way, and no engine is slower for having more to do: what comes out is a bound.
+Calls take as long as they took, and start when their input was complete and no rule held them. Nothing gets in their
+way but what did, in a component for one call at a time, and no engine is slower for having more to do: what comes out
+is a bound.
 """
 
 from __future__ import annotations
@@ -13,12 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..graph.ir import Graph, Node
-from ..graph.rules import (
-    LOCAL,
-    SCOPE,
-    STREAMING,
-    STREAMS_EQUAL,
-)
+from ..graph.rules import CONCURRENCY, LOCAL, SCOPE, STREAMING, STREAMS_EQUAL
 from ..graph.topology import Control
 from ..learn.check import followed, ties
 from ..learn.view import Fit
@@ -173,6 +169,8 @@ class Replay:
                 if held is not None and held.narrow in lifted:
                     limit = MANY
                 ready = _entered_s(spans, ready, at, limit)
+                if ready >= at and (CONCURRENCY, type(call.component)) not in lifted:
+                    ready = max(ready, at + call.delayed_s)  # by early calls in the only place, as it was
                 spans.append((ready, ready + took, ready < at))
             start.append(ready)
             over.append(ready + took)

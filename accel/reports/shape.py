@@ -21,7 +21,12 @@ def to_dict(report: Measured) -> dict[str, Any]:
     counts = report.counts
     return {
         "format": FORMAT,
-        "runs": {"followed": report.runs, "passed": report.passed, "measured": len(report.requests)},
+        "runs": {
+            "followed": report.runs,
+            "passed": report.passed,
+            "passed_for": report.passed_for,
+            "measured": len(report.requests),
+        },
         "per_request": {
             "seconds": report.took_s,
             "seconds_without_early_calls": report.alone_s,
@@ -55,6 +60,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
         "batch": _batch(report.batch) if report.batch is not None else None,
         "money_per_request": report.money,
         "gains": [_gain(each) for each in report.declarations],
+        "gains_together_s": report.advice.gain_s,
         "lines": [_line(row) for row in report.rows],
     }
 

@@ -24,6 +24,8 @@ def table(report: Measured) -> RenderableType:
         gains.add_column("be sure that", overflow="fold")
         for each in report.declarations:
             gains.add_row(f"{each.gain_s:.2f}", Text(each.line), Text(each.sure))
+        if len(report.declarations) > 1:
+            gains.add_row(f"{report.advice.gain_s:.2f}", Text("all of these lines together"), "")
         parts.append(gains)
     if report.rows:
         calls = Table(title="The last request, by your lines", title_justify="left", expand=False)

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..graph.rules import COMPOSITE, LIMITED, PART
+from ..run.pace import GAINLESS, NO_TIME, STOPPED, UNREAD
 
 if TYPE_CHECKING:
     from ..run.batch import Batch
@@ -20,6 +21,13 @@ WITHIN = (COMPOSITE.name, PART.name)
 """Reasons of calls around and inside others, which say less than those others' own."""
 MOST_GAINS = 8
 """In the text."""
+PASSED = {
+    GAINLESS: "as those before gained nothing",
+    STOPPED: "as interrupt() stopped the one before, and such are not learnt from",
+    UNREAD: "as enough are still to be learnt from",
+    NO_TIME: "as there was no time to spare",
+}
+"""Why runs were not followed."""
 
 
 def text(report: Measured) -> str:
@@ -119,7 +127,8 @@ def _spent(report: Measured) -> Iterator[str]:
         yield f"  cap of {each.cap}: {_used(each)}"
     if report.money is not None:
         yield f"  money: {report.money['cost']:.4g} per request, of that {report.money['wasted']:.2g} in vain"
-    passed = f", let {report.passed} pass: nothing to gain, or no time to spare" if report.passed else ""
+    whys = [f"{count} {PASSED[why]}" for why, count in sorted(report.passed_for.items())]
+    passed = f", let {report.passed} pass: {', '.join(whys)}" if whys else ""
     own = f"{seconds(report.own_s)} of processor time per request"
     yield f"  Accel itself: {own}; followed {plural(report.runs, 'request')}{passed}"
     if counts.turned_away:
@@ -143,6 +152,8 @@ def _gains(report: Measured) -> Iterator[str]:
     if report.declarations:
         yield ""
         yield "What would gain more, at most, if it is true (in seconds of the last request):"
+    if len(report.declarations) > 1:
+        yield f"  {seconds(report.advice.gain_s):>8}  all of these lines together"
     for each in report.declarations[:MOST_GAINS]:
         together = ", with the other lines" if each.together else ""
         yield f"  {seconds(each.gain_s):>8}  {each.line}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from contextlib import suppress
 from time import clock_gettime, perf_counter
 
@@ -241,12 +242,20 @@ def gains(trace: Trace) -> list[tuple[float, float]]:
     ]
 
 
+GAINLESS, STOPPED, UNREAD, NO_TIME = "nothing gained", "stopped", "unread", "busy"
+"""Why a run is not followed: the program rests, as early calls gained nothing, or as `interrupt()` stopped the last run
+that was followed, from which nothing is learnt; enough runs wait to be learnt from; the process is busy."""
+
+
 class Pace:
     """How many runs of one program are followed."""
 
     def __init__(self) -> None:
-        self.passed = self._counted = 0
-        """Runs that were not; of these, those that somebody has asked for."""
+        self.passed_for: Counter[str] = Counter()
+        """Runs that were not, by why."""
+        self._counted = 0
+        """Of these, those that somebody has asked for."""
+        self._rests_for = GAINLESS
         self.every = 1
         """Of so many runs one is followed."""
         self._in_vain = 0
@@ -264,12 +273,18 @@ class Pace:
         learnt from already."""
         with self._lock:
             self._turn += 1 / self.every
-            if self._turn < 1.0 or enough or not self._has_room(loop):
+            resting = self._turn < 1.0
+            if resting or enough or not self._has_room(loop):
                 self._turn = min(self._turn, 1.0)
-                self.passed += 1
+                self.passed_for[self._rests_for if resting else UNREAD if enough else NO_TIME] += 1
                 return False
             self._turn -= 1.0
             return True
+
+    @property
+    def passed(self) -> int:
+        """Runs that were not followed."""
+        return self.passed_for.total()
 
     def _has_room(self, loop: asyncio.AbstractEventLoop | None) -> bool:
         if threads.issuer.inline:
@@ -293,6 +308,7 @@ class Pace:
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s * self._true > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
         self.crowd.gained |= gain >= LEAST_PART
+        self._rests_for = STOPPED if trace.interrupted else GAINLESS
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
             if self._gain >= LEAST_PART:

@@ -274,6 +274,8 @@ class Run:
         if seconds:
             self.counts.delayed += 1
             self.counts.delayed_s += seconds
+            if call.record is not None:
+                call.record.delayed_s += seconds
             self.plan.note_delay(kind_of(call.component))
 
     # --- closing a demand

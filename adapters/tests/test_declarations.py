@@ -232,6 +232,9 @@ def test_two_kinds_are_ranked_by_what_they_gain(world: World) -> None:
     assert found[0].gain_s > found[1].gain_s > 0
     text = str(fast.report())
     assert text.index("What would gain more") < text.index(found[0].line) < text.index(found[1].line)
+    assert text.index("all of these lines together") < text.index(found[0].line)
+    together_s = fast.report().to_dict()["gains_together_s"]
+    assert together_s == pytest.approx(found[0].gain_s), "nobody waits for the search beside a model that thinks longer"
 
 
 def test_what_is_held_twice_needs_both_lines(world: World) -> None:

@@ -132,6 +132,9 @@ def test_tools_that_nobody_declared_and_nodes_that_work_by_themselves_have_rows(
     assert ponders.what == "own work" and ponders.took_s > 0.0
     lines = {each.line: each for each in report.declarations}
     assert lines["accel.register(look_up, readonly=True)"].gain_s >= 0.03
+    here, by, made = lines["accel.register(look_up, readonly=True)"].where.partition(", made of ")
+    assert here.startswith("test_report_programs.py:") and ".<locals>.look:" in here
+    assert by and ".<locals>.look_up:" in made, "where there is such a name"
     assert lines['accel.accelerate(graph, pure_nodes=["ponder"])'].kind == "pure_nodes"
     accel.register(look_up, readonly=True)
     fast.invoke({"q": TOPICS[0]})

@@ -31,6 +31,9 @@ from bench.strangers.services import WAITS_S
 
 DOCUMENT = Path(__file__).parents[1] / "STRANGERS.md"
 LIMIT_S = 400
+KEPT, UNSURE = "yes", "varies by more"
+LEAST_SAID_S = 0.02
+"""Of promises that are compared: the same request takes some milliseconds more or less each time."""
 Record = Mapping[str, Any]
 
 
@@ -131,7 +134,7 @@ def _share(requests: Sequence[Any]) -> str:
 HEAD = [
     "program", "what it does", "calls", "seconds", "request 1", "2", "3", "steady", "limit", "share of limit",
     "limit, streamed", "early",
-    "waste", "processor", "advised", "share of limit then", "equal",
+    "waste", "processor", "advised", "limit then", "share of limit then", "equal",
 ]  # fmt: skip
 
 
@@ -156,6 +159,7 @@ def _cells(record: Record, program: Stranger) -> list[str]:
         f"{wasted / max(1, sum(one['tokens'] for one in late)):.1%}",
         f"{median(worked):.2f}x",
         _middle(_ratios(advised[WARM:])) if advised else "nothing",
+        _limit(advised) if advised else "-",
         _share(advised) if advised else "-",
         f"{sum(one['equal'] for one in every)} of {len(every)}",
     ]
@@ -182,10 +186,13 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
         f"*steady*: unmodified by accelerated, median and range of requests {WARM + 1} to {WARM + STEADY}, arms in"
         " turns. Nothing is declared, but for *advised*: there all lines are applied that `report()` names after "
         f"the first {WARM + STEADY} requests. *limit*: unmodified by the best schedule of the recorded run in "
-        "which every call takes what it took and answers arrive whole; text that no recorded call gave counts as "
-        "known from the start, which is kinder than it could be. *limit, streamed*: the same if every answer were"
-        " read as it comes. *early*: of the calls that could have begun 10 ms sooner in that schedule, those that"
-        " an early call answered. *waste*: tokens of early calls that nobody asked for, by all tokens. "
+        "which every call takes what it took, answers arrive whole, and no call begins before the one that decides "
+        'whether it is made: early calls on a guess may beat it, most of all with `speculate="likely"`, and so may '
+        "answers that are read as they come. Text that no recorded call gave counts as known from the start, which is "
+        "kinder than it could be. *limit, streamed*: the same if every answer were read as it comes. *limit then*: "
+        "that of a run recorded with the advice followed. *early*: of the calls that could have begun 10 ms sooner in "
+        "that schedule, those that an early call answered. *waste*: tokens of early calls that nobody asked for, by "
+        "all tokens. "
         "*processor*: time of the process without that of the services, accelerated by unmodified.",
     ]
     for framework in ("LangGraph", "LlamaIndex"):
@@ -200,6 +207,18 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
     ]
     if advice:
         parts += ["## What the reports advise", "\n".join(advice)]
+    if promised := sorted(row for record in ran if (row := _promised(record))):
+        kept, unsure = (sum(row[-1] == verdict for row in promised) for verdict in (KEPT, UNSURE))
+        parts += [
+            "## What following them gained",
+            "Of programs whose lines, those that were followed, promise "
+            f"{LEAST_SAID_S * 1e3:.0f} ms or more. *said*: for all of these lines together, of each of the requests "
+            f"{WARM + 1} to {WARM + STEADY} that was followed; *gained*: how much more the same request saved, against "
+            "the unmodified program in turns with it, once they were followed; medians. "
+            f"{kept} of {len(promised)} gained what they said within a third; {unsure} more vary by more than that "
+            "third unmodified, from one time to the next (*varies*, of the same request).",
+            table(["program", "request", "said", "gained", "gained by said", "varies", "within a third?"], promised),
+        ]
     odd = [f"- `{record['name']}`: {_not_run(record)}" for record in records if _not_run(record)]
     odd += [
         f"- `{record['name']}`, {phase}, request {one['number'] + 1}: {one['different']}"
@@ -214,6 +233,38 @@ def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
         for program in known.values()
     ]
     return "\n\n".join([*parts, "## Where they are from", "\n".join(sources)])
+
+
+def _promised(record: Record) -> list[str] | None:
+    """What following the advice was said to gain, what it gained, and whether that is within a third; None where it is
+    too little to tell, or nothing was followed."""
+    followed = record.get("followed")
+    # At rest, a report tells of a request before.
+    pairs = [
+        (a, b) for a, b in zip(record[DEFAULT][WARM:], record.get(ADVISED, ())[WARM:], strict=False) if a["counts"]
+    ]
+    if not followed or not pairs:
+        return None
+    said = [
+        min(sum(gain_s for line, gain_s in one["said"].items() if line in followed), one["said_together_s"])
+        for one, _ in pairs
+    ]
+    gained = [_saved_s(b) - _saved_s(a) for a, b in pairs]
+    said_s, gained_s = median(said), median(gained)
+    if said_s < LEAST_SAID_S:
+        return None
+    varies_s = median(abs(a["seconds"][UNMODIFIED] - b["seconds"][UNMODIFIED]) for a, b in pairs)
+    within = abs(gained_s - said_s) <= said_s / 3
+    verdict = KEPT if within else UNSURE if varies_s > said_s / 3 else "no"
+    took = f"{median(one['seconds'][ACCELERATED] for one, _ in pairs):.2f} s"
+    said_ms, gained_ms, varies_ms = (f"{seconds * 1e3:.0f} ms" for seconds in (said_s, gained_s, varies_s))
+    return [record["name"], took, said_ms, gained_ms, f"{gained_s / said_s:.2f}", varies_ms, verdict]
+
+
+def _saved_s(request: Any) -> float:
+    """Against the unmodified program, which took its turn just before or after."""
+    seconds: Mapping[str, float] = request["seconds"]
+    return seconds[UNMODIFIED] - seconds[ACCELERATED]
 
 
 def _held(ran: Sequence[Record]) -> list[str]:

@@ -25,6 +25,7 @@ import accel
 from accel.graph.ops import OPS
 from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
+from accel.parts.components import function_of
 from accel.process import clock
 from accel.reports.limit import best_of, latencies
 from accel.reports.rows import MAX_CALLS, why
@@ -97,6 +98,10 @@ class Request:
     early: int = 0
     """Of the predictable calls, those that an early one answered."""
     counts: dict[str, int] = field(default_factory=dict)
+    said: dict[str, float] = field(default_factory=dict)
+    """What the report promised for each line, of this request as the last one,"""
+    said_together_s: float = 0.0
+    """and for all of them."""
     held: list[dict[str, Any]] = field(default_factory=list)
     """The other predictable calls: rule, sentence, where, operation, and by how many seconds they could be sooner."""
 
@@ -142,6 +147,9 @@ class Arms:
                 request.tokens = sum(map(tokens_of, fast.plan.last.calls)) if fast.plan.last is not None else 0
             if number >= WARM:
                 self.ask(recorded, value_of(SUBJECTS[number % len(SUBJECTS)]))
+                report = fast.report()
+                request.said = {each.line: each.gain_s for each in report.declarations}
+                request.said_together_s = report.advice.gain_s
                 if recorded.plan.last is not None:
                     self.judge(request, recorded.plan.last, fast.plan, fast._accel.settings)
             found.append(request)
@@ -285,12 +293,17 @@ def _literal(value: ast.expr) -> Any:
     return value.id if isinstance(value, ast.Name) else ast.literal_eval(value)
 
 
-def advised(fast: Any, log: list[str]) -> dict[str, Any]:
-    """Declares what the report names; the options of `accelerate` that it names."""
+def advised(fast: Any, log: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Declares what the report names; the options of `accelerate` that it names, and the lines that were followed."""
     report = fast.report()
     trace = fast.plan.last
-    classes = {type(call.component).__name__: type(call.component) for call in (trace.calls if trace else ())}
+    names: dict[str, Any] = {type(c.component).__name__: type(c.component) for c in (trace.calls if trace else ())}
+    for use in trace.uses if trace else ():
+        function = function_of(use.tool)
+        made = function.__globals__ if function is not None else {}
+        names |= {name: value for name, value in list(made.items()) if value is use.tool}
     options: dict[str, Any] = {}
+    followed = []
     for line in dict.fromkeys(
         [*(each.line for each in report.declarations), *(each.line for each in report.undeclared)]
     ):
@@ -298,14 +311,16 @@ def advised(fast: Any, log: list[str]) -> dict[str, Any]:
         try:
             given = _given(line)
             if given is None:
-                exec(line, {"accel": accel, **classes})  # noqa: S102 - the report's own line
+                exec(line, {"accel": accel, **names})  # noqa: S102 - the report's own line
             elif set(given) <= SETTINGS:
                 options |= given
             else:
                 log.append("left out: it promises something of the program that nobody has looked at")
+                continue
+            followed.append(line)
         except Exception as error:  # noqa: BLE001 - told
             log.append(f"that line raised {type(error).__name__}: {error}")
-    return options
+    return options, followed
 
 
 def measured(stranger: Stranger, checkout: Path) -> dict[str, Any]:
@@ -328,7 +343,7 @@ def measured(stranger: Stranger, checkout: Path) -> dict[str, Any]:
         record[DEFAULT], fast = _phase(arms, {}, log)
         record["report"], record["graph"] = str(fast.report()), str(fast.plan.graph)
         advice: list[str] = []
-        options = advised(fast, advice)
+        options, record["followed"] = advised(fast, advice)
         record["advice"] = advice
         if advice:
             record[ADVISED], fast = _phase(arms, options, log)

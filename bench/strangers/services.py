@@ -121,10 +121,7 @@ class Services:
         split = urlsplit(url)
         sent = _json(body)
         with self._lock:
-            shown = lasting(body.decode("utf-8", "replace"))
-            self._seen[
-                f"{split.hostname}{split.path} {hashlib.blake2b(shown.encode(), digest_size=8).hexdigest()}"
-            ] += 1
+            self._seen[_asked_for(split.hostname or "", split.path, sent, body)] += 1
         reply = self._reply(split.hostname or "", split.path, sent if isinstance(sent, dict) else {}, url)
         if not self.waits:
             reply.seconds, reply.pieces = 0.0, [(0.0, piece) for _, piece in reply.pieces]
@@ -345,6 +342,16 @@ class Services:
 
 
 # --- what is asked
+
+
+def _asked_for(host: str, path: str, sent: Any, body: bytes) -> str:
+    """Equal for requests that ask the same: one whose answer is to come in pieces asks for no other answer."""
+    if isinstance(sent, dict):
+        shown = json.dumps({key: value for key, value in sent.items() if key not in ("stream", "stream_options")})
+    else:
+        shown = body.decode("utf-8", "replace")
+    digest = hashlib.blake2b(lasting(shown).encode(), digest_size=8).hexdigest()
+    return f"{host}{path.replace(':streamGenerateContent', ':generateContent')} {digest}"
 
 
 def _asked(messages: Sequence[Any]) -> Asked:

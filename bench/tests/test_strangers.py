@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bench.__main__ import main
+from bench.measure import ACCELERATED, UNMODIFIED
 from bench.strangers import command, strangers
 from bench.strangers.command import document, measure
 from bench.strangers.one import ADVISED, DEFAULT, REQUESTS, WARM, difference, plain
@@ -113,6 +114,24 @@ def test_a_stream_says_what_the_whole_answer_says(host: str, path: str, shape: t
         for event in events
     ]
     assert "".join(piece for piece in pieces if isinstance(piece, str)) == whole
+
+
+@pytest.mark.parametrize(
+    ("whole", "streamed"),
+    [
+        ("https://api.openai.com/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
+        ("https://g.com/v1/models/m:generateContent", "https://g.com/v1/models/m:streamGenerateContent?alt=sse"),
+    ],
+)
+def test_what_is_asked_to_stream_is_asked_for_all_the_same(whole: str, streamed: str) -> None:
+    services = Services()
+    more = {"stream": True, "stream_options": {"include_usage": True}} if whole == streamed else {}
+
+    def taken(url: str, **more: Any) -> Any:
+        services.reply("POST", url, json.dumps({**chat(), "contents": [], **more}).encode())
+        return services.taken()
+
+    assert taken(whole) == taken(streamed, **more) != taken(whole, temperature=1)
 
 
 def test_a_rule_may_look_at_the_prompt() -> None:
@@ -223,6 +242,34 @@ def test_the_document_has_a_row_a_reason_and_a_source(record: dict[str, Any]) ->
     assert "egress" in shown.partition("## What holds each back")[2]
     assert '- `tiny`: `accel.accelerate(graph, egress="inputs")`' in shown
     assert "nobody/nothing at 000000000000" in shown
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("said_s", "together_s", "gained_s", "row"),
+    [
+        (0.3, 0.3, 0.25, "| tiny | 0.90 s | 300 ms | 250 ms | 0.83 | 0 ms | yes |"),
+        (0.3, 0.3, 0.1, "| tiny | 0.90 s | 300 ms | 100 ms | 0.33 | 0 ms | no |"),
+        (0.3, 0.1, 0.1, "| tiny | 0.90 s | 100 ms | 100 ms | 1.00 | 0 ms | yes |"),
+        (0.01, 0.01, 0.01, ""),
+    ],
+    ids=["kept", "not kept", "the lines share it", "too little"],
+)
+def test_promises_are_compared_with_what_came_of_them(
+    record: dict[str, Any], said_s: float, together_s: float, gained_s: float, row: str
+) -> None:
+    (line,) = record["followed"]
+    assert all(one["said"].get(line, 0.0) > 0.0 for one in record[DEFAULT][WARM:]), "the report promised something"
+    told = {"said": {line: said_s, "accel.register(Other, pure=True)": 9.0}, "said_together_s": together_s}
+    saved = {DEFAULT: 0.1, ADVISED: 0.1 + gained_s}
+    changed = {
+        phase: [{**one, **told, "seconds": {UNMODIFIED: 1.0, ACCELERATED: 1.0 - saved[phase]}} for one in record[phase]]
+        for phase in (DEFAULT, ADVISED)
+    }
+    shown = document([{**record, **changed, "machine": "a machine"}], {"tiny": tiny()})
+    assert (row in shown) if row else ("## What following them gained" not in shown)
+    if row:
+        assert f"{int('| yes |' in row)} of 1 gained what they said within a third" in shown
 
 
 # --- the command

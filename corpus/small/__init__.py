@@ -1,1 +1,1 @@
-"""Forty small programs in the styles of public LangGraph code."""
+"""Sixty small programs in the styles of public LangGraph code."""

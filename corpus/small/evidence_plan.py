@@ -29,7 +29,8 @@ INPUTS = [
     )
 ]  # fmt: skip
 
-PLAN = """For the task, make a plan of four steps. Name the result of each step #E1, #E2 and so on, and give each a tool:
+PLAN = """Make a plan of four steps for the task. Name the result of each step #E1, #E2 and so on, and give each a
+tool:
 Search[input], which looks something up in the travel guide, or LLM[input], which asks a model like yourself.
 A later step may name the result of an earlier one in its input.
 
