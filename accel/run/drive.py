@@ -22,7 +22,7 @@ from ..graph.rules import (
     UNWRITTEN,
     Reason,
 )
-from ..parts import http, sdks
+from ..parts import hosts, http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap, pasted
 from ..trace.ambient import INCOMPARABLE
@@ -46,6 +46,7 @@ def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     """A run of the plan's program on this input; `Run.finish` ends it."""
     sdks.install_all()
     http.install()
+    hosts.install()
     run = Run(plan, settings, host, value, Drive)
     if run.ambient is INCOMPARABLE and settings.speculate != "off":
         plan.says.incomparable()

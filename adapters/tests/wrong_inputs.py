@@ -168,6 +168,8 @@ CASES = {
         "accel.register(Client, methods=['search'])",
         "accel.register(Client, methods=['serch'], readonly=True)",
         "accel.register(Client, methods=['rows'], readonly=True)  # which yields",
+        "accel.register('https://api.example.com/v1', readonly=True)",
+        "accel.register('https://api.example.com', concurrency=4)",
         "accel.register(Client, prefix_caching=True)",
         "accel.register(hosted, prefix_caching=True)  # a ChatOpenAI of a public service",
         "accel.pure(Client)",
