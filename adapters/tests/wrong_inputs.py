@@ -174,6 +174,7 @@ CASES = {
         "accel.register(hosted, prefix_caching=True)  # a ChatOpenAI of a public service",
         "accel.pure(Client)",
         "accel.pure(rows)  # which yields",
+        "accel.pure('text'.upper)",
         "accel.pure(score, concurrency=0)",
         "accel.pure(score, locale=False)",
     ),
