@@ -65,6 +65,10 @@ SCOPE = Lift(
 PURE_FUNCTION = Lift(
     "pure", "{component} = accel.pure({component})", "{component} only computes its result, and changes nothing"
 )
+METHOD = Lift(
+    "readonly", "accel.register({component}, readonly=True)", "it only reads, and nobody changes that during a run"
+)
+"""`component`: a class and its methods, or a host."""
 PURE_NODE = Lift(
     "pure_nodes",
     'accel.accelerate({program}, pure_nodes=["{component}"])',
@@ -247,6 +251,10 @@ FED = Rule(
 )
 BEHIND = Rule("behind", "it needs what {line} brought, which was not there sooner")
 UNDECLARED_TOOL = Rule("undeclared tool", "nobody said what the tool {component} does", lift=READONLY)
+UNSEEN_CLIENT = Rule(
+    "unseen client",
+    "nobody said what {component} does, which sent {requests} to {host}: Accel sees no calls of it",
+)
 OWN_WORK = Rule("own work", "the node's own work, in which Accel sees no calls", lift=PURE_NODE)
 
 RULES = tuple(value for value in dict(globals()).values() if isinstance(value, Rule))

@@ -16,6 +16,7 @@ import sys
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -93,6 +94,10 @@ def declare(address: str, reads: bool) -> type[Get]:
         _hosts[origin] = type(f'"{origin}"', (Get,), {"accel_address": origin})
     install()
     return _hosts[origin]
+
+
+def is_declared(origin: str) -> bool:
+    return origin in _hosts
 
 
 def forget(address: str) -> None:
@@ -266,11 +271,24 @@ class Http:
             if not self.is_async and made not in lent:
                 made.close()
 
+    @cached_property
+    def usual(self) -> dict[str, Tree] | None:
+        """What a client is set to that nobody has set to anything."""
+        made: Any = self.loaded()
+        made = made() if made is not None else None
+        _ours.add(made)
+        return self.settings(made)
+
     def straight(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         return {**kwargs, self.redirects: False}
 
 
 _TIMEOUT = "each timeout"
+
+
+def is_nobodys(component: Any) -> bool:
+    """Whether it asks a declared host as anybody would: `requests.get`, or a client that was set to nothing."""
+    return isinstance(component, Get) and vars(component) == _http_of(component).usual
 
 
 def _http_of(component: Get) -> Http:

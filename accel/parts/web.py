@@ -22,7 +22,11 @@ lent: weakref.WeakSet[Any] = weakref.WeakSet()
 def note_making(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: dict[str, Any]) -> None:
     wrapped(*args, **kwargs)
     with suppress(TypeError):
-        _made_with[client] = {name: kwargs[name] for name in _MAKING if name in kwargs}
+        _made_with[client] = {name: kwargs[name] for name in _MAKING if not _says_nothing(name, kwargs.get(name))}
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    return value is None or (name == "verify" and value is True)
 
 
 def is_plain(tree: Tree) -> bool:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
+from ..graph.rules import LOCAL, METHOD, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
 from ..parts.components import TOOL, facts_of, said_of, sort_of
+from ..parts.hosts import is_declared
 from ..parts.methods import METHODS
 from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
 from ..text.turns import CALLS, NAME
 from ..text.values import Tree
-from ..trace.record import CallRecord, Trace, Use
+from ..trace.record import CallRecord, Outgoing, Trace, Use
 from ..trace.sites import line_of
 from .held import EGRESS, MANY, Missing
 from .replay import Replay
@@ -104,7 +105,7 @@ def declarations(plan: Plan, settings: Settings, nodes: bool = False, program: s
 
 
 def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[Declaration]:
-    """Tools and nodes that might be components."""
+    """Tools, clients and nodes that might be components."""
     uses: dict[str, list[Use]] = {}
     for use in foreign_uses(trace):
         uses.setdefault(use.name, []).append(use)
@@ -112,6 +113,8 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
         took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called = _lift_of(each[0])
+            if lift is None:
+                continue
             yield _made(lift, program, called, len(each), took_s, line_of(each[0]))
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
@@ -134,8 +137,14 @@ def _calls(answer: Tree, name: str) -> bool:
     return isinstance(answer, dict) and any(each.get(NAME) == name for each in answer.get(CALLS) or ())
 
 
-def _lift_of(use: Use) -> tuple[Lift, str]:
-    """What lets a tool go that is no component, and what the line calls it: its class, or what it is made of."""
+def _lift_of(use: Use) -> tuple[Lift | None, str]:
+    """What lets a tool go that is no component, and what the line calls it: its class, or what it is made of. Of a
+    client that sent a request, the method that the user calls, or the host; None where neither shows."""
+    if isinstance(use, Outgoing):
+        if use.owner and use.method:
+            return METHOD, f'{use.owner}, methods=["{use.method}"]'
+        new = use.host and use.verb == "GET" and not is_declared(use.host)
+        return (METHOD, f'"{use.host}"') if new else (None, "")
     cls = type(use.tool)
     if any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
         return READONLY, cls.__name__ if sort_of(use.tool) is cls else use.name

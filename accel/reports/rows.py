@@ -30,6 +30,7 @@ from ..graph.rules import (
     TOO_LONG,
     UNDECLARED_TOOL,
     UNLEARNT,
+    UNSEEN_CLIENT,
     WRITES,
     Reason,
 )
@@ -37,7 +38,7 @@ from ..parts.components import facts_of
 from ..run.settings import Settings
 from ..run.soonest import Best
 from ..run.tally import Line
-from ..trace.record import CallRecord, Trace, Use, Visit
+from ..trace.record import CallRecord, Outgoing, Trace, Use, Visit
 from ..trace.sites import function_of, line_of
 
 if TYPE_CHECKING:
@@ -180,10 +181,10 @@ def _row(
             reason, sooner_s = _held_back(plan, trace, settings, parts, best)
             late.setdefault(str(reason), (reason, []))[1].append(sooner_s)
     for use in uses:
-        reason = UNDECLARED_TOOL(component=use.name)
+        reason = _unseen(use)
         late.setdefault(str(reason), (reason, []))[1].append(0.0)
     nodes = [call.within for call in calls] + [use.within for use in uses]
-    names = [type(call.component).__name__ for call in calls] + [f"tool {use.name}" for use in uses]
+    names = [type(call.component).__name__ for call in calls] + [_named(use) for use in uses]
     past = plan.tally.lines.get(line, Line())
     return Row(
         line,
@@ -235,18 +236,35 @@ def _held_back(
 # --- what is no component
 
 
+def _unseen(use: Use) -> Reason:
+    if not isinstance(use, Outgoing):
+        return UNDECLARED_TOOL(component=use.name)
+    return UNSEEN_CLIENT(component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere")
+
+
+def _named(use: Use) -> str:
+    return use.name if isinstance(use, Outgoing) else f"tool {use.name}"
+
+
 def foreign_uses(trace: Trace) -> list[Use]:
-    """Uses of tools that are no components: what is one has calls of its own, and one use inside another is a part."""
+    """Uses of tools that are no components: what is one has calls of its own, and one use inside another is a part. So
+    is a request that a tool sends."""
     known = {id(call.component) for call in trace.calls}
     found: list[Use] = []
     for use in trace.uses:
         inside = any(
-            other.tool is use.tool and other.started_s <= use.started_s and _over(other) >= _over(use)
+            (other.tool is use.tool or _may_be_sent_by(other, use))
+            and other.started_s <= use.started_s
+            and _over(other) >= _over(use)
             for other in found
         )
         if id(use.tool) not in known and not inside:
             found.append(use)
     return found
+
+
+def _may_be_sent_by(tool: Use, use: Use) -> bool:
+    return isinstance(use, Outgoing) and not isinstance(tool, Outgoing) and tool.visit is use.visit
 
 
 def _over(use: Use) -> float:

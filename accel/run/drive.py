@@ -28,6 +28,7 @@ from ..text.evaluate import has_gap, pasted
 from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
+from . import uses as uses  # and what clients send is noted
 from .ahead import behind_gaps
 from .bindings import Moment, alike
 from .forecast import Forecast

@@ -96,6 +96,20 @@ def call_site(frame: FrameType | None = None) -> str:
     return "<".join(found)
 
 
+def called_by_user(frame: FrameType | None) -> FrameType | None:
+    """What the nearest user frame calls, on the way to this one; without a user frame, what is called first."""
+    called = None
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        name = _name(frame.f_code, module)
+        if name:
+            break
+        if not is_ours(module):
+            called = frame
+        frame = frame.f_back
+    return called
+
+
 NOWHERE = "no user frame"
 
 

@@ -346,12 +346,23 @@ def test_no_answer_of_one_key_is_given_to_another(host: Host) -> None:
 
 
 def test_values_are_not_sent_early_to_a_host_that_does_not_have_them(host: Host) -> None:
-    """A public one gets the run's topic when the program sends it, and no sooner."""
+    """A public one gets the run's topic when the program sends it, and no sooner, unless the user lifts that."""
     accel.register(host.url, readonly=True, local=False)
-    plain_run = last_run(program(get(host)))
-    assert plain_run[0] == 3
-    order = [query.partition(" ")[0] for query in host.queries]
-    assert order == ["Write", "Give", "Combine"] * (2 * len(TOPICS))
+
+    def work(state: State) -> State:
+        time.sleep(2 * TAKES_S)
+        return {"outline": "written"}
+
+    def look(state: State) -> State:
+        return {"both": get(host)(f"about {state['topic']}")}
+
+    graph = StateGraph(State).add_node("work", work).add_node("look", look)
+    compiled = graph.add_edge(START, "work").add_edge("work", "look").compile()
+    for fast, early in ((accelerate(compiled), False), (accelerate(compiled, egress="inputs"), True)):
+        for topic in TOPICS:
+            fast.invoke({"topic": topic})
+            assert accel.settle(10)
+        assert (fast.report().issued > 0) == early
 
 
 def test_what_is_written_meanwhile_makes_an_early_read_old(host: Host) -> None:
