@@ -230,6 +230,11 @@ INNER_EGRESS = Rule("inner egress", "{component} has not seen all values yet", l
 
 # --- of calls that a run has made, for reports
 UNLEARNT = Rule("not learnt", "{why}")
+COMPUTED = Rule(
+    "computed",
+    "{why}: your code may compute it in {functions}",
+    "accel.pure lets a function go that only computes",
+)
 FIRST_SEEN = Rule("first seen", "no run before made such a call, or too little is known of it yet")
 JUST_LEARNT = Rule("just learnt", "learnt from this run: the next ones may have it early")
 OTHERWISE = Rule("otherwise", "what was expected is not what was asked for, or came too late")

@@ -16,10 +16,12 @@ from ..parts.hosts import is_declared
 from ..parts.methods import METHODS
 from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
+from ..run.soonest import Best
 from ..text.turns import CALLS, NAME
 from ..text.values import Tree
 from ..trace.record import CallRecord, Outgoing, Trace, Use
 from ..trace.sites import line_of
+from . import computing
 from .held import EGRESS, MANY, Missing
 from .replay import Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of
@@ -93,14 +95,21 @@ def undeclared(plan: Plan) -> list[Undeclared]:
     return sorted(rows, key=lambda row: (-row.seconds, row.component))
 
 
-def declarations(plan: Plan, settings: Settings, nodes: bool = False, program: str = "graph") -> list[Declaration]:
+def declarations(
+    plan: Plan, settings: Settings, nodes: bool = False, program: str = "graph", best: Best | None = None
+) -> list[Declaration]:
     """What would have made the last run faster, the most useful first; empty if there is nothing, or no such run.
-    `nodes`: whether framework nodes can be declared; `program`: what lines call the accelerated object."""
+    `nodes`: whether framework nodes can be declared; `program`: what lines call the accelerated object; `best`: the
+    run's best schedule, if it was worked out."""
     trace = plan.last
     if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS or settings.speculate == "off":
         return []
     least_s = max(LEAST_S, LEAST_SHARE * seconds_of(trace))
     found = [*_replayed(plan, trace, settings, program), *unseen(trace, least_s, nodes, program)]
+    for each, calls, gain_s in computing.gains(plan, trace, best) if best is not None else ():
+        if gain_s >= least_s:
+            sure = PURE_FUNCTION.sure.format(component=each.name)
+            found.append(Declaration(PURE_FUNCTION.name, each.name, each.line, calls, gain_s, False, sure, each.where))
     return sorted(found, key=lambda each: (-each.gain_s, each.together, each.line))
 
 

@@ -210,7 +210,7 @@ class Measured:
     @cached_property
     def declarations(self) -> list[Declaration]:
         """What would have made the last run faster if the user declared it, the most useful first."""
-        return declarations(self._plan, self._settings, self._nodes, self._program)
+        return declarations(self._plan, self._settings, self._nodes, self._program, self.best)
 
     @cached_property
     def rows(self) -> list[Row]:

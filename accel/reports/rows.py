@@ -40,14 +40,13 @@ from ..run.soonest import Best
 from ..run.tally import Line
 from ..trace.record import CallRecord, Outgoing, Trace, Use, Visit
 from ..trace.sites import function_of, line_of
+from .computing import SOONER_S, computed
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
 
 MAX_CALLS = 400
 """Of a run: a schedule takes time with the square of their number."""
-SOONER_S = 0.005
-"""To begin with a call less sooner gains nothing."""
 SLOW_S, SLOW_SHARE = 0.02, 0.02
 """A node that works less by itself, or for a smaller part of the run, has no row."""
 
@@ -317,7 +316,7 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
         return PART(component=type(call.parent.component).__name__)
     if call.composite:
         return COMPOSITE()
-    held = _held(plan, call)
+    held = _held(plan, trace, call)
     if held is not None and held.rule is AT_ONCE and gain_s and best is not None:
         missed = _missed(plan, call, best)  # what it waits for could have been there sooner
         return missed if missed.rule is BEHIND else held
@@ -330,14 +329,14 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     return _missed(plan, call, best) if gain_s else AT_ONCE()
 
 
-def _held(plan: Plan, call: CallRecord) -> Reason | None:
+def _held(plan: Plan, trace: Trace, call: CallRecord) -> Reason | None:
     """What held such calls in the last run, or keeps them from being predicted."""
     for node in plan.graph.by_site.get(call.site, ()):
         held = plan.reasons.get(node.name)
         if held is not None and held.rule is not LATE:
             return held
         if node.evidence.reason:
-            return UNLEARNT(why=node.evidence.reason)
+            return computed(plan, trace, call) or UNLEARNT(why=node.evidence.reason)
     return None
 
 
