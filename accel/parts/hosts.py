@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from types import FunctionType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ from . import patches
 from .epochs import write
 from .methods import METHODS, Method
 from .own_code import own_code
+from .sdks import is_file_of
 from .web import alike, is_plain, lent, note_making, of_httpx, of_session, view
 
 _PORTS = {"http": ":80", "https": ":443"}
@@ -196,12 +198,26 @@ class Http:
             return host({})
         if verb.upper() != "GET" or len(args) > 2 or type(client) is not self.loaded():
             return None
+        if not all(_is_its_own(cls, name, self.package) for cls, name in self._sending()):
+            return None  # somebody hears of what is sent, and has to when the program sends it
         tree = self._read(None, args, kwargs)
         if not is_plain(tree) or (settings := self.settings(client)) is None or own_code(client):
             return None
         component = host(settings)
         _clients[component] = client
         return component
+
+    def _sending(self) -> Iterator[tuple[type, str]]:
+        """What a request goes through."""
+        package: Any = sys.modules[self.package]
+        cls = getattr(package, self.name)
+        yield cls, "send"
+        if self.of_requests:
+            yield package.adapters.HTTPAdapter, "send"
+        elif self.is_async:
+            yield package.AsyncHTTPTransport, "handle_async_request"
+        else:
+            yield package.HTTPTransport, "handle_request"
 
     def _is_get(self, args: Any, kwargs: Any) -> bool:
         return str(args[0] if args else kwargs["method"]).upper() == "GET"
@@ -249,7 +265,7 @@ class Http:
         """What a client is set to, as plain values; None if there is more to it."""
         try:
             found = snapshot(of_session(client) if self.of_requests else of_httpx(client), exact=True)
-        except (AttributeError, TypeError, LookupError):
+        except _UNUSUAL:
             return None
         return {"client": f"{self.package}.{self.name}", **found} if is_plain(found) else None
 
@@ -258,7 +274,10 @@ class Http:
         """A client like the one by whose settings the component was made, of the same settings at this moment. Raises
         CallCancelled where there is none."""
         client = _clients.get(component)
-        made = copy.deepcopy(client) if self.of_requests else alike(client)
+        try:
+            made = copy.deepcopy(client) if self.of_requests else alike(client)
+        except _UNUSUAL as error:  # another thread may be setting it
+            raise CallCancelled("its client can't be made again") from error
         if made is None:
             raise CallCancelled("its client was closed")
         _ours.add(made)
@@ -283,7 +302,15 @@ class Http:
         return {**kwargs, self.redirects: False}
 
 
+def _is_its_own(cls: type, name: str, package: str) -> bool:
+    """Whether a method is as the package made it, but for Accel's own look at it."""
+    function = cls.__dict__.get(name)
+    function = getattr(function, "__wrapped__", None) if patches.is_wrapped(cls, name) else function
+    return type(function) is FunctionType and is_file_of(package, function.__code__.co_filename)
+
+
 _TIMEOUT = "each timeout"
+_UNUSUAL = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def is_nobodys(component: Any) -> bool:

@@ -322,6 +322,34 @@ def test_what_is_unusual_passes_untouched(host: Host, ask: Callable[[Host, str],
     told.clear()
 
 
+@pytest.mark.parametrize(
+    ("cls", "name", "ask"),
+    [
+        (requests.Session, "send", requests.get),
+        (requests.adapters.HTTPAdapter, "send", requests.get),
+        (httpx.HTTPTransport, "handle_request", httpx.get),
+    ],
+)
+def test_who_hears_of_what_is_sent_hears_it_when_the_program_sends_it(
+    host: Host, cls: Any, name: str, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As instrumentation does."""
+    real = getattr(cls, name)
+
+    def instrumented(self: Any, *args: Any, **kwargs: Any) -> Any:
+        heard.append("sent")
+        return real(self, *args, **kwargs)
+
+    def node(prompt: str) -> str:
+        heard.append("node")
+        return first_hit(ask(f"{host.url}/find", params={"q": prompt}))
+
+    heard: list[str] = []
+    monkeypatch.setattr(cls, name, instrumented)
+    assert last_run(program(node)) == (0, 0)
+    assert heard == ["node", "sent"] * (2 * 3 * len(TOPICS))
+
+
 def test_another_host_is_not_looked_at(host: Host) -> None:
     with Host() as other:
         thread = threading.Thread(target=other.serve_forever, daemon=True)
