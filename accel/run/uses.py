@@ -6,9 +6,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
+from ..frameworks import frameworks
 from ..parts import http
 from ..parts.hosts import origin_of
 from ..parts.listed import listed
@@ -92,8 +93,16 @@ def _called(frame: FrameType | None, client: Any) -> tuple[str, str, bool]:
     code = frame.f_code
     first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount and code.co_varnames[0] == "self" else None
     if first is not None and hasattr(type(first), code.co_name):
-        return type(first).__name__, code.co_name, first is not client and listed(type(first)) is None
+        return type(first).__name__, code.co_name, first is not client and _can_be_declared(type(first), code)
     return "", f"{str(frame.f_globals.get('__name__', '')).partition('.')[0]}.{code.co_name}", False
+
+
+def _can_be_declared(cls: type, code: CodeType) -> bool:
+    """Not what is listed (somebody has wrapped it), what yields, and what frameworks are made of."""
+    yields = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
+    package = cls.__module__.partition(".")[0]
+    of_framework = any(package in framework.packages for framework in frameworks())
+    return not (yields or code.co_name.startswith("_") or of_framework or listed(cls) is not None)
 
 
 http.sends = _sends

@@ -14,6 +14,7 @@ import httpx
 import openai
 import pytest
 import requests
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 
@@ -142,6 +143,15 @@ def test_what_is_sent_to_be_kept_gets_no_line(url: str) -> None:
     report = seen(program(lambda topic: requests.post(f"{url}/notes", json={"about": topic}).status_code))
     assert lines(report) == []
     assert "requests.post" in str(report) and "POST requests" in str(report)
+
+
+def test_no_line_is_guessed_for_what_a_framework_is_made_of(url: str) -> None:
+    """The user's line calls it, and something in it sends."""
+    with httpx.Client(base_url=url) as client:
+        runnable = RunnableLambda(client.get)
+        report = seen(program(lambda topic: runnable.invoke("/find").status_code))
+    assert lines(report) == [f'accel.register("{url}", readonly=True)']
+    assert "RunnableLambda.invoke" in str(report)
 
 
 def test_what_a_tool_sends_is_a_part_of_it(url: str) -> None:
