@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import AccelError, CallCancelled
-from ..parts import patches, sdks
+from ..parts import hosts, patches, sdks
 from ..parts.methods import Method
 from ..process.clock import now_s
 from ..run.scope import scope
@@ -116,6 +116,7 @@ class Tapping:
         """Find the classes of components that there are by now. A number that grows when some are new."""
         self.programs.install()
         sdks.install_all()
+        hosts.install()
         return patches.installations()
 
     @contextmanager

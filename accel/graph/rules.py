@@ -65,6 +65,10 @@ SCOPE = Lift(
 PURE_FUNCTION = Lift(
     "pure", "{component} = accel.pure({component})", "{component} only computes its result, and changes nothing"
 )
+METHOD = Lift(
+    "readonly", "accel.register({component}, readonly=True)", "it only reads, and nobody changes that during a run"
+)
+"""`component`: a class and its methods, or a host."""
 PURE_NODE = Lift(
     "pure_nodes",
     'accel.accelerate({program}, pure_nodes=["{component}"])',
@@ -226,6 +230,11 @@ INNER_EGRESS = Rule("inner egress", "{component} has not seen all values yet", l
 
 # --- of calls that a run has made, for reports
 UNLEARNT = Rule("not learnt", "{why}")
+COMPUTED = Rule(
+    "computed",
+    "{why}: your code may compute it in {functions}",
+    "accel.pure lets a function go that only computes",
+)
 FIRST_SEEN = Rule("first seen", "no run before made such a call, or too little is known of it yet")
 JUST_LEARNT = Rule("just learnt", "learnt from this run: the next ones may have it early")
 OTHERWISE = Rule("otherwise", "what was expected is not what was asked for, or came too late")
@@ -247,6 +256,10 @@ FED = Rule(
 )
 BEHIND = Rule("behind", "it needs what {line} brought, which was not there sooner")
 UNDECLARED_TOOL = Rule("undeclared tool", "nobody said what the tool {component} does", lift=READONLY)
+UNSEEN_CLIENT = Rule(
+    "unseen client",
+    "nobody said what {component} does, which sent {requests} to {host}: Accel sees no calls of it",
+)
 OWN_WORK = Rule("own work", "the node's own work, in which Accel sees no calls", lift=PURE_NODE)
 
 RULES = tuple(value for value in dict(globals()).values() if isinstance(value, Rule))

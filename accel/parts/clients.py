@@ -33,9 +33,11 @@ SDKS = frozenset(
 )
 """Packages whose classes keep what they were made of in fields, and send nothing else."""
 PACKAGES = SDKS | {_package(package) for package in LISTED}
+TRACER = "_lazy_tracer"
+"""The field in which a client keeps what tells OpenTelemetry of its calls, from the first one on."""
 OF_USE = frozenset(
     "_aiohttp_sessions _async_auth_locks _async_retry _connections _network_backend _optional_thread_lock _platform "
-    "_pool_lock _requests _retry _state _sync_auth_lock _thread_lock".split()
+    f"_pool_lock _requests _retry _state _sync_auth_lock _thread_lock {TRACER}".split()
 )
 """Fields that tell what an object has done, or that it makes of others, not how it was made."""
 SETTINGS = "_http_options"

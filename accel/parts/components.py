@@ -15,6 +15,7 @@ from typing import Any, TypeVar, Unpack
 
 from ..errors import ConfigurationError, choose
 from ..process import forks
+from . import hosts
 from .facts import Said
 from .listed import Facts as Facts
 from .listed import at, listed
@@ -63,7 +64,8 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
     read before the program calls, by requests for one token. For private addresses, or with ``local=True``.
 
     ``methods``: what the program calls of an object that is no component by itself (the client of an SDK), if you say
-    that it is ``pure`` or ``readonly``. Functions are declared with `accel.pure`.
+    that it is ``pure`` or ``readonly``. Functions are declared with `accel.pure`. An address in place of a component,
+    ``register("https://api.example.com", readonly=True)``, is a host whose GETs by `requests` and `httpx` only read.
 
     Raises ConfigurationError for facts that are not known, and for what is no component, no method, or yields.
     """
@@ -78,6 +80,11 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
             f"register(concurrency={n!r}) is not a number of calls.",
             "Give the number of calls that may be inside the component at a time, at least 1.",
         )
+    if isinstance(component, str) and "://" in component and not methods:
+        host = hosts.declare(component, bool(facts.get("pure") or facts.get("readonly")))
+        said = Facts(**facts, reason="declared with accel.register")
+        vouch(host, replace(said, readonly=None, owned=True) if said.readonly else said)  # by what clients send
+        return component
     _check_component(component)
     if names := (methods,) if isinstance(methods, str) else tuple(methods):
         if not (facts.get("pure") or facts.get("readonly")):
@@ -146,6 +153,13 @@ def vouch(component: Any, given: Facts, names: tuple[str, ...] = ()) -> None:
             _named_by_object[id(component)] = (reference(component, forget), _named_of_object(component).union(names))
             _by_object[id(component)] = (reference(component, forget), given.over(said))
     _registered += 1  # last: who asks in between asks again
+
+
+def _unfit(host: type, why: str) -> None:
+    vouch(host, Facts(pure=False, reason=why))
+
+
+hosts.unfit = _unfit
 
 
 def _forget(at: int) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import inspect
+import types
+import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from ..errors import ConfigurationError, kind_of, knows_its_options
+from ..errors import AccelWarning, ConfigurationError, kind_of, knows_its_options
 from ..text.values import snapshot
 from . import patches
-from .components import Facts, vouch
+from .components import Facts, register, vouch
 from .methods import METHODS, Method, build_call, read_call
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +37,9 @@ def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
     """Declare that `function` only computes its result from its arguments: it may run early, or once for equal calls.
     Gives the function to call from now on; the one that was given stays as it was.
 
+    A method, of an object or in the body of its class, is declared as by `register(..., methods=[...], pure=True)`: it
+    may run early, of its own object.
+
     `concurrency`: how many early calls may run at a time, on threads of Accel (default: 1). `local=False`: it sends its
     arguments to a remote service (default: it does not). Raises ConfigurationError for generators and for what isn't a
     function.
@@ -49,14 +55,62 @@ def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
             f"accel.pure(concurrency={concurrency!r}) is not a number of calls.",
             "Give the number of early calls that may run at a time, at least 1.",
         )
-    import wrapt  # see `patches.install`
-
+    if isinstance(function, types.MethodType):
+        return _method(function, concurrency, local)  # type: ignore[no-any-return]
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, types.BuiltinFunctionType) and not isinstance(owner, types.ModuleType | None):
+        raise ConfigurationError(
+            f"accel.pure can't declare {function.__name__!r} of a {type(owner).__name__}: nothing sees its calls.",
+            "Declare a function of your own that calls it.",
+        )
     method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
     vouch(function, Facts(pure=True, concurrency=concurrency, local=local, reason="declared with accel.pure"))
 
     def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if instance is not None:  # a bound method: its object isn't among the arguments
+            _warn(wrapped.__name__, type(instance).__name__)
             return wrapped(*args, **kwargs)
         return patches.reach(method, wrapped, wrapped, args, kwargs)
 
-    return wrapt.FunctionWrapper(function, call)  # type: ignore[return-value]
+    wrapped: F = _declared()(function, call, concurrency, local)
+    return wrapped
+
+
+def _method(function: Any, concurrency: int, local: bool) -> Any:
+    """A method of one object."""
+    owner, name = function.__self__, function.__name__
+    if isinstance(owner, type):
+        raise ConfigurationError(
+            f"{owner.__name__}.{name} is a method of a class, which accel.pure can't declare.",
+            "Declare a function of your own that calls it.",
+        )
+    register(owner, methods=[name], pure=True, concurrency=concurrency, local=local)
+    return getattr(owner, name)
+
+
+@lru_cache(1_024)
+def _warn(name: str, cls: str) -> None:
+    """Once for each: it was put into the class after that was made."""
+    remedy = f"accel.register({cls}, methods=[{name!r}], pure=True) does."
+    what = f"accel.pure lets no call of the method {cls}.{name} go."
+    warnings.warn(AccelWarning(what, remedy), stacklevel=3)
+
+
+@lru_cache(1)
+def _declared() -> Any:
+    """The class of declared functions."""
+    import wrapt  # see `patches.install`
+
+    base: Any = wrapt.FunctionWrapper
+
+    class Declared(base):  # type: ignore[misc]
+        def __init__(self, function: Any, call: Any, concurrency: int, local: bool) -> None:
+            super().__init__(function, call)
+            self._self_concurrency, self._self_local = concurrency, local
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            """It stands in the body of a class: a method of its objects."""
+            setattr(owner, name, self.__wrapped__)
+            register(owner, methods=[name], pure=True, concurrency=self._self_concurrency, local=self._self_local)
+
+    return Declared

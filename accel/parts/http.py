@@ -1,6 +1,6 @@
-"""Answers that turn a call away: too many at a time, or too many so far.
+"""What clients send, and answers that turn a call away: too many at a time, or too many so far.
 
-Clients hide them from who calls: they wait, and ask again. So they are looked at where the client sends.
+Clients hide those from who calls: they wait, and ask again. So they are looked at where the client sends.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ def _nobody(began_s: float, after_s: float) -> None:
     pass
 
 
+def _untold(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
+    return None
+
+
+sends: Callable[[Any, Any, Any], Callable[[], None] | None] = _untold
+"""A client is about to send a request: what to call when it has. Set by `accel.run.uses`."""
 turned_away: Callable[[float, float], None] = _nobody
 """A request was: when it was sent, and in how many seconds it may come again (0: nobody said). What it raises goes
 through the client. Set by `accel.run.turned_away`."""
@@ -48,7 +54,12 @@ def install() -> None:
 
 def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
-    response = wrapped(*args, **kwargs)
+    over = sends(client, args, kwargs)
+    try:
+        response = wrapped(*args, **kwargs)
+    finally:
+        if over is not None:
+            over()
     after_s = _after_s(response)
     if after_s is not None:
         try:
@@ -61,7 +72,12 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
 
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
-    response = await wrapped(*args, **kwargs)
+    over = sends(client, args, kwargs)
+    try:
+        response = await wrapped(*args, **kwargs)
+    finally:
+        if over is not None:
+            over()
     after_s = _after_s(response)
     if after_s is not None:
         try:

@@ -136,7 +136,11 @@ def _validators(cls: type) -> set[str]:
 
 def addresses_of(component: Any) -> list[str] | None:
     """Where a component of a listed class sends data, as its fields and its client say: environment variables have had
-    their part in that. None if its class isn't listed or its fields don't tell; empty if none is set."""
+    their part in that. None if its class isn't listed or its fields don't tell; empty if none is set. A declared host
+    is its own."""
+    own = getattr(type(component), "accel_address", None)
+    if isinstance(own, str):
+        return [own]
     entry = listed(type(component))
     if entry is None or entry.addresses is None:
         return None

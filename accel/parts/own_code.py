@@ -9,6 +9,7 @@ A component is looked into once, and again where something else stands in a fiel
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import sysconfig
@@ -19,7 +20,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from .clients import OF_USE, PACKAGES, SDKS
+from .clients import OF_USE, PACKAGES, SDKS, TRACER
 from .listed import calls_the_programs
 
 _CARRIERS = SDKS | frozenset("google requests urllib3".split())
@@ -41,26 +42,43 @@ def own_code(component: Any) -> str:
     if calls_the_programs(component):
         return "it calls functions, or an object of a class, of the program's own"
     name = _given(component)
+    if name == _TRACING:
+        return "its client tells OpenTelemetry of each call, and early ones are none of the program's"
     return f"its client was given {name}, which is the program's own and would run with each early call" if name else ""
 
 
-_looks: dict[int, tuple[weakref.ref[Any], list[_Holder]]] = {}
-"""By id, components in which nothing of the program's was found, and what was looked at."""
+_looks: dict[int, tuple[weakref.ref[Any], list[_Holder], bool]] = {}
+"""By id, components in which nothing of the program's was found, what was looked at, and whether spans went nowhere."""
 
 
 def _given(component: Any) -> str:
-    known = _looks.get(id(component))
-    if known is not None and known[0]() is component and all(holder.stands() for holder in known[1]):
-        return ""
+    known, untold = _looks.get(id(component)), _goes_nowhere()
+    if known is not None and known[0]() is component and known[2] == untold:
+        if all(holder.stands() for holder in known[1]):
+            return ""
     holders = [_Holder(component)]
     for value in _reached(component, holders):
-        if not _is_known(value):
+        if type(value).__name__ == "ProxyTracer" and _package(type(value)) == "opentelemetry":
+            if not untold:
+                return _TRACING
+        elif not _is_known(value):
             return _name(value)
     try:
-        _looks[id(component)] = weakref.ref(component, partial(_forget, id(component))), holders
+        _looks[id(component)] = weakref.ref(component, partial(_forget, id(component))), holders, untold
     except TypeError:  # no weak references: looked at again each time
         pass
     return ""
+
+
+_TRACING = "spans"
+
+
+def _goes_nowhere() -> bool:
+    """Whether nobody has told OpenTelemetry where the spans of this process go."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is None or "OTEL_PYTHON_TRACER_PROVIDER" in os.environ:
+        return trace is None
+    return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _forget(at: int, _: object) -> None:
@@ -122,7 +140,7 @@ def _reached(component: Any, holders: list[_Holder]) -> Iterator[Any]:
             fields = _fields(value)
             if _may_be_given_more(value, fields):
                 holders.append(_Holder(value))
-            coming += [each for name, each in fields.items() if name not in OF_USE]
+            coming += [each for name, each in fields.items() if name not in OF_USE or name == TRACER]
             coming += fields if isinstance(value, dict) else ()
 
 

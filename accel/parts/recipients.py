@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ..text.values import Tree, freeze, snapshot
 from .clients import is_client
+from .hosts import Get
 from .listed import addresses_of, is_inside
 
 ADDRESS_FIELDS = ("base_url", "api_base", "endpoint", "endpoint_url", "azure_endpoint", "server_url", "url", "host")
@@ -68,12 +69,17 @@ _ROUTE_OF_SDK = ("_custom_headers", "_custom_query", "organization", "project")
 """clients of SDKs,"""
 _ROUTE_OF_CALL = ("extra_headers", "extra_query", "extra_body")
 """and calls."""
+_ROUTE_OF_GET = ("auth", "cert", "cookies", "headers", "proxies")
+"""Who asks a declared host, beside what its client is set to."""
 
 
 def recipient(component: Any, keys: tuple[str, ...], tree: Tree) -> Hashable:
     """Who gets the data of a call. `keys`: the credentials that the component holds; `tree`: the input. The instance
     alone where an address, a model or an account is not told."""
     addresses = tuple(addresses_of(component) or ())
+    if isinstance(component, Get):
+        route = [tree.get(name) for name in _ROUTE_OF_GET] if isinstance(tree, Mapping) else []
+        return addresses, freeze(snapshot(vars(component))), freeze(route)
     given: Any = tree.get("kwargs") if isinstance(tree, Mapping) else None
     asked: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     account = frozenset(keys) or _without_key(component)
@@ -87,8 +93,7 @@ def recipient(component: Any, keys: tuple[str, ...], tree: Tree) -> Hashable:
         return id(component)
     is_part = is_client(type(component))
     holder, names = (getattr(component, "_client", component), _ROUTE_OF_SDK) if is_part else (component, _ROUTE)
-    route = freeze([snapshot(getattr(holder, name, None)) for name in names])
-    return addresses, account, beside, model, route
+    return addresses, account, beside, model, freeze([snapshot(getattr(holder, name, None)) for name in names])
 
 
 def _without_key(component: Any) -> str:

@@ -227,7 +227,7 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     if isinstance(value, type):
         return
     if isinstance(value, functools.partial):
-        yield from (value.func, *value.args, *value.keywords.values())
+        yield from (getattr(value, "__wrapped__", None), value.func, *value.args, *value.keywords.values())
     elif isinstance(value, types.MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, types.FunctionType):

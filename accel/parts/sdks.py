@@ -136,11 +136,11 @@ def install_all() -> None:
 def _is_its_own(cls: type, name: str, package: str) -> bool:
     """Whether a method is as the package made it. One that somebody has wrapped, to tell of its calls, is let be."""
     function = cls.__dict__.get(name)
-    return isinstance(function, types.FunctionType) and _is_file_of(package, function.__code__.co_filename)
+    return isinstance(function, types.FunctionType) and is_file_of(package, function.__code__.co_filename)
 
 
 @lru_cache(1_024)
-def _is_file_of(package: str, file: str) -> bool:
+def is_file_of(package: str, file: str) -> bool:
     """Asked with every run about a method that somebody has wrapped."""
     root = sys.modules[package.partition(".")[0]]
     folders = [Path(folder).resolve() for folder in getattr(root, "__path__", ())]

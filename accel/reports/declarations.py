@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
+from ..graph.rules import LOCAL, METHOD, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
 from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
+from ..parts.hosts import is_declared
 from ..parts.methods import METHODS
 from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
+from ..run.soonest import Best
 from ..text.turns import CALLS, NAME
 from ..text.values import Tree
-from ..trace.record import CallRecord, Trace, Use
+from ..trace.record import CallRecord, Outgoing, Trace, Use
 from ..trace.sites import line_of
+from . import computing
 from .held import EGRESS, MANY, Missing
 from .replay import Ran, Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of
@@ -104,22 +107,38 @@ class Advice:
     """Of all lines together, at most: two that let the same calls go gain no more than one."""
 
 
-def advice(plan: Plan, settings: Settings, nodes: bool = False, program: str = "graph", limit_s: float = 0.0) -> Advice:
+def advice(
+    plan: Plan,
+    settings: Settings,
+    nodes: bool = False,
+    program: str = "graph",
+    limit_s: float = 0.0,
+    best: Best | None = None,
+) -> Advice:
     """Nothing if there is nothing, or no such run. `nodes`: whether framework nodes can be declared; `program`: what
-    lines call the accelerated object; `limit_s`: what the run takes at least, as far as its engines are known."""
+    lines call the accelerated object; `limit_s`: what the run takes at least, as far as its engines are known; `best`:
+    its best schedule, if it was worked out."""
     trace = plan.last
     if trace is None or not trace.completed or len(trace.calls) > MAX_CALLS or settings.speculate == "off":
         return Advice()
     least_s = max(LEAST_S, LEAST_SHARE * seconds_of(trace))
     replayed, gain_s = _replayed(plan, trace, settings, program, limit_s)
-    unknown = list(unseen(trace, least_s, nodes, program))
+    unknown = [*unseen(trace, least_s, nodes, program), *_computing(plan, trace, best, least_s)]
     lines = sorted([*replayed, *unknown], key=lambda each: (-each.gain_s, each.together, each.line))
     seen_s = gain_s if replayed else 0.0
     return Advice(tuple(lines), min(seen_s + sum(each.gain_s for each in unknown), seconds_of(trace)))
 
 
+def _computing(plan: Plan, trace: Trace, best: Best | None, least_s: float) -> Iterator[Declaration]:
+    """Functions that may compute what no known value explains."""
+    for each, calls, gain_s in computing.gains(plan, trace, best) if best is not None else ():
+        if gain_s >= least_s:
+            sure = PURE_FUNCTION.sure.format(component=each.name)
+            yield Declaration(PURE_FUNCTION.name, each.name, each.line, calls, gain_s, False, sure, each.where)
+
+
 def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[Declaration]:
-    """Tools and nodes that might be components."""
+    """Tools, clients and nodes that might be components."""
     uses: dict[str, list[Use]] = {}
     for use in foreign_uses(trace):
         uses.setdefault(use.name, []).append(use)
@@ -127,6 +146,8 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
         took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called, made = _lift_of(each[0])
+            if lift is None:
+                continue
             yield _made(lift, program, called, len(each), took_s, line_of(each[0]) + made)
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
@@ -149,9 +170,15 @@ def _calls(answer: Tree, name: str) -> bool:
     return isinstance(answer, dict) and any(each.get(NAME) == name for each in answer.get(CALLS) or ())
 
 
-def _lift_of(use: Use) -> tuple[Lift, str, str]:
+def _lift_of(use: Use) -> tuple[Lift | None, str, str]:
     """What lets a tool go that is no component; what the line calls it, its class or the variable that holds it; and
-    of a variable where that is made: the line can be pasted there."""
+    of a variable where that is made: the line can be pasted there. Of a client that sent a request, the method that the
+    user calls, or the host; None where neither shows."""
+    if isinstance(use, Outgoing):
+        if use.owner and use.method:
+            return METHOD, f'{use.owner}, methods=["{use.method}"]', ""
+        new = use.host and use.verb == "GET" and not is_declared(use.host)
+        return (METHOD, f'"{use.host}"', "") if new else (None, "", "")
     cls = type(use.tool)
     if not any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):
         return PURE_FUNCTION, use.name, ""

@@ -213,7 +213,7 @@ class Measured:
     def advice(self) -> Advice:
         """What would have made the last run faster if the user declared it, and how much all of it together."""
         limit_s = self.limit.makespan_s if self.limit is not None else 0.0
-        return advice(self._plan, self._settings, self._nodes, self._program, limit_s)
+        return advice(self._plan, self._settings, self._nodes, self._program, limit_s, self.best)
 
     @property
     def declarations(self) -> list[Declaration]:

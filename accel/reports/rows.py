@@ -30,6 +30,7 @@ from ..graph.rules import (
     TOO_LONG,
     UNDECLARED_TOOL,
     UNLEARNT,
+    UNSEEN_CLIENT,
     WRITES,
     Reason,
 )
@@ -37,16 +38,15 @@ from ..parts.components import facts_of
 from ..run.settings import Settings
 from ..run.soonest import Best
 from ..run.tally import Line
-from ..trace.record import CallRecord, Trace, Use, Visit
+from ..trace.record import CallRecord, Outgoing, Trace, Use, Visit
 from ..trace.sites import function_of, line_of
+from .computing import SOONER_S, computed
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
 
 MAX_CALLS = 400
 """Of a run: a schedule takes time with the square of their number."""
-SOONER_S = 0.005
-"""To begin with a call less sooner gains nothing."""
 SLOW_S, SLOW_SHARE = 0.02, 0.02
 """A node that works less by itself, or for a smaller part of the run, has no row."""
 
@@ -180,10 +180,10 @@ def _row(
             reason, sooner_s = _held_back(plan, trace, settings, parts, best)
             late.setdefault(str(reason), (reason, []))[1].append(sooner_s)
     for use in uses:
-        reason = UNDECLARED_TOOL(component=use.name)
+        reason = _unseen(use)
         late.setdefault(str(reason), (reason, []))[1].append(0.0)
     nodes = [call.within for call in calls] + [use.within for use in uses]
-    names = [type(call.component).__name__ for call in calls] + [f"tool {use.name}" for use in uses]
+    names = [type(call.component).__name__ for call in calls] + [_named(use) for use in uses]
     past = plan.tally.lines.get(line, Line())
     return Row(
         line,
@@ -235,18 +235,35 @@ def _held_back(
 # --- what is no component
 
 
+def _unseen(use: Use) -> Reason:
+    if not isinstance(use, Outgoing):
+        return UNDECLARED_TOOL(component=use.name)
+    return UNSEEN_CLIENT(component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere")
+
+
+def _named(use: Use) -> str:
+    return use.name if isinstance(use, Outgoing) else f"tool {use.name}"
+
+
 def foreign_uses(trace: Trace) -> list[Use]:
-    """Uses of tools that are no components: what is one has calls of its own, and one use inside another is a part."""
+    """Uses of tools that are no components: what is one has calls of its own, and one use inside another is a part. So
+    is a request that a tool sends."""
     known = {id(call.component) for call in trace.calls}
     found: list[Use] = []
     for use in trace.uses:
         inside = any(
-            other.tool is use.tool and other.started_s <= use.started_s and _over(other) >= _over(use)
+            (other.tool is use.tool or _may_be_sent_by(other, use))
+            and other.started_s <= use.started_s
+            and _over(other) >= _over(use)
             for other in found
         )
         if id(use.tool) not in known and not inside:
             found.append(use)
     return found
+
+
+def _may_be_sent_by(tool: Use, use: Use) -> bool:
+    return isinstance(use, Outgoing) and not isinstance(tool, Outgoing) and tool.visit is use.visit
 
 
 def _over(use: Use) -> float:
@@ -299,7 +316,7 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
         return PART(component=type(call.parent.component).__name__)
     if call.composite:
         return COMPOSITE()
-    held = _held(plan, call)
+    held = _held(plan, trace, call)
     if held is not None and held.rule is AT_ONCE and gain_s and best is not None:
         missed = _missed(plan, call, best)  # what it waits for could have been there sooner
         return missed if missed.rule is BEHIND else held
@@ -312,14 +329,14 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     return _missed(plan, call, best) if gain_s else AT_ONCE()
 
 
-def _held(plan: Plan, call: CallRecord) -> Reason | None:
+def _held(plan: Plan, trace: Trace, call: CallRecord) -> Reason | None:
     """What held such calls in the last run, or keeps them from being predicted."""
     for node in plan.graph.by_site.get(call.site, ()):
         held = plan.reasons.get(node.name)
         if held is not None and held.rule is not LATE:
             return held
         if node.evidence.reason:
-            return UNLEARNT(why=node.evidence.reason)
+            return computed(plan, trace, call) or UNLEARNT(why=node.evidence.reason)
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..graph.ir import Node
 from ..parts.components import Facts, facts_of
+from ..parts.hosts import is_nobodys
 from ..parts.identity import Identities, unchanged
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf
@@ -170,7 +171,8 @@ class Bindings:
         with_keys = (id(component), keys)
         trusted = self._trusted.get(with_keys) if not closely else None
         if trusted is None or trusted[0] is not component:
-            trusts = self._host.references(component) and self._plan.keys.trusts(component)
+            refers = is_nobodys(component) or self._host.references(component)
+            trusts = refers and self._plan.keys.trusts(component)
             trusted = self._trusted[with_keys] = (component, trusts)
         return trusted[1]
 

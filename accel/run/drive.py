@@ -22,12 +22,13 @@ from ..graph.rules import (
     UNWRITTEN,
     Reason,
 )
-from ..parts import http, sdks
+from ..parts import hosts, http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap
 from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
+from . import uses as uses  # and what clients send is noted
 from .ahead import behind_gaps
 from .bindings import Moment, alike
 from .forecast import Forecast
@@ -46,6 +47,7 @@ def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     """A run of the plan's program on this input; `Run.finish` ends it."""
     sdks.install_all()
     http.install()
+    hosts.install()
     run = Run(plan, settings, host, value, Drive)
     if run.ambient is INCOMPARABLE and settings.speculate != "off":
         plan.says.incomparable()

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import CallCancelled
 from ..parts.components import kind_of, reference
+from ..parts.hosts import Get
 from ..process import forks
 from ..process.clock import now_s
 from .endpoints import Endpoint, endpoint_at
@@ -200,8 +201,9 @@ def _is_borne(
 
 def leave(party: Party) -> None:
     """A call has left its component, if it ever entered it."""
-    held = _gates.get(id(party.component))
-    if held is not None and held[0]() is party.component:
+    place = _place_of(party.component)
+    held = _gates.get(id(place))
+    if held is not None and held[0]() is place:
         held[1].leave(party)
 
 
@@ -264,17 +266,23 @@ _gates: dict[int, tuple[Any, Gate]] = {}
 """By id: a reference to the component, and its gate."""
 
 
+def _place_of(component: Any) -> Any:
+    """What takes so many calls at a time: of a declared host all its clients together."""
+    return type(component) if isinstance(component, Get) else component
+
+
 def gate_of(component: Any) -> Gate:
     """The gate of a live component, shared by all runs of the process."""
-    key = id(component)
+    place = _place_of(component)
+    key = id(place)
     held = _gates.get(key)
-    if held is not None and held[0]() is component:
+    if held is not None and held[0]() is place:
         return held[1]
     endpoint = endpoint_at(component)
     with lock:
         held = _gates.get(key)
-        if held is None or held[0]() is not component:
-            held = _gates[key] = (reference(component, partial(_gates.pop, key, None)), Gate(endpoint))
+        if held is None or held[0]() is not place:
+            held = _gates[key] = (reference(place, partial(_gates.pop, key, None)), Gate(endpoint))
             endpoint.places.add(held[1])
         return held[1]
 

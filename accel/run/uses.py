@@ -1,16 +1,22 @@
-"""Tools that the program uses and that are no components: nobody vouches for them. Their calls go on as without Accel;
-that they were made, and how long they took, is kept for reports."""
+"""What the program uses that is no component: tools that nobody vouches for, and clients of which no call is seen,
+where they send. All goes on as without Accel; that they were used, and how long it took, is kept for reports."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from types import CodeType, FrameType
 from typing import Any
 
+from ..frameworks import frameworks
+from ..parts import http
+from ..parts.hosts import origin_of
+from ..parts.listed import listed
 from ..process.clock import now_s
 from ..process.coroutines import around
-from ..trace.record import Use
-from ..trace.sites import call_site
+from ..trace.record import Outgoing, Use
+from ..trace.sites import call_site, called_by_user
 from .scope import scope
 
 MAX_USES = 1_000
@@ -51,3 +57,52 @@ def _noted(tool: Any, frames: str) -> Generator[None, None, None]:
         yield
     finally:
         use.ended_s = now_s()
+
+
+# --- requests that are part of no call
+
+
+def _sends(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
+    here = scope.get()
+    if here is None or here.call is not None or here.early or here.run.closed:
+        return None
+    trace = here.run.trace
+    if len(trace.uses) >= MAX_USES:
+        return None
+    request = args[0] if args else kwargs.get("request")
+    host = origin_of(str(getattr(request, "url", ""))) or ""
+    owner, name, can_be_declared = _called(called_by_user(inspect.currentframe()), client)
+    site = f"|{type(client).__qualname__}|{call_site() or here.called}"
+    use = Outgoing(
+        client, f"{owner}.{name}" if owner else name, site, here.within, here.visit, now_s(), host=host,
+        verb=str(getattr(request, "method", "")), owner=owner, method=name if can_be_declared else "",
+    )  # fmt: skip
+    trace.uses.append(use)
+
+    def over() -> None:
+        use.ended_s = now_s()
+
+    return over
+
+
+def _called(frame: FrameType | None, client: Any) -> tuple[str, str, bool]:
+    """The class and the name of the method that the user calls, and whether that can be declared; a function by its
+    package, of no class."""
+    if frame is None:
+        return type(client).__name__, "send", False
+    code = frame.f_code
+    first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount and code.co_varnames[0] == "self" else None
+    if first is not None and hasattr(type(first), code.co_name):
+        return type(first).__name__, code.co_name, first is not client and _can_be_declared(type(first), code)
+    return "", f"{str(frame.f_globals.get('__name__', '')).partition('.')[0]}.{code.co_name}", False
+
+
+def _can_be_declared(cls: type, code: CodeType) -> bool:
+    """Not what is listed (somebody has wrapped it), what yields, and what frameworks are made of."""
+    yields = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
+    package = cls.__module__.partition(".")[0]
+    of_framework = any(package in framework.packages for framework in frameworks())
+    return not (yields or code.co_name.startswith("_") or of_framework or listed(cls) is not None)
+
+
+http.sends = _sends

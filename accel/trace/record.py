@@ -185,6 +185,20 @@ class Use:
 
 
 @dataclass(slots=True, eq=False)
+class Outgoing(Use):
+    """A request that the program sent, and that is part of no call: seen where its client sends. `tool` is that client,
+    `name` what the user's line calls, as far as that shows: class and method, or package and function."""
+
+    host: str = ""
+    """Its scheme, host and port."""
+    verb: str = ""
+    owner: str = ""
+    """The class of that method, if it is one,"""
+    method: str = ""
+    """and its name, if it might be declared."""
+
+
+@dataclass(slots=True, eq=False)
 class Trace:
     """What happened in one run, in program order."""
 
@@ -214,7 +228,7 @@ class Trace:
     begun: dict[tuple[Inside | None, tuple[int, ...]], Begun] = field(default_factory=dict)
     """By the run of a graph and its superstep."""
     uses: list[Use] = field(default_factory=list)
-    """Of tools that are no components."""
+    """Of tools that are no components, and requests that are part of no call."""
 
     def enter(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import sysconfig
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -94,6 +95,40 @@ def call_site(frame: FrameType | None = None) -> str:
                 break
         here = here.f_back
     return "<".join(found)
+
+
+def name_of(code: CodeType, module: str) -> str:
+    """How a site names code of the user's, without the line; empty for other code."""
+    return _name(code, module).removeprefix(_BOUNDARY)
+
+
+def codes_of(sites: Iterable[str]) -> list[CodeType]:
+    """The user's code that these sites name, innermost first."""
+    frames = dict.fromkeys(frame for site in sites for frame in re.split(r"(?<=\d)<", site.rsplit("|", 1)[-1]) if frame)
+    named: dict[str, list[CodeType]] = {}
+    for code, name in list(_seen.values()):
+        named.setdefault(name, []).append(code)
+    found: dict[CodeType, None] = {}
+    for frame in frames:
+        name, _, number = frame.rpartition(":")  # lambdas share a name
+        for code in named.get(name, ()):
+            if any(line == int(number) for _, _, line in code.co_lines()):
+                found[code] = None
+    return list(found)
+
+
+def called_by_user(frame: FrameType | None) -> FrameType | None:
+    """What the nearest user frame calls, on the way to this one; without a user frame, what is called first."""
+    called = None
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        name = _name(frame.f_code, module)
+        if name:
+            break
+        if not is_ours(module):
+            called = frame
+        frame = frame.f_back
+    return called
 
 
 NOWHERE = "no user frame"

@@ -1,0 +1,126 @@
+"""Functions of the user's that may compute what stands in an input and what no known value explains.
+
+Nobody watches functions at work. So these are those that the user's lines on the way to the call refer to by name, and
+that make no calls themselves. Where there is but one, the report has a line that declares it.
+"""
+
+from __future__ import annotations
+
+import dis
+import gc
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..graph.rules import COMPUTED, PURE_FUNCTION, Reason
+from ..parts.own_code import is_the_programs
+from ..run.soonest import Best
+from ..trace.record import CallRecord, Trace
+from ..trace.sites import codes_of, name_of
+
+if TYPE_CHECKING:
+    from ..run.plan import Plan
+
+UNEXPLAINED = "its input holds text that no known value explains"
+"""As `accel.learn` says it."""
+MOST_NAMED = 3
+SOONER_S = 0.005
+"""To begin with a call less sooner gains nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """A function, as the user's line refers to it."""
+
+    name: str
+    where: str
+    """File, function and line."""
+    line: str
+    """To paste."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.where.partition(':')[0]}:{self.where.rpartition(':')[2]})"
+
+
+def computed(plan: Plan, trace: Trace, call: CallRecord) -> Reason | None:
+    """Why a call of a run is not predicted, if a function may compute a part of its input."""
+    reasons = [node.evidence.reason for node in plan.graph.by_site.get(call.site, ())]
+    found = _functions(trace, call.site) if UNEXPLAINED in reasons else []
+    named = ", ".join(map(str, found[:MOST_NAMED])) + ", ..." * (len(found) > MOST_NAMED)
+    return COMPUTED(why=UNEXPLAINED, functions=named) if found else None
+
+
+def gains(plan: Plan, trace: Trace, best: Best) -> Iterator[tuple[Computing, int, float]]:
+    """The one function that may be behind a site's calls, how many these are, and how much sooner they could begin."""
+    sooner: dict[str, list[float]] = {}
+    for call in trace.calls:
+        gain_s = best.sooner_s.get(call, 0.0)
+        if gain_s > SOONER_S and UNEXPLAINED in [n.evidence.reason for n in plan.graph.by_site.get(call.site, ())]:
+            sooner.setdefault(call.site, []).append(gain_s)
+    for site, gained_s in sooner.items():
+        found = _functions(trace, site)
+        if len(found) == 1:
+            yield found[0], len(gained_s), max(gained_s)
+
+
+def _functions(trace: Trace, site: str) -> list[Computing]:
+    """Nearest to the call first."""
+    calling = set(codes_of({call.site for call in trace.calls} | {use.site for use in trace.uses}))
+    found: dict[CodeType, Computing] = {}
+    for user in _live(codes_of([site])):
+        for name, function in _named(user):
+            code = function.__code__
+            where = name_of(code, function.__module__)
+            if where and code not in calling and not inspect.isgeneratorfunction(function):
+                found.setdefault(code, Computing(name, f"{where}:{code.co_firstlineno}", _line(name)))
+    return list(found.values())
+
+
+def _line(name: str) -> str:
+    return f"accel.pure({name})" if "." in name else PURE_FUNCTION.line.format(component=name)
+
+
+def _live(codes: list[CodeType]) -> list[FunctionType]:
+    held = gc.get_referrers(*codes) if codes else []
+    functions = {each.__code__: each for each in held if type(each) is FunctionType}
+    return [functions[code] for code in codes if code in functions]
+
+
+def _named(function: FunctionType) -> Iterator[tuple[str, FunctionType]]:
+    """The functions of the user's that its code names: of its module, of the functions around it, of other modules, and
+    methods of objects."""
+    code = function.__code__
+    around = {
+        name: cell.cell_contents
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False)
+        if _is_bound(cell)
+    }
+    for name, inner in _loaded(code):
+        value: Any = around[name] if name in around else function.__globals__.get(name)
+        if type(value) is FunctionType:
+            yield name, value
+        elif isinstance(value, ModuleType) or (value is not None and is_the_programs(type(value))):
+            own = vars(value if isinstance(value, ModuleType) else type(value)).get(inner)
+            if type(own) is FunctionType:
+                yield f"{name}.{inner}", own
+
+
+def _loaded(code: CodeType) -> Iterator[tuple[str, str]]:
+    """The names of variables that code loads from outside, each with the attribute that it takes of it next."""
+    steps = list(dis.get_instructions(code))
+    for step, after in zip(steps, [*steps[1:], None], strict=True):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            takes = after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
+            yield str(step.argval), str(after.argval) if after is not None and takes else ""
+    for held in code.co_consts:
+        if isinstance(held, CodeType):
+            yield from _loaded(held)
+
+
+def _is_bound(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False  # not bound yet

@@ -1,0 +1,132 @@
+"""What `accel.pure` is given beside plain functions: methods, partial functions, lambdas, and what it refuses."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.graph import START, StateGraph
+
+import accel
+from accel import accelerate
+from accel.errors import AccelWarning, ConfigurationError
+from adapters.tests.three_calls import State
+
+TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")
+TAKES_S = 0.03
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def tally(self, topic: str) -> str:
+        time.sleep(TAKES_S)
+        self.asked.append(topic)
+        return topic.upper()
+
+    async def atally(self, topic: str) -> str:
+        return self.tally(topic)
+
+    @classmethod
+    def of_all(cls, topic: str) -> str:
+        return topic
+
+
+class Declared(Desk):
+    @accel.pure
+    def count(self, topic: str) -> str:
+        return self.tally(topic)
+
+    @staticmethod
+    @accel.pure
+    def length(topic: str) -> str:
+        time.sleep(TAKES_S)
+        return str(len(topic))
+
+
+def early(ask: Callable[[str], Any]) -> int:
+    """How many calls of the last run were early, of a program that works before it calls; results are the plain
+    ones."""
+
+    def first(state: State) -> State:
+        time.sleep(2 * TAKES_S)
+        return {"outline": "written"}
+
+    def last(state: State) -> State:
+        return {"both": ask(f"count {state['topic']}")}
+
+    graph = StateGraph(State).add_node("first", first).add_node("last", last)
+    compiled = graph.add_edge(START, "first").add_edge("first", "last").compile()
+    fast, before = accelerate(compiled), 0
+    for topic in TOPICS:
+        before = fast.report().retired
+        assert fast.invoke({"topic": topic}) == compiled.invoke({"topic": topic})
+        assert accel.settle(10)
+    total: int = fast.report().retired
+    return total - before
+
+
+def test_a_method_of_an_object() -> None:
+    """It is called as ever, and what `accel.pure` gives is the same method."""
+    desk, other = Desk(), Desk()
+    tally = accel.pure(desk.tally, concurrency=4)
+    assert tally == desk.tally and tally("a") == "A"
+    assert early(lambda topic: desk.tally(topic)) == 1
+    assert early(tally) == 1
+    assert early(lambda topic: other.tally(topic)) == 0, "it was said of the one object"
+
+
+def test_a_method_in_the_body_of_its_class() -> None:
+    desk = Declared()
+    assert early(lambda topic: desk.count(topic)) == 1
+    assert early(lambda topic: desk.tally(topic)) == 0
+
+
+def test_a_static_method() -> None:
+    assert Declared().length("abc") == "3"
+    assert early(Declared.length) == 1
+
+
+def slow_joined(first: str, second: str) -> str:
+    time.sleep(TAKES_S)
+    return f"{first} {second}"
+
+
+def test_partial_functions_and_lambdas() -> None:
+    partial = accel.pure(functools.partial(slow_joined, "all"))
+    by_lambda = accel.pure(lambda topic: slow_joined(topic, "too"))
+    assert partial("a") == "all a" and by_lambda("a") == "a too"
+    assert early(lambda topic: partial(topic)) == 1
+    assert early(lambda topic: by_lambda(topic)) == 1
+
+
+def test_a_method_that_was_put_into_its_class_later_says_so_once() -> None:
+    class Late(Desk):
+        pass
+
+    Late.tally = accel.pure(Desk.tally)  # type: ignore[method-assign]
+    with pytest.warns(AccelWarning, match=r"no call of the method Late\.tally go") as told:
+        assert Late().tally("a") == Late().tally("a") == "A"
+    assert len(told) == 1 and "accel.register(Late, methods=['tally'], pure=True)" in str(told[0].message)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (Desk.of_all, "Desk.of_all is a method of a class"),
+        ("abc".upper, "'upper' of a str"),
+        (Desk, "takes a function"),
+    ],
+)
+def test_what_it_can_not_declare_says_why(given: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        accel.pure(given)
+
+
+def test_functions_of_modules_are_functions() -> None:
+    assert accel.pure(math.sqrt)(4.0) == 2.0

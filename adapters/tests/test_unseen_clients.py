@@ -1,0 +1,165 @@
+"""Clients of which Accel sees no calls: what they send is seen, and the report names the line that declares them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import openai
+import pytest
+import requests
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langgraph.graph import START, StateGraph
+
+import accel
+from accel import accelerate
+from accel.parts import hosts
+from adapters.tests.three_calls import State
+
+TAKES_S = 0.05
+"""An answer, and what else the program does: long enough to be named."""
+TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")
+
+
+class Answers(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        time.sleep(TAKES_S)
+        body = json.dumps({"id": "m", "model": "m", "results": []}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+            hosts.forget(f"http://127.0.0.1:{server.server_port}")
+
+
+def program(ask: Callable[[str], Any], is_async: bool = False) -> Any:
+    """It works for a while, and then asks."""
+
+    def first(state: State) -> State:
+        time.sleep(TAKES_S)
+        return {"outline": "written"}
+
+    def last(state: State) -> State:
+        return {"both": str(ask(state["topic"]))}
+
+    async def alast(state: State) -> State:
+        return {"both": str(await ask(state["topic"]))}
+
+    graph = StateGraph(State).add_node("first", first).add_node("last", alast if is_async else last)
+    return graph.add_edge(START, "first").add_edge("first", "last").compile()
+
+
+def seen(graph: Any, run: Callable[[Any, State], Any] = lambda graph, value: graph.invoke(value)) -> Any:
+    """The report of an accelerated program after some runs."""
+    fast = accelerate(graph)
+    for topic in TOPICS:
+        assert run(fast, {"topic": topic}) == run(graph, {"topic": topic})
+        assert accel.settle(10)
+    return fast.report()
+
+
+def lines(report: Any) -> list[str]:
+    """But for the node that works by itself."""
+    return [each.line for each in report.declarations if each.kind != "pure_nodes"]
+
+
+def test_the_method_of_a_client_is_named_and_its_line_gains(url: str) -> None:
+    with openai.OpenAI(api_key="k", base_url=url, max_retries=0) as client:
+        moderations = client.moderations
+
+        def ask(topic: str) -> str:
+            return moderations.create(input=f"Is it good to know of {topic}?").id
+
+        report = seen(program(ask))
+        line = 'accel.register(Moderations, methods=["create"], readonly=True)'
+        assert lines(report) == [line]
+        (row,) = [row for row in report.rows if "Moderations.create" in row.what]
+        assert row.where.startswith("test_unseen_clients.py:") and row.where.rpartition(":")[2].isdigit()
+        assert row.uses == 1 and f"sent POST requests to {url}" in row.late[0].why
+        assert "Moderations.create" in str(report) and "own work" not in [each.what for each in report.rows[1:]]
+        said = report.declarations[0].gain_s
+        exec(line, {"accel": accel, "Moderations": type(moderations)})
+        accel.register(type(moderations), local=True)  # the server is the test's
+        after = seen(program(ask))
+    assert after.retired >= 1 and said >= TAKES_S / 2
+    assert lines(after) == []
+
+
+def test_coroutines_of_a_client_are_named(url: str) -> None:
+    with asyncio.Runner() as runner:
+        client = openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0)
+
+        async def ask(topic: str) -> str:
+            return str(len((await client.models.list()).data or "")) + topic
+
+        report = seen(program(ask, is_async=True), lambda graph, value: runner.run(graph.ainvoke(value)))
+        runner.run(client.close())
+    assert any(f" to {url}" in row.late[0].why for row in report.rows if row.uses)
+
+
+@pytest.mark.parametrize("get", [requests.get, httpx.get])
+def test_a_host_that_is_only_read_is_named(url: str, get: Callable[..., Any]) -> None:
+    def ask(topic: str) -> str:
+        return str(get(f"{url}/find", params={"q": topic}).json()["id"])
+
+    report = seen(program(ask))
+    line = f'accel.register("{url}", readonly=True)'
+    assert lines(report) == [line]
+    exec(line, {"accel": accel})
+    after = seen(program(ask))
+    assert after.retired >= 1 and lines(after) == []
+
+
+def test_what_is_sent_to_be_kept_gets_no_line(url: str) -> None:
+    report = seen(program(lambda topic: requests.post(f"{url}/notes", json={"about": topic}).status_code))
+    assert lines(report) == []
+    assert "requests.post" in str(report) and "POST requests" in str(report)
+
+
+def test_no_line_is_guessed_for_what_a_framework_is_made_of(url: str) -> None:
+    """The user's line calls it, and something in it sends."""
+    with httpx.Client(base_url=url) as client:
+        runnable = RunnableLambda(client.get)
+        report = seen(program(lambda topic: runnable.invoke("/find").status_code))
+    assert lines(report) == [f'accel.register("{url}", readonly=True)']
+    assert "RunnableLambda.invoke" in str(report)
+
+
+def test_what_a_tool_sends_is_a_part_of_it(url: str) -> None:
+    @tool
+    def look_up(topic: str) -> str:
+        """Look it up."""
+        return str(requests.get(url, params={"q": topic}).json()["id"])
+
+    report = seen(program(lambda topic: look_up.invoke(topic)))
+    assert [row.what for row in report.rows if row.uses] == ["tool look_up"]
+    assert [each.component for each in report.declarations if each.kind != "pure_nodes"] == ["look_up"]
