@@ -30,6 +30,8 @@ MAX_TRIED = 30_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
+MAX_ITEMS = 200
+"""Of a list: longer ones are not tried."""
 MAX_PARTS = 12
 """Of one result, of which they are."""
 MAX_WAYS = 48
@@ -41,7 +43,6 @@ SHORT = 32
 _WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
-
 _EDITS: tuple[Step, ...] = (STRIP, *EDITS)
 
 
@@ -178,7 +179,7 @@ class _Known:
         between: list[_Try] = []
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
-        for bases, steps, value in (*self._on_lists(names), *self._on_values()):
+        for bases, steps, value in (*self._on_lists(), *self._on_values()):
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
@@ -210,21 +211,21 @@ class _Known:
         return ((by_value[key], (), value) for key, value in values.items() if self._may_give(value))
 
     def _may_give(self, value: Tree) -> bool:
-        """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is so short
-        that it may be quite another one there."""
-        if not isinstance(value, str) or len(value) <= SHORT:
+        """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is as short as
+        a day or a number, which may be written in another way."""
+        if not isinstance(value, str) or (len(value) <= SHORT and any(map(str.isdigit, value))):
             return True
-        words = _WORD.findall(value)
         sizes = str(len(value)), str(len(value.split()))
-        return not self._words.isdisjoint(words) or not self._words.isdisjoint(sizes)
+        return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
 
-    def _on_lists(self, names: Sequence[str]) -> Iterator[_Try]:
+    def _on_lists(self) -> Iterator[_Try]:
         """Lists as they are, and what all of their elements have somewhere, as it is and edited."""
         for base, sources in self._lists.items():
             for source in sources:
                 items = self._value(source)
-                if not isinstance(items, list) or len(items) < 2 or has_gap(items):
+                if not isinstance(items, list) or not 2 <= len(items) <= MAX_ITEMS or has_gap(items):
                     continue
+                breathe()
                 yield [base], (), items
                 for along in self._along[base]:
                     plain = follow(items, (Each(along),)) if along else items
