@@ -180,7 +180,7 @@ class _Builder:
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
         asked = (site, True)
-        if late and asked not in self._asked:
+        if asked not in self._asked:
             self._asked.add(asked)
             wanted = late_texts(self.views, best.fits, late)
             with counting(self.views, late=False):
@@ -240,12 +240,17 @@ class _Builder:
         return node is not None and node.evidence.confidence != "seen" and not self._data.is_in(node)
 
     def _may_be_computed(self, search: Search, site: str, best: Best) -> bool:
-        """Whether functions give something for a site: where it is known that nothing else explains it, or what does is
-        equal in some runs, or handed on by a framework's node."""
+        """Whether functions may give something for a site: where nothing else explains it, or what does is equal in some
+        runs, or handed on by a framework's node."""
         if self._is_known(best.node):
-            if best.score[0] < sum(bool(view.open.get(site)) for view in self.views):
+            late = search.late(best.node)
+            partly = best.score[0] < sum(bool(view.open.get(site)) for view in self.views)
+            if partly:
                 self._compute(site)
-            self._compute_early(site, best, search.late(best.node))
+            if late:
+                self._compute_early(site, best, late)
+            if not (partly or late):
+                return False
         return site in self._computed
 
     def _better(self, search: Search, plain: Best, computed: Best) -> Best:
