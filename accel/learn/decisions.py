@@ -94,7 +94,8 @@ def decisions(outcomes: Sequence[Outcome], earlier: Sequence[Node]) -> tuple[Tab
     """What tells the calls that were made from those that were not, by outputs of `earlier` nodes; empty if nothing
     does, or too much."""
     tables = _tables(outcomes, earlier, beside=False)
-    if not tables:  # a number beside another one says one of two things, and fits by chance more often
+    runs = [{outcome.run for outcome in outcomes if outcome.made is made} for made in (True, False)]
+    if not tables and min(map(len, runs)) > 1:  # a number beside another one says one of two things: chance is greater
         tables = [table for table in _tables(outcomes, earlier, beside=True) if table.is_proven()]
     return tuple(tables) if len(tables) <= MAX_DECISIONS else ()
 

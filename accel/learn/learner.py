@@ -240,8 +240,8 @@ class _Builder:
         return node is not None and node.evidence.confidence != "seen" and not self._data.is_in(node)
 
     def _may_be_computed(self, search: Search, site: str, best: Best) -> bool:
-        """Whether functions may give something for a site: where nothing else explains it, or what does is equal in some
-        runs, or handed on by a framework's node."""
+        """Whether functions may give something for a site: where nothing else explains it, or what does is equal in
+        some runs, or handed on by a framework's node."""
         if self._is_known(best.node):
             late = search.late(best.node)
             partly = best.score[0] < sum(bool(view.open.get(site)) for view in self.views)
