@@ -1,4 +1,4 @@
-"""Answers that turn a call away: too many at a time, or too many so far.
+"""Answers that turn a call away: too many at a time, or too many so far; and those that set cookies.
 
 Clients hide them from who calls: they wait, and ask again. So they are looked at where the client sends.
 """
@@ -38,6 +38,14 @@ turned_away: Callable[[float, float], None] = _nobody
 through the client. Set by `accel.run.turned_away`."""
 
 
+def _unheard(client: Any, response: Any) -> None:
+    pass
+
+
+answered: Callable[[Any, Any], None] = _unheard
+"""An answer has set cookies in its client. Set by `accel.run.turned_away`."""
+
+
 def install() -> None:
     """Look at what clients send from now on that are loaded by now."""
     for package, name, is_async in _CLIENTS:
@@ -49,6 +57,7 @@ def install() -> None:
 def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
     response = wrapped(*args, **kwargs)
+    _note_cookies(client, response)
     after_s = _after_s(response)
     if after_s is not None:
         try:
@@ -62,6 +71,7 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
     response = await wrapped(*args, **kwargs)
+    _note_cookies(client, response)
     after_s = _after_s(response)
     if after_s is not None:
         try:
@@ -70,6 +80,11 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
             await response.aclose()
             raise
     return response
+
+
+def _note_cookies(client: Any, response: Any) -> None:
+    if any("set-cookie" in each.headers for each in (response, *getattr(response, "history", ()))):
+        answered(client, response)
 
 
 def _after_s(response: Any) -> float | None:
