@@ -74,6 +74,12 @@ def is_connection(cls: type) -> bool:
     return any(_package(base.__module__) in _CONNECTIONS for base in cls.__mro__)
 
 
+@lru_cache(4_096)
+def sends(cls: type) -> bool:
+    """Whether objects of an SDK's class are clients themselves, and not what these send with."""
+    return not is_connection(cls) or hasattr(cls, "send")
+
+
 def is_closed(component: Any) -> bool:
     """Whether a client, or the one that a part of a client sends with, was closed: it answers nothing any more."""
     client: Any = component

@@ -9,7 +9,7 @@ from typing import Any
 from ..text.values import Opaque, freeze
 from .clients import Identity, Record, is_client, is_connection
 from .listed import listed
-from .looks import Known, Look, derived_of
+from .looks import ATOMS, Known, Look, derived_of, note_assigned
 from .watch import Watch
 
 
@@ -76,12 +76,15 @@ class Seen:
     def now(self, known: Known) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
-            last = self._last = self._of_client(known) if self._is_client else self._look(known, last or _NOT_YET)
+            last = last or _NOT_YET
+            last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
         return last.identity
 
-    def _of_client(self, known: Known) -> _State:
+    def _of_client(self, known: Known, last: _State) -> _State:
         look = Look(known, set())
-        return _State(look.client(self._component), Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)))
+        identity = look.client(self._component)
+        note_assigned(last.others, look)
+        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)))
 
     def _look(self, known: Known, last: _State) -> _State:
         own, stood = Watch(), set[int]()
@@ -92,7 +95,7 @@ class Seen:
                 continue
             held = last.fields.get(name)
             if held is None or held.value is not value or not held.watch.stands():
-                held = _Held(value, known, stood, kept)
+                held = _Held(value, known, stood, kept, held)
             fields[name] = held
         others = last.others
         watched = [held.watch for held in fields.values() if held.watch]
@@ -144,10 +147,19 @@ class _Held:
 
     __slots__ = ("compared", "counts", "records", "value", "watch")
 
-    def __init__(self, value: Any, known: Known, stood: set[int], kept: bool) -> None:
+    def __init__(self, value: Any, known: Known, stood: set[int], kept: bool, before: _Held | None) -> None:
+        self.value, self.watch, self.counts = value, _NOTHING_TO_WATCH, True
+        self.records: list[Record] = []
+        if type(value) in ATOMS:
+            self.compared = freeze(value)
+            return
         look = Look(known, stood)
-        self.value = value
         self.compared = freeze(look.at(value))
         self.watch, self.records = look.watch, look.records
+        if before is not None:
+            note_assigned(before.watch, look, is_another=before.value is not value and is_client(type(before.value)))
         self.counts = not (kept and look.records and not look.records[-1].changed)
         """A client that is as it was made says no more than the fields of which it was."""
+
+
+_NOTHING_TO_WATCH = Watch()

@@ -15,7 +15,7 @@ from types import MethodType, SimpleNamespace
 from typing import Any
 
 from ..text.values import Opaque, freeze
-from .clients import OF_USE, SETTINGS, Identity, Record, given_cookies, is_client, is_sdks, made_by_sdk, recorded
+from .clients import OF_USE, SETTINGS, Identity, Record, given_cookies, is_client, is_sdks, made_by_sdk, recorded, sends
 from .own_code import is_the_programs
 from .watch import Watch
 
@@ -32,6 +32,9 @@ def tells_only(cls: type, told: Told) -> None:
 
 Known = dict[int, tuple[Any, Identity, Watch, tuple[Record, ...]]]
 """By id, clients that were looked at: what they are made of, how that is watched, and what is known of all in them."""
+_ALONE = frozenset((str, type(None)))
+"""Stand for themselves when they are frozen."""
+ATOMS = frozenset((*_ALONE, int, float, bool, bytes))
 MAX_DEPTH = 12
 MAX_OPENED = 256
 """Objects of the program's own classes in one field. One that holds more is never the same."""
@@ -48,6 +51,7 @@ class Look:
         self._known, self._stood = known, stood
         self._within: set[int] = set()
         """The ids of what is being looked into."""
+        self._parts: dict[int, Identity] = {}
         self._opened = 0
         self._default = False
         """The SDK made it, with settings of its own."""
@@ -55,11 +59,11 @@ class Look:
     def at(self, value: Any, depth: int = 0) -> Any:
         """As identity sees it: plain data, secrets, configuration, objects of the program's own classes and clients of
         SDKs by value, everything else (loggers, caches) as the object it is."""
-        if value is None or isinstance(value, str | int | float | bool | bytes):
+        cls = type(value)
+        if cls in ATOMS or isinstance(value, str | int | float | bytes):
             return value
         if depth > MAX_DEPTH or isinstance(value, type | enum.Enum) or id(value) in self._within:
             return Opaque(value)
-        cls = type(value)
         if isinstance(value, list | set | frozenset | deque):
             items = [self.at(item, depth + 1) for item in self.watch.row(value)]
             return ["set", *sorted(map(freeze, items), key=hash)] if isinstance(value, set | frozenset) else items
@@ -80,7 +84,7 @@ class Look:
         if isinstance(value, ssl.SSLContext) and self._default:
             return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
         if is_client(cls) and isinstance(getattr(value, "__dict__", None), dict):
-            return self.client(value)
+            return self.client(value) if sends(cls) else self._part(value)
         return self._object(value, cls, depth)
 
     def _dict(self, held: dict[Any, Any], depth: int) -> Any:
@@ -122,12 +126,23 @@ class Look:
             look._default = self._default or made_by_sdk(type(client))
             made = look._fields_of(client)
             record = recorded(client, made)
-            look.records += [record] if record is not None else []
+            if record is not None:
+                look.records.append(record)
+                made = made if record.changed else record.first  # the very same one is found equal at once
             known = self._known[id(client)] = client, made, look.watch, tuple(dict.fromkeys(look.records))
         self._stood.add(id(client))
         self.watch.include(known[2])
         self.records += known[3]
         return known[1]
+
+    def _part(self, part: Any) -> Identity:
+        """What clients hold to send with (headers, transports)."""
+        made = self._parts.get(id(part))
+        if made is None:
+            self._within.add(id(part))
+            made = self._parts[id(part)] = self._fields_of(part)
+            self._within.discard(id(part))
+        return made
 
     def _fields_of(self, client: Any) -> Identity:
         cls, own = type(client), self.watch.fields(client)
@@ -135,8 +150,21 @@ class Look:
         # First what the program gave: what is looked at is known after that.
         given = {SETTINGS: freeze(self.at(own[SETTINGS]))} if SETTINGS in names else {}
         self._default = self._default or bool(given)
-        rest = {name: freeze(self.at(own[name])) for name in sorted(names - given.keys())}
+        rest = {
+            name: own[name] if type(own[name]) in _ALONE else freeze(self.at(own[name]))
+            for name in sorted(names - given.keys())
+        }
         return Identity(cls, tuple((given | rest).items()))
+
+
+def note_assigned(before: Watch, look: Look, is_another: bool = False) -> None:
+    """Somebody who gives a client what is equal to what it had may give it something else the next time."""
+    if look.records and (is_another or before.differs(look.watch, _of_use)):
+        look.records[-1].changed = True
+
+
+def _of_use(value: Any) -> frozenset[str]:
+    return OF_USE | derived_of(type(value)) if is_client(type(value)) else frozenset()
 
 
 def _listed(told: Told, value: Any) -> list[Any]:

@@ -82,6 +82,14 @@ class Watch:
                 self._torn = True
         self._before = None
 
+    def differs(self, other: Watch, passed_over: Callable[[Any], Iterable[str]]) -> bool:
+        """Whether what both looked into held other objects when `other` looked, be they equal. `passed_over`: the names
+        of an object's fields that say nothing."""
+        return any(
+            (now := other._parts.get(at)) is not None and not _same_but(part, now, passed_over(part[0]))
+            for at, part in self._parts.items()
+        )
+
     def stands(self) -> bool:
         """Whether everything holds the very same objects."""
         if self._torn:
@@ -121,6 +129,15 @@ def _copied(value: Iterable[Any]) -> list[Any]:
 
 def _same(one: list[Any], other: list[Any]) -> bool:
     return len(one) == len(other) and all(map(is_, one, other))
+
+
+def _same_but(one: _Part, other: _Part, names: Iterable[str]) -> bool:
+    if _same(one[1], other[1]) and _same(one[2], other[2]):
+        return True
+    if not one[1]:
+        return False
+    held, now = (dict(zip(part[1], part[2], strict=True)) for part in (one, other))
+    return all(held.get(name) is now.get(name) for name in (held.keys() | now.keys()).difference(names))
 
 
 _APART = ("__pydantic_private__", "__pydantic_extra__")
