@@ -68,14 +68,17 @@ def _is_client(cls: type) -> bool:
     return _package(cls.__module__) in PACKAGES and any(_package(base.__module__) in SDKS for base in cls.__mro__)
 
 
-@lru_cache(4_096)
 def is_connection(cls: type) -> bool:
     """Whether it is what SDKs send with, which knows addresses and headers, but no model and no prompt."""
+    return _is_connection(cls)
+
+
+@lru_cache(4_096)
+def _is_connection(cls: type) -> bool:
     return any(_package(base.__module__) in _CONNECTIONS for base in cls.__mro__)
 
 
-@lru_cache(4_096)
-def sends(cls: type) -> bool:
+def is_sender(cls: type) -> bool:
     """Whether objects of an SDK's class are clients themselves, and not what these send with."""
     return not is_connection(cls) or hasattr(cls, "send")
 

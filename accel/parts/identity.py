@@ -48,6 +48,11 @@ class Identities:
         seen = self._seen.get(id(component))
         return seen is not None and any(record.restless for record in seen.records)
 
+    def times(self, component: Any) -> int:
+        """How often somebody was seen to have given its clients something."""
+        seen = self._seen.get(id(component))
+        return seen.times if seen is not None else 0
+
     def note_changed(self, component: Any) -> None:
         """It is another one than it was when this run called it before."""
         seen = self._seen.get(id(component))
@@ -73,6 +78,10 @@ class Seen:
         """Of its clients."""
         return self._last.records if self._last is not None else ()
 
+    @property
+    def times(self) -> int:
+        return self._last.times if self._last is not None else 0
+
     def now(self, known: Known) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
@@ -83,11 +92,11 @@ class Seen:
     def _of_client(self, known: Known, last: _State) -> _State:
         look = Look(known, set())
         identity = look.client(self._component)
-        note_assigned(last.others, look)
-        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)))
+        times = last.times + note_assigned(last.others, look)
+        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times)
 
     def _look(self, known: Known, last: _State) -> _State:
-        own, stood = Watch(), set[int]()
+        own, stood, times = Watch(), set[int](), last.times
         fields: dict[str, _Held] = {}
         for name, value in own.fields(self._component).items():
             kept = self._is_kept(name, value)
@@ -96,6 +105,7 @@ class Seen:
             held = last.fields.get(name)
             if held is None or held.value is not value or not held.watch.stands():
                 held = _Held(value, known, stood, kept, held)
+                times += held.assigned
             fields[name] = held
         others = last.others
         watched = [held.watch for held in fields.values() if held.watch]
@@ -108,7 +118,7 @@ class Seen:
         identity = last.identity
         if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
             identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
-        return _State(identity, own, others, fields, records)
+        return _State(identity, own, others, fields, records, times)
 
     def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
         if not self.by_object:
@@ -135,9 +145,11 @@ class _State:
     """and what is in them."""
     fields: dict[str, _Held]
     records: tuple[Record, ...]
+    times: int
+    """How often somebody was seen to have given its clients something."""
 
 
-_NOT_YET = _State(None, Watch(), Watch(), {}, ())
+_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0)
 _CLEANUP = "_client_cleanup"
 """What closes a client when nobody has it any more."""
 
@@ -145,11 +157,12 @@ _CLEANUP = "_client_cleanup"
 class _Held:
     """What a field held, how that is compared, and what tells whether it has changed."""
 
-    __slots__ = ("compared", "counts", "records", "value", "watch")
+    __slots__ = ("assigned", "compared", "counts", "records", "value", "watch")
 
     def __init__(self, value: Any, known: Known, stood: set[int], kept: bool, before: _Held | None) -> None:
         self.value, self.watch, self.counts = value, _NOTHING_TO_WATCH, True
         self.records: list[Record] = []
+        self.assigned = False
         if type(value) in ATOMS:
             self.compared = freeze(value)
             return
@@ -157,7 +170,8 @@ class _Held:
         self.compared = freeze(look.at(value))
         self.watch, self.records = look.watch, look.records
         if before is not None:
-            note_assigned(before.watch, look, is_another=before.value is not value and is_client(type(before.value)))
+            is_another = before.value is not value and is_client(type(before.value))
+            self.assigned = note_assigned(before.watch, look, is_another)
         self.counts = not (kept and look.records and not look.records[-1].changed)
         """A client that is as it was made says no more than the fields of which it was."""
 

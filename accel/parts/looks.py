@@ -15,7 +15,18 @@ from types import MethodType, SimpleNamespace
 from typing import Any
 
 from ..text.values import Opaque, freeze
-from .clients import OF_USE, SETTINGS, Identity, Record, given_cookies, is_client, is_sdks, made_by_sdk, recorded, sends
+from .clients import (
+    OF_USE,
+    SETTINGS,
+    Identity,
+    Record,
+    given_cookies,
+    is_client,
+    is_sdks,
+    is_sender,
+    made_by_sdk,
+    recorded,
+)
 from .own_code import is_the_programs
 from .watch import Watch
 
@@ -84,7 +95,7 @@ class Look:
         if isinstance(value, ssl.SSLContext) and self._default:
             return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
         if is_client(cls) and isinstance(getattr(value, "__dict__", None), dict):
-            return self.client(value) if sends(cls) else self._part(value)
+            return self.client(value) if is_sender(cls) else self._part(value)
         return self._object(value, cls, depth)
 
     def _dict(self, held: dict[Any, Any], depth: int) -> Any:
@@ -98,7 +109,7 @@ class Look:
             names = [*cls.model_fields, *(getattr(value, "__pydantic_private__", None) or ())]  # type: ignore[attr-defined]
         elif not _is_plain(cls) and getattr(getattr(cls, "__dataclass_params__", None), "eq", False):
             names = [field.name for field in dataclasses.fields(value)]
-        elif not _is_plain(cls):
+        elif not _is_plain(cls) or _guards_itself(value):
             return Opaque(value)
         self._opened += names is None
         if self._opened > MAX_OPENED:
@@ -110,8 +121,10 @@ class Look:
             if names is not None:
                 held = {name: held[name] if name in held else getattr(value, name, None) for name in names}
             else:
-                held = {str(name): held[name] for name in held if name not in derived_of(cls)}
-            return [Opaque(cls), {name: self.at(inner, depth + 1) for name, inner in held.items()}]
+                held = {str(name): held[name] for name in held if name not in derived_of(cls) | OF_USE}
+            # What extends an SDK's class is only itself, as it is now.
+            itself = Opaque(value if names is None and _extends(cls) else cls)
+            return [itself, {name: self.at(inner, depth + 1) for name, inner in held.items()}]
         finally:
             self._within.discard(id(value))
 
@@ -157,10 +170,13 @@ class Look:
         return Identity(cls, tuple((given | rest).items()))
 
 
-def note_assigned(before: Watch, look: Look, is_another: bool = False) -> None:
-    """Somebody who gives a client what is equal to what it had may give it something else the next time."""
-    if look.records and (is_another or before.differs(look.watch, _of_use)):
-        look.records[-1].changed = True
+def note_assigned(before: Watch, look: Look, is_another: bool = False) -> bool:
+    """Whether somebody has given a client something since: also if it is equal to what it had, it may be something else
+    the next time."""
+    if not look.records or not (is_another or before.differs(look.watch, _of_use)):
+        return False
+    look.records[-1].changed = True
+    return True
 
 
 def _of_use(value: Any) -> frozenset[str]:
@@ -182,6 +198,19 @@ def _is_plain(cls: type) -> bool:
     return is_the_programs(cls) and bool(own) and all(base in own or is_sdks(base) for base in bases)
 
 
+@lru_cache(4_096)
+def _extends(cls: type) -> bool:
+    return any(map(is_sdks, cls.__mro__))
+
+
+def _guards_itself(value: Any) -> bool:
+    """Whether an object holds a lock or the like: it keeps what calls do (records, counts, a pool), for many threads,
+    and is no configuration."""
+    own = getattr(value, "__dict__", None)
+    return type(own) is dict and any(type(held).__module__ in _GUARDS for held in list(own.values()))
+
+
+_GUARDS = frozenset(("_queue", "_thread", "asyncio.locks", "asyncio.queues", "queue", "threading"))
 _NEUTRAL = frozenset(("abc", "builtins", "collections", "typing", "typing_extensions"))
 """Packages whose classes add no state that counts."""
 _derived: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()

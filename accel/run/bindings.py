@@ -18,6 +18,7 @@ from ..trace.record import Trace
 from .plan import Plan
 from .settings import Bound, Host
 
+_NEVER: tuple[Any, Hashable, int] = (None, None, 0)
 Moment = dict[tuple[str, str], Bound | None]
 """What was found in one turn, in which nothing of the program's happens."""
 
@@ -39,8 +40,8 @@ class Bindings:
         """By call site, the component and method of its last demand in this run."""
         self._used_with: dict[tuple[int, tuple[str, ...]], Any] = {}
         """The components that it has used, and with which credentials."""
-        self._used_as: dict[int, tuple[Any, Hashable]] = {}
-        """By id, those, and as what it used them last."""
+        self._used_as: dict[int, tuple[Any, Hashable, int]] = {}
+        """By id, those, as what it used them last, and how often somebody had changed their clients."""
         self._used_like: dict[str, tuple[Hashable, Any]] = {}
         """By what a saved plan says that several sites call: the component that one of them called here."""
         self._parted: set[str] = set()
@@ -73,7 +74,7 @@ class Bindings:
         that happens within runs, nobody knows."""
         if self._identities.untouched(component):
             return True
-        held, as_what = self._used_as.get(id(component), (None, None))
+        held, as_what, _ = self._used_as.get(id(component), _NEVER)
         return held is component and as_what == identity and not self._identities.is_restless(component)
 
     def note(self, site: str, component: Any, method: Method, identity: Hashable) -> None:
@@ -83,9 +84,10 @@ class Bindings:
         new = before is not component or used_before is not method or with_keys not in self._used_with
         self._used[site] = (component, method)
         self._used_with[with_keys] = component
-        held, before_as = self._used_as.get(id(component), (None, None))
-        if held is not component or before_as != identity:
-            self._used_as[id(component)] = component, identity
+        times = self._identities.times(component)
+        held, as_what, times_before = self._used_as.get(id(component), _NEVER)
+        if held is not component or as_what != identity or times != times_before:
+            self._used_as[id(component)] = component, identity, times
             if held is component:
                 self._identities.note_changed(component)
                 new = True
