@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from http.cookiejar import Cookie, CookieJar
 from typing import Any
 
+from ..process import forks
 from .listed_classes import LISTED
 
 _GOOGLES = "google.genai"
@@ -149,23 +150,18 @@ def _forget(at: int, gone: object) -> None:
         _records.pop(at, None)
 
 
+COOKIES = forks.lock()
+"""Held by whoever sets cookies that are no change, or looks at them."""
 _answered: weakref.WeakSet[Cookie] = weakref.WeakSet()
 
 
-def note_answer(client: Any, response: Any) -> None:
-    """A call's answer has set cookies, which its client sends with the next one. They are its own affair: early or not,
-    a call has those that it gets. Cookies of any other request are the program's (it may have logged in)."""
-    told = [(cookie.domain, cookie.path, cookie.name, cookie.value) for cookie in _cookies_of(response)]
-    for cookie in list(getattr(client.cookies, "jar", client.cookies)):
-        if (cookie.domain, cookie.path, cookie.name, cookie.value) in told:
-            _answered.add(cookie)
-
-
-def _cookies_of(response: Any) -> list[Cookie]:
-    every = (*getattr(response, "history", ()), response)
-    return [cookie for one in every for cookie in getattr(one.cookies, "jar", one.cookies)]
+def note_answered(before: list[Cookie], jar: CookieJar) -> None:
+    """A call's answer has set cookies, which its client sends with the next one. They are that client's own affair:
+    early or not, a call has those that it gets. Cookies of any other answer are the program's (it may have logged in)."""
+    _answered.update(cookie for cookie in jar if not any(cookie is one for one in before))
 
 
 def given_cookies(jar: CookieJar) -> list[Cookie]:
     """Those that the program gave it."""
-    return [cookie for cookie in jar if cookie not in _answered] if len(jar) else []
+    with COOKIES:
+        return [cookie for cookie in jar if cookie not in _answered]

@@ -1,4 +1,4 @@
-"""Answers that turn a call away: too many at a time, or too many so far; and those that set cookies.
+"""Answers that turn a call away: too many at a time, or too many so far; and the cookies that answers set.
 
 Clients hide them from who calls: they wait, and ask again. So they are looked at where the client sends.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 from ..process.clock import now_s
 from . import patches
+from .clients import COOKIES, note_answered
 
 _STATUSES = (429, 503, 529)
 _NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded")
@@ -38,12 +39,12 @@ turned_away: Callable[[float, float], None] = _nobody
 through the client. Set by `accel.run.turned_away`."""
 
 
-def _unheard(client: Any, response: Any) -> None:
-    pass
+def _never() -> bool:
+    return False
 
 
-answered: Callable[[Any, Any], None] = _unheard
-"""An answer has set cookies in its client. Set by `accel.run.turned_away`."""
+answers_call: Callable[[], bool] = _never
+"""Whether what is being sent here is a call of a component's. Set by `accel.run.turned_away`."""
 
 
 def install() -> None:
@@ -52,12 +53,27 @@ def install() -> None:
         cls = getattr(sys.modules.get(package), name, None)
         if isinstance(cls, type) and not patches.is_wrapped(cls, "send"):
             patches.wrap(cls, "send", _asend if is_async else _send)
+    for package in ("httpx", "httpx2"):
+        cls = getattr(sys.modules.get(package), "Cookies", None)
+        if isinstance(cls, type) and not patches.is_wrapped(cls, "extract_cookies"):
+            patches.wrap(cls, "extract_cookies", _extract)
+
+
+def _extract(wrapped: Callable[..., Any], cookies: Any, args: Any, kwargs: Any) -> Any:
+    """An answer sets cookies in its client."""
+    if not answers_call():
+        return wrapped(*args, **kwargs)
+    with COOKIES:  # nobody looks at them meanwhile
+        before = list(cookies.jar)
+        try:
+            return wrapped(*args, **kwargs)
+        finally:
+            note_answered(before, cookies.jar)
 
 
 def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
     response = wrapped(*args, **kwargs)
-    _note_cookies(client, response)
     after_s = _after_s(response)
     if after_s is not None:
         try:
@@ -71,7 +87,6 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
     response = await wrapped(*args, **kwargs)
-    _note_cookies(client, response)
     after_s = _after_s(response)
     if after_s is not None:
         try:
@@ -80,11 +95,6 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
             await response.aclose()
             raise
     return response
-
-
-def _note_cookies(client: Any, response: Any) -> None:
-    if any("set-cookie" in each.headers for each in (response, *getattr(response, "history", ()))):
-        answered(client, response)
 
 
 def _after_s(response: Any) -> float | None:

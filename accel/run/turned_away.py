@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..parts import http
-from ..parts.clients import note_answer
 from ..process.clock import now_s
 from .call import Call
 from .endpoints import TurnedAway
@@ -44,14 +43,12 @@ _BESIDE = "the endpoint has turned a call away, and early ones are there"
 http.turned_away = _turned_away
 
 
-def _answered(client: Any, response: Any) -> None:
-    """Cookies that come with a call's answer are no change that the program has made."""
+def _answers_call() -> bool:
     here = scope.get()
-    if here is not None and here.call is not None:
-        note_answer(client, response)
+    return here is not None and here.call is not None
 
 
-http.answered = _answered
+http.answers_call = _answers_call
 
 
 def note(run: Run, call: Call, began_s: float, after_s: float = 0.0) -> bool:
