@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
+from contextlib import suppress
 from functools import lru_cache, partial
 from http.cookiejar import Cookie, CookieJar
 from typing import Any
@@ -115,14 +116,17 @@ def is_sdks(cls: type) -> bool:
 class Record:
     """What a client was when it was first looked at, and whether somebody has changed it since."""
 
-    __slots__ = ("_client", "changed", "first", "restless")
+    __slots__ = ("_client", "_first", "changed", "restless")
 
     def __init__(self, client: weakref.ref[Any], first: Identity) -> None:
-        self._client, self.first = client, first
+        self._client, self._first = client, hash(first)  # no more of it: it may hold what holds the client
         self.changed = False
         """Somebody has: it belongs to whom that was, until the run has used it as it is."""
         self.restless = False
         """Within a run."""
+
+    def note(self, made: Identity) -> None:
+        self.changed = self.changed or self._first != hash(made)
 
     def is_of(self, client: Any) -> bool:
         return self._client() is client
@@ -140,7 +144,7 @@ def recorded(client: Any, made: Identity) -> Record | None:
         except TypeError:  # no weak references
             return None
         _records[id(client)] = record
-    record.changed = record.changed or record.first != made
+    record.note(made)
     return record
 
 
@@ -157,11 +161,12 @@ _answered: weakref.WeakSet[Cookie] = weakref.WeakSet()
 
 def note_answered(before: list[Cookie], jar: CookieJar) -> None:
     """A call's answer has set cookies, which its client sends with the next one. They are that client's own affair:
-    early or not, a call has those that it gets. Cookies of any other answer are the program's (it may have logged in)."""
+    early or not, a call has those that it gets. Those of other answers are the program's (it may have logged in)."""
     _answered.update(cookie for cookie in jar if not any(cookie is one for one in before))
 
 
 def given_cookies(jar: CookieJar) -> list[Cookie]:
     """Those that the program gave it."""
-    with COOKIES:
-        return [cookie for cookie in jar if cookie not in _answered]
+    while True:
+        with COOKIES, suppress(RuntimeError):  # another thread sets one
+            return [cookie for cookie in jar if cookie not in _answered]

@@ -61,7 +61,9 @@ class Look:
         """Of the clients that were met."""
         self._known, self._stood = known, stood
         self._within: set[int] = set()
-        """The ids of what is being looked into."""
+        """The ids of what is being looked into,"""
+        self._path: dict[int, int] = {}
+        """and of objects in this field how deep they are in it."""
         self._parts: dict[int, Identity] = {}
         self._opened = 0
         self._default = False
@@ -73,6 +75,8 @@ class Look:
         cls = type(value)
         if cls in ATOMS or isinstance(value, str | int | float | bytes):
             return value
+        if id(value) in self._path:
+            return ["again", self._path[id(value)]]
         if depth > MAX_DEPTH or isinstance(value, type | enum.Enum) or id(value) in self._within:
             return Opaque(value)
         if isinstance(value, list | set | frozenset | deque):
@@ -115,7 +119,7 @@ class Look:
         if self._opened > MAX_OPENED:
             self.watch.never()
             return Opaque(object())
-        self._within.add(id(value))
+        self._path[id(value)] = depth
         try:
             held = self.watch.fields(value)
             if names is not None:
@@ -126,7 +130,7 @@ class Look:
             itself = Opaque(value if names is None and _extends(cls) else cls)
             return [itself, {name: self.at(inner, depth + 1) for name, inner in held.items()}]
         finally:
-            self._within.discard(id(value))
+            del self._path[id(value)]
 
     def client(self, client: Any) -> Hashable:
         """What a client is made of. One that was looked at is looked at again where something has changed in it."""
@@ -135,13 +139,12 @@ class Look:
         known = self._known.get(id(client))
         if known is None or known[0] is not client or not (id(client) in self._stood or known[2].stands()):
             look = Look(self._known, self._stood)
-            look._within = self._within | {id(client)}
+            look._within = self._within | self._path.keys() | {id(client)}
             look._default = self._default or made_by_sdk(type(client))
             made = look._fields_of(client)
             record = recorded(client, made)
             if record is not None:
                 look.records.append(record)
-                made = made if record.changed else record.first  # the very same one is found equal at once
             known = self._known[id(client)] = client, made, look.watch, tuple(dict.fromkeys(look.records))
         self._stood.add(id(client))
         self.watch.include(known[2])

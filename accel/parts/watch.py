@@ -117,7 +117,7 @@ class Watch:
 
 
 def _both(held: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
-    held = held.copy()  # at once: another thread may change it
+    held = dict.copy(held)  # at once: another thread may change it
     return list(held), list(held.values())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
@@ -30,6 +31,8 @@ from pydantic import SecretStr
 
 import accel
 from accel import accelerate
+from accel.parts.identity import Identities, identity_of
+from accel.parts.looks import MAX_OPENED
 from adapters.tests.core_fakes import Chat, World
 
 Request = tuple[str, str]
@@ -258,7 +261,7 @@ Tell = Callable[[str], object]
 
 def at_the_beginning(ask: Callable[[str], str], tell: Tell, asked: threading.Event) -> Any:
     def begin(state: State) -> State:
-        asked.wait(0.1)  # what would be early leaves now
+        asked.wait(0.03)  # what would be early leaves now
         tell(state["tenant"])
         return {}
 
@@ -272,7 +275,7 @@ def at_the_beginning(ask: Callable[[str], str], tell: Tell, asked: threading.Eve
 
 def between_nodes(ask: Callable[[str], str], tell: Tell, asked: threading.Event) -> Any:
     def change(state: State) -> State:
-        asked.wait(0.1)
+        asked.wait(0.03)
         tell(state["tenant"])
         return {}
 
@@ -436,6 +439,90 @@ def test_what_a_node_changes_in_an_object_of_its_own(
         value = {"topic": f"what do people in town {number} eat?", "tenant": tenant}
         assert fast.invoke(value) == graph.invoke(value)
         assert accel.settle(10)
+
+
+class Holder:
+    def __init__(self, **held: Any) -> None:
+        self.__dict__.update(held)
+
+
+def identity(held: Any) -> Any:
+    return identity_of(Holder(held=held), by_object=False)
+
+
+class Tone:
+    """A configuration of a program's own."""
+
+    def __init__(self, tone: str = "plain", **more: Any) -> None:
+        self.tone = tone
+        self.__dict__.update(more)
+
+
+class Narrow:
+    __slots__ = ("inner",)
+
+    def __init__(self) -> None:
+        self.inner = Tone()
+
+
+def _round() -> Tone:
+    made = Tone()
+    made.__dict__["itself"] = [made]
+    return made
+
+
+HELD: dict[str, tuple[Callable[[], Any], Callable[[Any], Tone]]] = {
+    "itself": (Tone, lambda held: held),
+    "in another": (lambda: Tone(inner=Tone()), lambda held: held.inner),
+    "in a list of another": (lambda: Tone(rows=[{"a": Tone()}]), lambda held: held.rows[0]["a"]),
+    "in a slot": (Narrow, lambda held: held.inner),
+    "that holds itself": (_round, lambda held: held),
+    "with further names": (lambda: SimpleNamespace(inner=Tone()), lambda held: held.inner),
+    "beside a queue": (lambda: Tone(rows=deque([1])), lambda held: held),
+}
+
+
+@pytest.mark.parametrize(("make", "inner"), HELD.values(), ids=HELD)
+def test_objects_of_the_program_s_own_classes_are_compared_by_what_they_hold(make: Any, inner: Any) -> None:
+    client, identities = Holder(held=make()), Identities()
+    before = identities.of(client, by_object=False)
+    assert before == identity(held=make()) and identities.of(client, by_object=False) is before
+    inner(client.__dict__["held"]).tone = "brief"
+    changed = identities.of(client, by_object=False)
+    assert changed != before and changed == identity_of(client, by_object=False)
+    inner(client.__dict__["held"]).tone = "plain"
+    assert identities.of(client, by_object=False) == before
+
+
+def test_an_object_that_holds_a_lock_keeps_records_and_is_only_itself() -> None:
+    client = Holder(held=Tone(lock=threading.Lock()))
+    before = identity_of(client, by_object=False)
+    client.__dict__["held"].tone = "brief"
+    assert identity_of(client, by_object=False) == before != identity(held=Tone(lock=threading.Lock()))
+
+
+def test_what_holds_more_than_can_be_looked_at_is_never_the_same() -> None:
+    client, identities = Holder(held=[Tone() for _ in range(MAX_OPENED + 1)]), Identities()
+    assert identities.of(client, by_object=False) != identities.of(client, by_object=False)
+
+
+def test_a_watched_object_that_another_thread_changes_is_another_one() -> None:
+    """Looks go on while it changes, and none of them fails."""
+    rows: dict[Any, Any] = {}
+    client, identities, over = Holder(held=Tone(rows=rows)), Identities(), threading.Event()
+
+    def change() -> None:
+        for number in range(20_000):
+            rows[number] = number
+            rows.pop(number - 3, None)
+        over.set()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    while not over.is_set():
+        identities.of(client, by_object=False)
+    thread.join()
+    assert identities.of(client, by_object=False) == identity_of(client, by_object=False)
 
 
 # --- in any order -----------------------------------------------------------------------------------------------------
