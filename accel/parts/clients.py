@@ -7,17 +7,14 @@ were made alike count as one, whatever each has done since. A client of a user's
 
 from __future__ import annotations
 
-import ssl
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from http.cookiejar import CookieJar
-from types import MethodType
+from http.cookiejar import Cookie, CookieJar
 from typing import Any
 
-from ..text.values import Opaque, freeze
+from ..process import forks
 from .listed_classes import LISTED
 
 _GOOGLES = "google.genai"
@@ -36,17 +33,13 @@ PACKAGES = SDKS | {_package(package) for package in LISTED}
 TRACER = "_lazy_tracer"
 """The field in which a client keeps what tells OpenTelemetry of its calls, from the first one on."""
 OF_USE = frozenset(
-    "_aiohttp_sessions _async_auth_locks _async_retry _connections _network_backend _optional_thread_lock _platform "
-    f"_pool_lock _requests _retry _state _sync_auth_lock _thread_lock {TRACER}".split()
+    "_aiohttp_sessions _async_auth_locks _async_retry _connections _last_challenge _network_backend _nonce_count "
+    "_optional_thread_lock _platform _pool_lock _requests _retry _state _sync_auth_lock _thread_lock "
+    f"{TRACER}".split()
 )
 """Fields that tell what an object has done, or that it makes of others, not how it was made."""
 SETTINGS = "_http_options"
 """The field that holds what an SDK makes its connections of: those beside it are its own, unless they stand in it."""
-
-Field = Callable[[Any], Any]
-"""What a part that is none of an SDK's compares as."""
-Kept = Callable[[type], frozenset[str]]
-"""The names under which objects of a class keep what they have worked out."""
 
 
 class Identity:
@@ -80,10 +73,19 @@ def _is_client(cls: type) -> bool:
     return _package(cls.__module__) in PACKAGES and any(_package(base.__module__) in SDKS for base in cls.__mro__)
 
 
-@lru_cache(4_096)
 def is_connection(cls: type) -> bool:
     """Whether it is what SDKs send with, which knows addresses and headers, but no model and no prompt."""
+    return _is_connection(cls)
+
+
+@lru_cache(4_096)
+def _is_connection(cls: type) -> bool:
     return any(_package(base.__module__) in _CONNECTIONS for base in cls.__mro__)
+
+
+def is_sender(cls: type) -> bool:
+    """Whether objects of an SDK's class are clients themselves, and not what these send with."""
+    return not is_connection(cls) or hasattr(cls, "send")
 
 
 def is_closed(component: Any) -> bool:
@@ -98,75 +100,76 @@ def is_closed(component: Any) -> bool:
 
 
 _CONNECTIONS = frozenset("httpcore httpcore2 httpx httpx2".split())
-Known = dict[int, tuple[weakref.ref[Any], Identity]]
-
-
-class Anew(Known):
-    """Of one look at clients that somebody may have given another key or address since the last one. What they connect
-    with is not looked at again."""
-
-
-_known: Known = {}
-"""By id, clients that were looked at, and what they were made of: one object is itself, whatever becomes of it. Where
-one stands for another they are looked at again (`alike_now`)."""
 _DEFAULT = "HttpxClientWrapper"
 """How the names of classes end of which SDKs make the connections that nobody gave them."""
 
 
-def made_of(
-    client: Any, field: Field, kept: Kept, outer: tuple[int, ...] = (), known: Known = _known, default: bool = False
-) -> Hashable:
-    """What a client was made of. `outer`: the ids of the clients that hold it; `known`: those that are not looked at
-    again; `default`: the SDK made it, with settings of its own."""
-    held = _known if isinstance(known, Anew) and _package(type(client).__module__) in _CONNECTIONS else known
-    seen = held.get(id(client))
-    if seen is not None and seen[0]() is client:
-        return seen[1]
-    if id(client) in outer:
-        return Opaque(client)
-    made = _Look(field, kept, (*outer, id(client)), known, default or type(client).__name__.endswith(_DEFAULT)).at(
-        client
-    )
-    with suppress(TypeError):  # no weak references: looked at again each time
-        held[id(client)] = weakref.ref(client, partial(_forget, id(client))), made
-    return made
+def made_by_sdk(cls: type) -> bool:
+    return cls.__name__.endswith(_DEFAULT)
 
 
-def _forget(at: int, _: object) -> None:
-    _known.pop(at, None)
+def is_sdks(cls: type) -> bool:
+    """Whether a package of an SDK defines it."""
+    return _package(cls.__module__) in SDKS
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """At the fields of a client; see `made_of`."""
+# --- changes --------------------------------------------------------------------------------------------------------
 
-    field: Field
-    kept: Kept
-    outer: tuple[int, ...]
-    known: Known
-    default: bool
 
-    def at(self, client: Any) -> Identity:
-        cls, own = type(client), vars(client)
-        names = own.keys() - OF_USE - self.kept(cls)
-        # First what the program gave: what is looked at is known after that.
-        given = {SETTINGS: freeze(self._tree(own[SETTINGS]))} if SETTINGS in names else {}
-        look = replace(self, default=True) if given else self
-        rest = {name: freeze(look._tree(own[name])) for name in sorted(names - given.keys())}
-        return Identity(cls, tuple((given | rest).items()))
+class Record:
+    """What a client was when it was first looked at, and whether somebody has changed it since."""
 
-    def _tree(self, value: Any) -> Any:
-        kind = type(value)
-        if isinstance(value, CookieJar):
-            return [[cookie.domain, cookie.name, cookie.value] for cookie in value]
-        if is_client(kind) and isinstance(getattr(value, "__dict__", None), dict):
-            return made_of(value, self.field, self.kept, self.outer, self.known, self.default)
-        if kind is MethodType and is_client(type(value.__self__)):
-            return [value.__func__.__qualname__, self._tree(value.__self__)]
-        if isinstance(value, ssl.SSLContext) and self.default:
-            return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
-        if kind is dict:
-            return [[self.field(key), self._tree(inner)] for key, inner in value.items()]
-        if kind is list or kind is tuple:
-            return [self._tree(inner) for inner in value]
-        return self.field(value)
+    __slots__ = ("_client", "_first", "changed", "restless")
+
+    def __init__(self, client: weakref.ref[Any], first: Identity) -> None:
+        self._client, self._first = client, hash(first)  # no more of it: it may hold what holds the client
+        self.changed = False
+        """Somebody has: it belongs to whom that was, until the run has used it as it is."""
+        self.restless = False
+        """Within a run."""
+
+    def note(self, made: Identity) -> None:
+        self.changed = self.changed or self._first != hash(made)
+
+    def is_of(self, client: Any) -> bool:
+        return self._client() is client
+
+
+_records: dict[int, Record] = {}
+
+
+def recorded(client: Any, made: Identity) -> Record | None:
+    """A client was looked at; None if it can't be told again."""
+    record = _records.get(id(client))
+    if record is None or not record.is_of(client):
+        try:
+            record = Record(weakref.ref(client, partial(_forget, id(client))), made)
+        except TypeError:  # no weak references
+            return None
+        _records[id(client)] = record
+    record.note(made)
+    return record
+
+
+def _forget(at: int, gone: object) -> None:
+    record = _records.get(at)
+    if record is not None and record.is_of(None):
+        _records.pop(at, None)
+
+
+COOKIES = forks.lock()
+"""Held by whoever sets cookies that are no change, or looks at them."""
+_answered: weakref.WeakSet[Cookie] = weakref.WeakSet()
+
+
+def note_answered(before: list[Cookie], jar: CookieJar) -> None:
+    """A call's answer has set cookies, which its client sends with the next one. They are that client's own affair:
+    early or not, a call has those that it gets. Those of other answers are the program's (it may have logged in)."""
+    _answered.update(cookie for cookie in jar if not any(cookie is one for one in before))
+
+
+def given_cookies(jar: CookieJar) -> list[Cookie]:
+    """Those that the program gave it."""
+    while True:
+        with COOKIES, suppress(RuntimeError):  # another thread sets one
+            return [cookie for cookie in jar if cookie not in _answered]

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..process import forks
 from ..trace.ambient import CREDENTIAL
+from .identity import identity_of
 
 MAX_DEPTH = 5
 MAX_WATCHED = 512
@@ -173,6 +174,7 @@ class Keys:
         self._environment = self._environment or dict(os.environ)
         for component in components():
             self._watch(component, held=True)
+            identity_of(component, by_object=True)  # what its clients are, before a run changes them
 
     def _watch(self, component: Any, held: bool) -> _Watched:
         watched = self._watched.get(id(component))

@@ -1,4 +1,4 @@
-"""What clients send, and answers that turn a call away: too many at a time, or too many so far.
+"""What clients send; answers that turn a call away: too many at a time, or too many so far; the cookies that they set.
 
 Clients hide those from who calls: they wait, and ask again. So they are looked at where the client sends.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 from ..process.clock import now_s
 from . import patches
+from .clients import COOKIES, note_answered
 
 _STATUSES = (429, 503, 529)
 _NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded")
@@ -44,12 +45,36 @@ turned_away: Callable[[float, float], None] = _nobody
 through the client. Set by `accel.run.turned_away`."""
 
 
+def _never() -> bool:
+    return False
+
+
+answers_call: Callable[[], bool] = _never
+"""Whether what is being sent here is a call of a component's. Set by `accel.run.turned_away`."""
+
+
 def install() -> None:
     """Look at what clients send from now on that are loaded by now."""
     for package, name, is_async in _CLIENTS:
         cls = getattr(sys.modules.get(package), name, None)
         if isinstance(cls, type) and not patches.is_wrapped(cls, "send"):
             patches.wrap(cls, "send", _asend if is_async else _send)
+    for package in ("httpx", "httpx2"):
+        cls = getattr(sys.modules.get(package), "Cookies", None)
+        if isinstance(cls, type) and not patches.is_wrapped(cls, "extract_cookies"):
+            patches.wrap(cls, "extract_cookies", _extract)
+
+
+def _extract(wrapped: Callable[..., Any], cookies: Any, args: Any, kwargs: Any) -> Any:
+    """An answer sets cookies in its client."""
+    if not answers_call():
+        return wrapped(*args, **kwargs)
+    with COOKIES:  # nobody looks at them meanwhile
+        before = list(cookies.jar)
+        try:
+            return wrapped(*args, **kwargs)
+        finally:
+            note_answered(before, cookies.jar)
 
 
 def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:

@@ -2,82 +2,62 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import operator
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from types import MemberDescriptorType
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..text.values import Opaque, freeze
-from .clients import Anew, Identity, Known, is_client, made_of
+from .clients import Identity, Record, is_client, is_connection
 from .listed import listed
-
-Told = Callable[[Any], Sequence[Any]]
-_told: dict[type, Told] = {}
-"""Classes of objects that only pass on what components tell of themselves, and to whom."""
-
-
-def tells_only(cls: type, told: Told) -> None:
-    """Objects of exactly this class count as the same where they tell the same objects: a program that makes a model
-    for each call makes one of these for each, too."""
-    _told[cls] = told
+from .looks import ATOMS, Known, Look, derived_of, note_assigned
+from .watch import Watch
 
 
 def identity_of(component: Any, by_object: bool) -> Hashable:
     """A component as it is now.
 
-    `by_object`: stores, retrievers, tools are themselves only. Clients: class plus all fields, secrets by value. What
-    is worked out from fields and kept (a `cached_property`) says nothing of its own, and appears with the first use.
+    `by_object`: stores, retrievers, tools are themselves only, with what their clients send. Clients: class plus all
+    fields, secrets by value. What is worked out from fields and kept (a `cached_property`) says nothing of its own, and
+    appears with the first use.
     """
     return Identities().of(component, by_object)
 
 
-def alike_now(one: Any, other: Any) -> bool:
-    """Whether components that count as the same are alike at this moment: their clients, too, which somebody may have
-    changed since they were looked at."""
-    return one is other or _clients(one) == _clients(other)
-
-
-def unchanged(component: Any) -> bool:
-    """Whether its clients are what they were when they were first looked at."""
-    return _clients(component) == _clients(component, again=False)
-
-
-def _clients(component: Any, again: bool = True) -> dict[str, Hashable]:
-    held = {**getattr(component, "__dict__", {}), **(getattr(component, "__pydantic_private__", None) or {})}
-    clients = {name: value for name, value in held.items() if is_client(type(value)) and not _is_kept(component, name)}
-    if not again:
-        return {name: made_of(value, _field, _derived_of) for name, value in clients.items()}
-    known: Known = {}  # several fields hold one client, itself or by its parts
-    return {name: made_of(value, _field, _derived_of, known=known) for name, value in clients.items()}
-
-
-def _is_kept(component: Any, name: str) -> bool:
-    """Whether a field may hold a client that the component makes of its others, with the first use."""
-    cls = type(component)
-    return name in _derived_of(cls) or (name.startswith("_") and listed(cls) is not None)
-
-
 class Identities:
-    """Of the components of one run. Fields that hold the same object again, in which nothing can change, are not looked
-    into again. `seen`: how some of them were before, by id."""
+    """Of the components of one run. What holds the same objects again is not looked into again. `seen`: how some of the
+    components were before, by id."""
 
     def __init__(self, seen: Mapping[int, Seen] | None = None) -> None:
         self._seen = dict(seen or {})
+        self._known: Known = {}
 
     def of(self, component: Any, by_object: bool) -> Hashable:
         """See `identity_of`."""
-        if by_object:
-            return Opaque(component)
-        if is_client(type(component)):
-            return made_of(component, _field, _derived_of, known=Anew())
         seen = self._seen.get(id(component))
-        if seen is None:
-            seen = self._seen[id(component)] = Seen(component)
-        return seen.now()
+        if seen is None or seen.by_object != by_object:
+            seen = self._seen[id(component)] = Seen(component, by_object)
+        return seen.now(self._known)
+
+    def untouched(self, component: Any) -> bool:
+        """Whether nobody has changed its clients since they were first looked at, as of the last look here."""
+        seen = self._seen.get(id(component))
+        return seen is None or not any(record.changed for record in seen.records)
+
+    def is_restless(self, component: Any) -> bool:
+        """Whether somebody has changed its clients within a run: nobody knows what they are when a call is due."""
+        seen = self._seen.get(id(component))
+        return seen is not None and any(record.restless for record in seen.records)
+
+    def times(self, component: Any) -> int:
+        """How often somebody was seen to have given its clients something."""
+        seen = self._seen.get(id(component))
+        return seen.times if seen is not None else 0
+
+    def note_changed(self, component: Any) -> None:
+        """It is another one than it was when this run called it before."""
+        seen = self._seen.get(id(component))
+        for record in seen.records if seen is not None else ():
+            record.restless = record.restless or record.changed
 
     def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
         """How these were when they were looked at last. It keeps them alive."""
@@ -87,190 +67,113 @@ class Identities:
 class Seen:
     """What a component was when it was looked at last."""
 
-    def __init__(self, component: Any) -> None:
+    def __init__(self, component: Any, by_object: bool) -> None:
+        self.by_object = by_object
         self._component = component
-        self._derived = _derived_of(type(component))
-        self._last: _Look | None = None
+        self._is_client = is_client(type(component))
+        self._last: _State | None = None
 
-    def now(self) -> Identity:
-        held, last = _held_by(self._component), self._last
-        if last is None or not last.stands(held):
-            last = self._last = self._look([*held.items()], last)
+    @property
+    def records(self) -> Iterable[Record]:
+        """Of its clients."""
+        return self._last.records if self._last is not None else ()
+
+    @property
+    def times(self) -> int:
+        return self._last.times if self._last is not None else 0
+
+    def now(self, known: Known) -> Hashable:
+        last = self._last
+        if last is None or not (last.own.stands() and last.others.stands()):
+            last = last or _NOT_YET
+            last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
         return last.identity
 
-    def _look(self, items: list[tuple[str, Any]], last: _Look | None) -> _Look:
-        before = last.fields if last is not None else {}
-        same = last is not None
+    def _of_client(self, known: Known, last: _State) -> _State:
+        look = Look(known, set())
+        identity = look.client(self._component)
+        times = last.times + note_assigned(last.others, look)
+        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times)
+
+    def _look(self, known: Known, last: _State) -> _State:
+        own, stood, times = Watch(), set[int](), last.times
         fields: dict[str, _Held] = {}
-        for name, value in items:
-            if name in self._derived or (_is_part(name, value) and _is_kept(self._component, name)):
+        for name, value in own.fields(self._component).items():
+            kept = self._is_kept(name, value)
+            if kept is None or (self.by_object and not is_client(type(value))):
                 continue
-            held = before.get(name)
-            if held is None or held[0] is not value or not _stands(held):
-                parts = _items(value)  # first: if it changes meanwhile, it doesn't stand
-                compared = freeze(_field(value))
-                same = same and held is not None and held[1] == compared
-                held = (value, compared, _telling(value, compared, parts))
+            held = last.fields.get(name)
+            if held is None or held.value is not value or not held.watch.stands():
+                held = _Held(value, known, stood, kept, held)
+                times += held.assigned
             fields[name] = held
-        if last is not None and same and len(before) == len(fields):
-            return _Look(items, fields, last.identity)
-        compared = tuple((str(name), fields[name][1]) for name in sorted(fields, key=str))
-        return _Look(items, fields, Identity(type(self._component), compared))
+        others = last.others
+        watched = [held.watch for held in fields.values() if held.watch]
+        if watched != [held.watch for held in last.fields.values() if held.watch]:
+            others = Watch()
+            for watch in watched:
+                others.include(watch)
+        records = tuple(dict.fromkeys(record for held in fields.values() for record in held.records))
+        compared = {name: held.compared for name, held in fields.items() if held.counts}
+        identity = last.identity
+        if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
+            identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
+        return _State(identity, own, others, fields, records, times)
+
+    def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
+        if not self.by_object:
+            return Identity(type(self._component), compared)
+        return (Opaque(self._component), compared) if compared else Opaque(self._component)
+
+    def _is_kept(self, name: str, value: Any) -> bool | None:
+        """Whether a field holds a client that the component makes of its others, with the first use; None if it holds
+        something else that says nothing."""
+        cls = type(self._component)
+        if name not in derived_of(cls) and not (name.startswith("_") and listed(cls) is not None):
+            return False
+        if is_client(type(value)):
+            return not is_connection(type(value))  # which the program gave it
+        return None if value is None or name == _CLEANUP or name in derived_of(cls) else False
 
 
-def _held_by(component: Any) -> dict[str, Any]:
-    """Its fields: attributes, those in slots, and a pydantic model's private and further ones."""
-    held: dict[str, Any] = getattr(component, "__dict__", {})
-    more = [more for name in _APART if (more := getattr(component, name, None))]
-    slots = _slots_of(type(component))
-    if more or slots:
-        held = dict(held)
-        for fields in more:
-            held.update(fields)
-        for name, slot in slots:
-            with suppress(AttributeError):  # nothing is in it
-                held[name] = slot.__get__(component)
-    return held
+@dataclass(frozen=True, slots=True)
+class _State:
+    identity: Hashable
+    own: Watch
+    """Its fields,"""
+    others: Watch
+    """and what is in them."""
+    fields: dict[str, _Held]
+    records: tuple[Record, ...]
+    times: int
+    """How often somebody was seen to have given its clients something."""
 
 
-_APART = ("__pydantic_private__", "__pydantic_extra__")
-_slots: weakref.WeakKeyDictionary[type, list[tuple[str, Any]]] = weakref.WeakKeyDictionary()
-
-
-def _slots_of(cls: type) -> list[tuple[str, Any]]:
-    """The slots of a class and of those that it is made of, which hold fields."""
-    found = _slots.get(cls)
-    if found is None:
-        found = _slots[cls] = [
-            (name, slot)
-            for one in cls.__mro__
-            for name, slot in vars(one).items()
-            if isinstance(slot, MemberDescriptorType) and not name.startswith("__pydantic_")
-        ]
-    return found
-
-
-class _Look:
-    """The fields of a component at one moment. Most hold the same object at the next one, in which nothing changes."""
-
-    __slots__ = ("_names", "_others", "_values", "fields", "identity")
-
-    def __init__(self, items: list[tuple[str, Any]], fields: dict[str, _Held], identity: Identity) -> None:
-        self._names = [name for name, _ in items]
-        self._values = [value for _, value in items]
-        self._others = [held for held in fields.values() if held[2] != ()]
-        """Those that may be others although they are the same objects."""
-        self.fields = fields
-        self.identity = identity
-
-    def stands(self, held: dict[str, Any]) -> bool:
-        """Whether these are the very same."""
-        names, values = list(held), list(held.values())  # at once: another thread may set one
-        same = names == self._names and len(values) == len(names) and all(map(operator.is_, values, self._values))
-        return same and all(map(_stands, self._others))
-
-
+_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0)
 _CLEANUP = "_client_cleanup"
+"""What closes a client when nobody has it any more."""
 
 
-def _is_part(name: str, value: Any) -> bool:
-    """Whether it may be a client, or what closes one when nobody has it any more."""
-    return value is None or name == _CLEANUP or is_client(type(value))
+class _Held:
+    """What a field held, how that is compared, and what tells whether it has changed."""
+
+    __slots__ = ("assigned", "compared", "counts", "records", "value", "watch")
+
+    def __init__(self, value: Any, known: Known, stood: set[int], kept: bool, before: _Held | None) -> None:
+        self.value, self.watch, self.counts = value, _NOTHING_TO_WATCH, True
+        self.records: list[Record] = []
+        self.assigned = False
+        if type(value) in ATOMS:
+            self.compared = freeze(value)
+            return
+        look = Look(known, stood)
+        self.compared = freeze(look.at(value))
+        self.watch, self.records = look.watch, look.records
+        if before is not None:
+            is_another = before.value is not value and is_client(type(before.value))
+            self.assigned = note_assigned(before.watch, look, is_another)
+        self.counts = not (kept and look.records and not look.records[-1].changed)
+        """A client that is as it was made says no more than the fields of which it was."""
 
 
-_Held = tuple[Any, Hashable, tuple[Any, ...] | None]
-"""What a field held, how that is compared, and its parts, in which nothing can change; None if that can't be told."""
-_ATOMS = (str, int, float, bytes, type(None))
-_MAX_NESTED = 4
-
-
-def _telling(value: Any, compared: Hashable, parts: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Those parts, if they tell whether it has changed."""
-    if isinstance(value, _ATOMS) or type(compared) is Opaque or is_client(type(value)):
-        return ()
-    if type(value) in _told:
-        return parts
-    plain = all(isinstance(part, _ATOMS) or type(part) in (dict, list) for part in parts)
-    return parts if parts and plain else None
-
-
-def _items(value: Any) -> tuple[Any, ...]:
-    """Of dicts and lists in each other: how many each has, and what; nothing if they are nested deep."""
-    if type(value) in _told:
-        told = _told[type(value)](value)
-        return len(told), *told
-    parts: list[Any] = []
-    coming = [value] if type(value) is dict or type(value) is list else []
-    for _ in range(_MAX_NESTED):
-        inner: list[Any] = []
-        for one in coming:
-            held = one.copy()  # at once: another thread may change it
-            parts.append(len(held))
-            if type(held) is dict:
-                parts += held
-                held = [*held.values()]
-            parts += held
-            for part in held:
-                if type(part) is dict or type(part) is list:
-                    inner.append(part)
-        if not inner:
-            return tuple(parts)
-        coming = inner
-    return ()
-
-
-def _stands(held: _Held) -> bool:
-    """Whether the very same object still has the very same parts."""
-    value, _, parts = held
-    if not parts:
-        return parts is not None
-    now = _items(value)
-    return len(now) == len(parts) and all(map(operator.is_, now, parts))
-
-
-_derived: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
-
-
-def _derived_of(cls: type) -> frozenset[str]:
-    """The names of its cached properties."""
-    names = _derived.get(cls)
-    if names is None:
-        members = [member for base in cls.__mro__ for member in list(vars(base).items())]
-        names = frozenset(name for name, value in members if isinstance(value, functools.cached_property))
-        _derived[cls] = names
-    return names
-
-
-_MAX_DEPTH = 12
-
-
-def _field(value: Any, depth: int = 0) -> Any:
-    """A field as identity sees it: plain data, secrets, nested configuration and clients of SDKs by value, everything
-    else (loggers, caches) as the object it is."""
-    if value is None or isinstance(value, str | int | float | bool | bytes):
-        return value
-    if depth > _MAX_DEPTH or isinstance(value, type):
-        return Opaque(value)
-    if isinstance(value, list | tuple):
-        return [_field(item, depth + 1) for item in value]
-    if isinstance(value, set | frozenset):
-        return ["set", *sorted((freeze(_field(item, depth + 1)) for item in value), key=hash)]
-    if isinstance(value, dict):
-        if all(type(key) is str for key in value):
-            return {key: _field(item, depth + 1) for key, item in value.items()}
-        return ["dict", *([_field(key, depth + 1), _field(item, depth + 1)] for key, item in value.items())]
-    if type(value) in _told:
-        return [Opaque(type(value)), *map(Opaque, _told[type(value)](value))]
-    reveal = getattr(type(value), "get_secret_value", None)  # of the class: an object may count who asks it
-    if reveal is not None:
-        return ["secret", reveal(value)]
-    names: list[str] = []
-    if isinstance(getattr(type(value), "model_fields", None), dict):
-        names = [*type(value).model_fields, *(getattr(value, "__pydantic_private__", None) or ())]
-    elif getattr(getattr(type(value), "__dataclass_params__", None), "eq", False):
-        names = [field.name for field in dataclasses.fields(value)]
-    if names:
-        return [Opaque(type(value)), {name: _field(getattr(value, name, None), depth + 1) for name in names}]
-    if is_client(type(value)):
-        return made_of(value, _field, _derived_of)
-    return Opaque(value)
+_NOTHING_TO_WATCH = Watch()

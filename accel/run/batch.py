@@ -18,7 +18,6 @@ from ..engine import Priority, priority
 from ..engine.placement import Operator
 from ..parts.components import Facts
 from ..parts.credentials import Keys
-from ..parts.identity import alike_now
 from ..parts.repeats import repeats
 from ..process import forks
 from ..process.clock import now_s
@@ -89,10 +88,9 @@ class Batch:
         others from now on."""
         with self._lock:
             known = self._known.get(call.lent_as)
-            if known is not None and alike_now(known.component, call.component):
-                if may_borrow(known, call, facts):
-                    self._known.move_to_end(call.lent_as)
-                    return known
+            if known is not None and may_borrow(known, call, facts):
+                self._known.move_to_end(call.lent_as)
+                return known
             self._note_apart(call)
             if known is None or known.over:
                 self._put(call.lent_as, call)

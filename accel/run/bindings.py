@@ -12,13 +12,14 @@ from typing import Any
 from ..graph.ir import Node
 from ..parts.components import Facts, facts_of
 from ..parts.hosts import is_nobodys
-from ..parts.identity import Identities, unchanged
+from ..parts.identity import Identities
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf
 from ..trace.record import Trace
 from .plan import Plan
 from .settings import Bound, Host
 
+_NEVER: tuple[Any, Hashable, int] = (None, None, 0)
 Moment = dict[tuple[str, str], Bound | None]
 """What was found in one turn, in which nothing of the program's happens."""
 
@@ -40,6 +41,8 @@ class Bindings:
         """By call site, the component and method of its last demand in this run."""
         self._used_with: dict[tuple[int, tuple[str, ...]], Any] = {}
         """The components that it has used, and with which credentials."""
+        self._used_as: dict[int, tuple[Any, Hashable, int]] = {}
+        """By id, those, as what it used them last, and how often somebody had changed their clients."""
         self._used_like: dict[str, tuple[Hashable, Any]] = {}
         """By what a saved plan says that several sites call: the component that one of them called here."""
         self._parted: set[str] = set()
@@ -57,11 +60,23 @@ class Bindings:
         """By node, what was found, at which version."""
 
     def facts(self, component: Any) -> Facts:
-        """`facts_of`, looked up once per run."""
+        """`facts_of`, looked up once per run, unless somebody changes its clients: they may send elsewhere by now."""
         held = self._facts.get(id(component))
-        if held is None or held[0] is not component:
-            held = self._facts[id(component)] = (component, facts_of(component))
+        known = held is not None and held[0] is component
+        if held is None or not known or not self._identities.untouched(component):
+            facts = facts_of(component)
+            if held is None or not known or held[1] != facts:
+                held = self._facts[id(component)] = (component, facts)
         return held[1]
+
+    def as_used(self, component: Any, identity: Hashable) -> bool:
+        """Whether what a component sends by itself, beside the input (address, headers), is what the program would send
+        now. Where somebody has changed its clients, that is another request's until this run has used it; and where
+        that happens within runs, nobody knows."""
+        if self._identities.untouched(component):
+            return True
+        held, as_what, _ = self._used_as.get(id(component), _NEVER)
+        return held is component and as_what == identity and not self._identities.is_restless(component)
 
     def note(self, site: str, component: Any, method: Method, identity: Hashable) -> None:
         """The program calls this component here."""
@@ -70,6 +85,13 @@ class Bindings:
         new = before is not component or used_before is not method or with_keys not in self._used_with
         self._used[site] = (component, method)
         self._used_with[with_keys] = component
+        times = self._identities.times(component)
+        held, as_what, times_before = self._used_as.get(id(component), _NEVER)
+        if held is not component or as_what != identity or times != times_before:
+            self._used_as[id(component)] = component, identity, times
+            if held is component:
+                self._identities.note_changed(component)
+                new = True
         if new:
             self._version += 1  # last: who asks in between asks again
         saved = self._plan.used.saved.get(site)
@@ -145,19 +167,19 @@ class Bindings:
         has ever changed its key; else an equal one that the run has used; else the one that an earlier run made here,
         if it has a key that everybody may use, or none."""
         component, keys, used = bound.component, self._plan.keys, self._plan.used
-        if (id(component), bound.keys) in self._used_with:
-            return bound
-        if self._is_trusted(component, bound.keys, closely):
-            return bound
+        if (id(component), bound.keys) in self._used_with or self._is_trusted(component, bound.keys, closely):
+            untouched = self._identities.untouched(component)
+            return bound if untouched or self.as_used(component, bound.identity) else None
         for other, method in list(self._used.values()):
             if (
                 type(other) is type(component)
                 and self._identities.of(other, method.by_object) == bound.identity
                 and (id(other), keys.note(other)) in self._used_with
+                and self.as_used(other, bound.identity)
             ):
                 return self._bound(other, bound.method)
         lent = site in used.anew and (not bound.method.is_async or used.loop_at(site) is self._host.loop)
-        if lent and keys.of_everybody(component) and (not closely or unchanged(component)):
+        if lent and keys.of_everybody(component) and self._identities.untouched(component):
             return replace(bound, unused=True)
         return None
 

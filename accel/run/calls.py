@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..parts.components import Facts
-from ..parts.identity import alike_now, identity_of
 from ..parts.methods import Method
 from ..process.clock import now_s
 from ..text.values import Tree, freeze
@@ -59,14 +58,11 @@ class Calls:
         with self.lock:
             self._by_key.setdefault(call.key, []).append(call)
 
-    def claim(
-        self, key: Hashable, site: str, method: Method, component: Any, ambient: Ambient, facts: Facts
-    ) -> Call | None:
+    def claim(self, key: Hashable, site: str, method: Method, ambient: Ambient, facts: Facts) -> Call | None:
         """The call that answers a demand, if there is one (`answers`): it is joined, or taken over if it has not
         started."""
         with self.lock:
-            alike = [call for call in self._by_key.get(key, ()) if alike_now(call.component, component)]
-            call = answering(alike, site, method, ambient, facts)
+            call = answering(self._by_key.get(key, ()), site, method, ambient, facts)
             if call is None:
                 return None
             if call.state == "queued" and not call.borrowers and call.happens("take over"):
@@ -148,13 +144,14 @@ class Calls:
             call.issued_s = call.entered_s = now_s()
             return True
 
-    def share(self, method: Method, component: Any, tree: Tree, ambient: Ambient, facts: Facts) -> tuple[Call, bool]:
+    def share(
+        self, method: Method, component: Any, identity: Hashable, tree: Tree, ambient: Ambient, facts: Facts
+    ) -> tuple[Call, bool]:
         """A shareable call made inside an early one: the call, and whether the caller has to run it."""
-        identity = identity_of(component, method.by_object)
         key = (method.family, identity, freeze(tree))
         with self.lock:
             for call in self._by_key.get(key, ()):
-                if may_share(call, method, ambient, facts) and alike_now(call.component, component):
+                if may_share(call, method, ambient, facts):
                     call.nested = True
                     return call, False
             call = Call(method, component, identity, tree, key, ambient, standing="early")

@@ -89,7 +89,7 @@ def no_room(bound: Bound) -> Reason | None:
 def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked: Asked = UNSURE) -> Call | Reason:
     """Start an early call for a complete, allowed input, predicted with this key; or say why it can't be. `bound`: what
     the node's calls go to at this moment; `asked`: what of, where the program is said to make it."""
-    if bound is None or bound.whose != key[:2]:
+    if bound is None or bound.whose != key[:2] or not run.bindings.as_used(bound.component, bound.identity):
         run.bindings.renew()
         return CHANGED()
     method = choose_method(run, bound, node)

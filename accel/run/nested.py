@@ -77,7 +77,8 @@ def _steps(
     assert method.copy is not None
     here = loop_here()
     own, blocks = (here, None) if method.is_async else (None, here)
-    shared, mine = run.calls.share(method, component, tree, run.ambient, run.bindings.facts(component))
+    identity, facts = run.identities.of(component, method.by_object), run.bindings.facts(component)
+    shared, mine = run.calls.share(method, component, identity, tree, run.ambient, facts)
     if not mine:
         with _as_urgent(shared):
             while not shared.outcome.over:

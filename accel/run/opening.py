@@ -52,7 +52,7 @@ def open_call(
         run.bindings.note(site, component, method, identity)
         ambient = _ambient(run, key, method)
         alone = writes or run.settings.speculate == "off"  # nothing answers it but its component
-        call = None if alone else run.calls.claim(key, site, method, component, ambient, facts)
+        call = None if alone else run.calls.claim(key, site, method, ambient, facts)
         if call is None:
             call = Call(method, component, identity, tree, key, ambient, standing="own")
             call.outer = here.call

@@ -43,6 +43,14 @@ _BESIDE = "the endpoint has turned a call away, and early ones are there"
 http.turned_away = _turned_away
 
 
+def _answers_call() -> bool:
+    here = scope.get()
+    return here is not None and here.call is not None
+
+
+http.answers_call = _answers_call
+
+
 def note(run: Run, call: Call, began_s: float, after_s: float = 0.0) -> bool:
     """A call was turned away that had been sent then; whether early ones were at its endpoint meanwhile."""
 

@@ -116,7 +116,7 @@ class Orders(RuleBasedStateMachine):
     def demand(self, key: str, how: Method) -> None:
         record = CallRecord("", "", "", "", "", COMPONENT, None, key, key, 0, 0.0)
         same = (how.copy is None, key)
-        call = self.calls.claim(same, "", how, COMPONENT, AMBIENT, FACTS)
+        call = self.calls.claim(same, "", how, AMBIENT, FACTS)
         if call is None:
             call = Call(how, COMPONENT, None, key, same, AMBIENT, standing="own")
             self.calls.add(call)

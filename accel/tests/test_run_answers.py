@@ -25,7 +25,7 @@ SHARED = replace(ASK, copy=str)
 
 
 def demanded(call: Call, method: Method = ASK, ambient: Any = AMBIENT, site: str = "here", **facts: Any) -> Call | None:
-    return held(call).claim(call.key, site, method, call.component, ambient, replace(PURE, **facts))
+    return held(call).claim(call.key, site, method, ambient, replace(PURE, **facts))
 
 
 def held(*calls: Call) -> Calls:
@@ -151,6 +151,6 @@ async def test_what_an_event_loop_is_at_answers_only_there() -> None:
 def test_what_was_issued_for_this_call_site_comes_first() -> None:
     elsewhere, here = early(state="done", issued_for="elsewhere"), early(state="done")
     calls = held(elsewhere, here)
-    assert calls.claim(here.key, "here", ASK, here.component, AMBIENT, PURE) is here
-    assert calls.claim(here.key, "here", ASK, here.component, AMBIENT, PURE) is elsewhere
-    assert calls.claim(here.key, "here", ASK, here.component, AMBIENT, PURE) is None
+    assert calls.claim(here.key, "here", ASK, AMBIENT, PURE) is here
+    assert calls.claim(here.key, "here", ASK, AMBIENT, PURE) is elsewhere
+    assert calls.claim(here.key, "here", ASK, AMBIENT, PURE) is None

@@ -27,8 +27,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from accel.graph.rules import CACHE, GUARDED, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import facts_of
-from accel.parts.identity import tells_only
 from accel.parts.listed import passes_on
+from accel.parts.looks import tells_only
 from accel.parts.methods import Method, build_call, read_call
 from accel.parts.own_code import is_the_programs
 from accel.parts.patches import Place, install

@@ -16,7 +16,7 @@ from llama_index.embeddings.openai import OpenAIEmbedding
 
 import accel
 from accel import accelerate
-from accel.parts.identity import alike_now, identity_of, unchanged
+from accel.parts.identity import Identities, identity_of
 from adapters.tests import three_calls
 from adapters.tests.three_calls import State, environment, url
 
@@ -156,10 +156,12 @@ CHANGES: dict[str, Callable[[Any], None]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_client_that_was_changed_after_a_look_stands_for_no_other(change: Callable[[Any], None]) -> None:
-    one, other = ChatOpenAI(model="m"), ChatOpenAI(model="m")
-    assert identity_of(one, False) == identity_of(other, False) and alike_now(one, other) and unchanged(one)
+    one, other, run = ChatOpenAI(model="m"), ChatOpenAI(model="m"), Identities()
+    before = run.of(one, False)
+    assert before == run.of(other, False) and run.untouched(one)
     change(one)
-    assert not alike_now(one, other) and not unchanged(one) and alike_now(one, one)
+    assert run.of(one, False) == identity_of(one, False) != before == run.of(other, False)
+    assert not run.untouched(one) and run.untouched(other)
 
 
 def test_connections_with_settings_of_their_own_are_their_own() -> None:

@@ -1,0 +1,229 @@
+"""What a field of a component compares as, and what tells whether it still does."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import ssl
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache, partial
+from http.cookiejar import CookieJar
+from types import MethodType, SimpleNamespace
+from typing import Any
+
+from ..text.values import Opaque, freeze
+from .clients import (
+    OF_USE,
+    SETTINGS,
+    Identity,
+    Record,
+    given_cookies,
+    is_client,
+    is_sdks,
+    is_sender,
+    made_by_sdk,
+    recorded,
+)
+from .own_code import is_the_programs
+from .watch import Watch
+
+Told = Callable[[Any], Sequence[Any]]
+_told: dict[type, Told] = {}
+"""Classes of objects that only pass on what components tell of themselves, and to whom."""
+
+
+def tells_only(cls: type, told: Told) -> None:
+    """Objects of exactly this class count as the same where they tell the same objects: a program that makes a model
+    for each call makes one of these for each, too."""
+    _told[cls] = told
+
+
+Known = dict[int, tuple[Any, Identity, Watch, tuple[Record, ...]]]
+"""By id, clients that were looked at: what they are made of, how that is watched, and what is known of all in them."""
+_ALONE = frozenset((str, type(None)))
+"""Stand for themselves when they are frozen."""
+ATOMS = frozenset((*_ALONE, int, float, bool, bytes))
+MAX_DEPTH = 12
+MAX_OPENED = 256
+"""Objects of the program's own classes in one field. One that holds more is never the same."""
+
+
+class Look:
+    """At one field. `known`: clients that fields before it held, or looks before this one; `stood`: those that are
+    known to be as they were, in this look at a component."""
+
+    def __init__(self, known: Known, stood: set[int]) -> None:
+        self.watch = Watch()
+        self.records: list[Record] = []
+        """Of the clients that were met."""
+        self._known, self._stood = known, stood
+        self._within: set[int] = set()
+        """The ids of what is being looked into,"""
+        self._path: dict[int, int] = {}
+        """and of objects in this field how deep they are in it."""
+        self._parts: dict[int, Identity] = {}
+        self._opened = 0
+        self._default = False
+        """The SDK made it, with settings of its own."""
+
+    def at(self, value: Any, depth: int = 0) -> Any:
+        """As identity sees it: plain data, secrets, configuration, objects of the program's own classes and clients of
+        SDKs by value, everything else (loggers, caches) as the object it is."""
+        cls = type(value)
+        if cls in ATOMS or isinstance(value, str | int | float | bytes):
+            return value
+        if id(value) in self._path:
+            return ["again", self._path[id(value)]]
+        if depth > MAX_DEPTH or isinstance(value, type | enum.Enum) or id(value) in self._within:
+            return Opaque(value)
+        if isinstance(value, list | set | frozenset | deque):
+            items = [self.at(item, depth + 1) for item in self.watch.row(value)]
+            return ["set", *sorted(map(freeze, items), key=hash)] if isinstance(value, set | frozenset) else items
+        if isinstance(value, tuple):
+            return [self.at(item, depth + 1) for item in value]
+        if isinstance(value, dict):
+            return self._dict(self.watch.mapping(value), depth)
+        if cls in _told:
+            return [Opaque(cls), *map(Opaque, self.watch.told(value, "told", partial(_listed, _told[cls], value)))]
+        reveal = getattr(cls, "get_secret_value", None)  # of the class: an object may count who asks it
+        if reveal is not None:
+            return ["secret", *self.watch.told(value, "secret", lambda: [reveal(value)])]
+        if isinstance(value, CookieJar):
+            cookies = self.watch.told(value, "cookies", partial(given_cookies, value))
+            return [self._dict(self.watch.fields(cookie), depth) for cookie in cookies]
+        if cls is MethodType and is_client(type(value.__self__)):
+            return [value.__func__.__qualname__, self.at(value.__self__, depth + 1)]
+        if isinstance(value, ssl.SSLContext) and self._default:
+            return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
+        if is_client(cls) and isinstance(getattr(value, "__dict__", None), dict):
+            return self.client(value) if is_sender(cls) else self._part(value)
+        return self._object(value, cls, depth)
+
+    def _dict(self, held: dict[Any, Any], depth: int) -> Any:
+        if all(type(key) is str for key in held):
+            return {key: self.at(item, depth + 1) for key, item in held.items()}
+        return ["dict", *([self.at(key, depth + 1), self.at(item, depth + 1)] for key, item in held.items())]
+
+    def _object(self, value: Any, cls: type, depth: int) -> Any:
+        names: list[str] | None = None
+        if isinstance(getattr(cls, "model_fields", None), dict):
+            names = [*cls.model_fields, *(getattr(value, "__pydantic_private__", None) or ())]  # type: ignore[attr-defined]
+        elif not _is_plain(cls) and getattr(getattr(cls, "__dataclass_params__", None), "eq", False):
+            names = [field.name for field in dataclasses.fields(value)]
+        elif not _is_plain(cls) or _guards_itself(value):
+            return Opaque(value)
+        self._opened += names is None
+        if self._opened > MAX_OPENED:
+            self.watch.never()
+            return Opaque(object())
+        self._path[id(value)] = depth
+        try:
+            held = self.watch.fields(value)
+            if names is not None:
+                held = {name: held[name] if name in held else getattr(value, name, None) for name in names}
+            else:
+                held = {str(name): held[name] for name in held if name not in derived_of(cls) | OF_USE}
+            # What extends an SDK's class is only itself, as it is now.
+            itself = Opaque(value if names is None and _extends(cls) else cls)
+            return [itself, {name: self.at(inner, depth + 1) for name, inner in held.items()}]
+        finally:
+            del self._path[id(value)]
+
+    def client(self, client: Any) -> Hashable:
+        """What a client is made of. One that was looked at is looked at again where something has changed in it."""
+        if id(client) in self._within:
+            return Opaque(client)
+        known = self._known.get(id(client))
+        if known is None or known[0] is not client or not (id(client) in self._stood or known[2].stands()):
+            look = Look(self._known, self._stood)
+            look._within = self._within | self._path.keys() | {id(client)}
+            look._default = self._default or made_by_sdk(type(client))
+            made = look._fields_of(client)
+            record = recorded(client, made)
+            if record is not None:
+                look.records.append(record)
+            known = self._known[id(client)] = client, made, look.watch, tuple(dict.fromkeys(look.records))
+        self._stood.add(id(client))
+        self.watch.include(known[2])
+        self.records += known[3]
+        return known[1]
+
+    def _part(self, part: Any) -> Identity:
+        """What clients hold to send with (headers, transports)."""
+        made = self._parts.get(id(part))
+        if made is None:
+            self._within.add(id(part))
+            made = self._parts[id(part)] = self._fields_of(part)
+            self._within.discard(id(part))
+        return made
+
+    def _fields_of(self, client: Any) -> Identity:
+        cls, own = type(client), self.watch.fields(client)
+        names = own.keys() - OF_USE - derived_of(cls)
+        # First what the program gave: what is looked at is known after that.
+        given = {SETTINGS: freeze(self.at(own[SETTINGS]))} if SETTINGS in names else {}
+        self._default = self._default or bool(given)
+        rest = {
+            name: own[name] if type(own[name]) in _ALONE else freeze(self.at(own[name]))
+            for name in sorted(names - given.keys())
+        }
+        return Identity(cls, tuple((given | rest).items()))
+
+
+def note_assigned(before: Watch, look: Look, is_another: bool = False) -> bool:
+    """Whether somebody has given a client something since: also if it is equal to what it had, it may be something else
+    the next time."""
+    if not look.records or not (is_another or before.differs(look.watch, _of_use)):
+        return False
+    look.records[-1].changed = True
+    return True
+
+
+def _of_use(value: Any) -> frozenset[str]:
+    return OF_USE | derived_of(type(value)) if is_client(type(value)) else frozenset()
+
+
+def _listed(told: Told, value: Any) -> list[Any]:
+    return list(told(value))
+
+
+@lru_cache(4_096)
+def _is_plain(cls: type) -> bool:
+    """Whether objects of a class are the program's own data. What extends a library (a callback handler) works for that
+    library, and is the object it is."""
+    if cls is SimpleNamespace:
+        return True
+    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _NEUTRAL]
+    own = [base for base in bases if is_the_programs(base) and not base.__module__.startswith("accel")]
+    return is_the_programs(cls) and bool(own) and all(base in own or is_sdks(base) for base in bases)
+
+
+@lru_cache(4_096)
+def _extends(cls: type) -> bool:
+    return any(map(is_sdks, cls.__mro__))
+
+
+def _guards_itself(value: Any) -> bool:
+    """Whether an object holds a lock or the like: it keeps what calls do (records, counts, a pool), for many threads,
+    and is no configuration."""
+    own = getattr(value, "__dict__", None)
+    return type(own) is dict and any(type(held).__module__ in _GUARDS for held in list(own.values()))
+
+
+_GUARDS = frozenset(("_queue", "_thread", "asyncio.locks", "asyncio.queues", "queue", "threading"))
+_NEUTRAL = frozenset(("abc", "builtins", "collections", "typing", "typing_extensions"))
+"""Packages whose classes add no state that counts."""
+_derived: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def derived_of(cls: type) -> frozenset[str]:
+    """The names of its cached properties."""
+    names = _derived.get(cls)
+    if names is None:
+        members = [member for base in cls.__mro__ for member in list(vars(base).items())]
+        names = frozenset(name for name, value in members if isinstance(value, functools.cached_property))
+        _derived[cls] = names
+    return names
