@@ -6,11 +6,14 @@ import json
 import re
 from typing import Any
 
+import pytest
 from langgraph.graph import END, START, StateGraph
 
 import accel
 from accel import accelerate
 from adapters.tests.core_fakes import Chat, RemoteChat, State, World, chain
+
+pytestmark = pytest.mark.usefixtures("at_ease")
 
 SCORES = {
     "volcanoes": 0.9, "glaciers": 0.6, "geysers": 0.4, "fjords": 0.2, "deserts": 0.1, "beaches": 0.8, "tundra": 0.7,

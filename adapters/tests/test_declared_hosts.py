@@ -25,6 +25,8 @@ from accel.parts import hosts
 from adapters.tests.test_sdk_clients import TOPICS, last_run, program
 from adapters.tests.three_calls import State
 
+pytestmark = pytest.mark.usefixtures("at_ease")
+
 TAKES_S = 0.04
 """An answer: what makes an early call worth while."""
 
