@@ -128,7 +128,9 @@ class Look:
                 held = {str(name): held[name] for name in held if name not in derived_of(cls) | OF_USE}
             # What extends an SDK's class is only itself, as it is now.
             itself = Opaque(value if names is None and _extends(cls) else cls)
-            return [itself, {name: self.at(inner, depth + 1) for name, inner in held.items()}]
+            apart = _apart(cls)
+            seen = {name: Opaque(at) if name in apart else self.at(at, depth + 1) for name, at in held.items()}
+            return [itself, seen]
         finally:
             del self._path[id(value)]
 
@@ -199,6 +201,13 @@ def _is_plain(cls: type) -> bool:
     bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _NEUTRAL]
     own = [base for base in bases if is_the_programs(base) and not base.__module__.startswith("accel")]
     return is_the_programs(cls) and bool(own) and all(base in own or is_sdks(base) for base in bases)
+
+
+@lru_cache(4_096)
+def _apart(cls: type) -> frozenset[str]:
+    """The fields by which a dataclass does not compare: they are the objects that they are."""
+    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    return frozenset(field.name for field in fields if not field.compare)
 
 
 @lru_cache(4_096)
