@@ -106,13 +106,15 @@ class Arms:
         await self.engines.forget_prefixes()
         seen = CallsSeen()
         self._asked += 1
-        config = {"callbacks": [seen], "configurable": {"thread_id": str(self._asked)}}
+        config: dict[str, Any] = {"callbacks": [seen]}
+        if graph.checkpointer:  # each request is a thread
+            config["configurable"] = {"thread_id": str(self._asked)}
         seconds, outputs = 0.0, []
         self.turns = []
         for value in self.program.turns(number):
             began = clock.now_s()
             if self.program.awaited:
-                outputs.append(await graph.ainvoke(value, config if graph.checkpointer else {"callbacks": [seen]}))
+                outputs.append(await graph.ainvoke(value, config))
             else:
                 outputs.append(await asyncio.to_thread(graph.invoke, value, config))
             seconds += clock.now_s() - began
