@@ -77,6 +77,48 @@ def stored_by(code: types.CodeType) -> Iterator[Stored]:
             yield at.argval, key.argval
 
 
+_CHANGES = frozenset("add append appendleft clear discard extend insert pop popleft remove setdefault update".split())
+
+
+@lru_cache(2_048)
+def kept_in_use(component: type, part: type) -> frozenset[str]:
+    """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
+    keep. Told by the code of what a framework calls of the component, and of what that calls in both classes; what else
+    may be called (a method that sets something) is none of that."""
+    functions: dict[str, list[types.FunctionType]] = {}
+    for base in (*component.__mro__, *part.__mro__):
+        for name, member in list(vars(base).items()) if is_users(base) else ():
+            function = function_of(member)
+            function = getattr(function, "__wrapped__", function)  # what a component is called by is looked at
+            if type(function) is types.FunctionType:
+                functions.setdefault(name, []).append(function)
+    libraries = [base for base in component.__mro__ if not is_users(base) and base is not object]
+    coming = [name for name in functions if any(name in vars(base) for base in libraries) and name in dir(component)]
+    reached, kept = set[str](), set[str]()
+    while coming:
+        name = coming.pop()
+        if name in reached or name in ("__init__", "__post_init__"):
+            continue
+        reached.add(name)
+        for function in functions[name]:
+            for code in codes(function.__code__):
+                coming += [called for called in code.co_names if called in functions]
+                kept.update(_kept_by(code))
+    return frozenset(kept)
+
+
+def _kept_by(code: types.CodeType) -> Iterator[str]:
+    instructions = list(dis.get_instructions(code))
+    for one, other in pairwise(instructions):
+        if one.opname == "STORE_ATTR":
+            yield one.argval
+        if one.opname == "LOAD_ATTR" and other.opname in ("LOAD_ATTR", "LOAD_METHOD") and other.argval in _CHANGES:
+            yield one.argval
+    for (one, _), (_, store) in pairwise(pairwise(instructions)):
+        if one.opname == "LOAD_ATTR" and store.opname == "STORE_SUBSCR":
+            yield one.argval
+
+
 def named_by(function: types.FunctionType) -> dict[str, Any]:
     """The variables of others that a function names."""
     names = (name for code in codes(function.__code__) for name in code.co_names)

@@ -90,7 +90,7 @@ class Seen:
         return last.identity
 
     def _of_client(self, known: Known, last: _State) -> _State:
-        look = Look(known, set())
+        look = Look(known, set(), type(self._component))
         identity = look.client(self._component)
         times = last.times + note_assigned(last.others, look)
         return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times)
@@ -104,7 +104,7 @@ class Seen:
                 continue
             held = last.fields.get(name)
             if held is None or held.value is not value or not held.watch.stands():
-                held = _Held(value, known, stood, kept, held)
+                held = _Held(value, Look(known, stood, type(self._component)), kept, held)
                 times += held.assigned
             fields[name] = held
         others = last.others
@@ -159,14 +159,13 @@ class _Held:
 
     __slots__ = ("assigned", "compared", "counts", "records", "value", "watch")
 
-    def __init__(self, value: Any, known: Known, stood: set[int], kept: bool, before: _Held | None) -> None:
+    def __init__(self, value: Any, look: Look, kept: bool, before: _Held | None) -> None:
         self.value, self.watch, self.counts = value, _NOTHING_TO_WATCH, True
         self.records: list[Record] = []
         self.assigned = False
         if type(value) in ATOMS:
             self.compared = freeze(value)
             return
-        look = Look(known, stood)
         self.compared = freeze(look.at(value))
         self.watch, self.records = look.watch, look.records
         if before is not None:

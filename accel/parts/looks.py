@@ -27,6 +27,7 @@ from .clients import (
     made_by_sdk,
     recorded,
 )
+from .code import kept_in_use
 from .own_code import is_the_programs
 from .watch import Watch
 
@@ -52,10 +53,11 @@ MAX_OPENED = 256
 
 
 class Look:
-    """At one field. `known`: clients that fields before it held, or looks before this one; `stood`: those that are
-    known to be as they were, in this look at a component."""
+    """At one field of a component of class `of`. `known`: clients that fields before it held, or looks before this one;
+    `stood`: those that are known to be as they were, in this look at a component."""
 
-    def __init__(self, known: Known, stood: set[int]) -> None:
+    def __init__(self, known: Known, stood: set[int], of: type = object) -> None:
+        self._of = of
         self.watch = Watch()
         self.records: list[Record] = []
         """Of the clients that were met."""
@@ -125,7 +127,8 @@ class Look:
             if names is not None:
                 held = {name: held[name] if name in held else getattr(value, name, None) for name in names}
             else:
-                held = {str(name): held[name] for name in held if name not in derived_of(cls) | OF_USE}
+                of_use = derived_of(cls) | OF_USE | kept_in_use(self._of, cls)
+                held = {str(name): held[name] for name in held if name not in of_use}
             # What extends an SDK's class is only itself, as it is now.
             itself = Opaque(value if names is None and _extends(cls) else cls)
             apart = _apart(cls)
@@ -140,7 +143,7 @@ class Look:
             return Opaque(client)
         known = self._known.get(id(client))
         if known is None or known[0] is not client or not (id(client) in self._stood or known[2].stands()):
-            look = Look(self._known, self._stood)
+            look = Look(self._known, self._stood, self._of)
             look._within = self._within | self._path.keys() | {id(client)}
             look._default = self._default or made_by_sdk(type(client))
             made = look._fields_of(client)

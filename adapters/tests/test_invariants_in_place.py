@@ -496,6 +496,42 @@ def test_objects_of_the_program_s_own_classes_are_compared_by_what_they_hold(mak
     assert identities.of(client, by_object=False) == before
 
 
+class Desk(Tone):
+    """Counts and keeps what a model is asked, and says how it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.log, self.by_text = 0, list[str](), dict[str, int]()
+
+    def note(self, text: str) -> None:
+        self.count += 1
+        self.log.append(text)
+        self.by_text[text] = self.count
+
+    def speak(self, tone: str) -> None:
+        self.tone = tone
+
+
+class Counting(Chat):
+    desk: Any = None
+
+    def _result(self, messages: list[Any], kwargs: dict[str, Any]) -> Any:
+        self._note(str(messages[-1].content))
+        return super()._result(messages, kwargs)
+
+    def _note(self, text: str) -> None:
+        self.desk.note(text)
+
+
+def test_what_calls_count_and_keep_is_no_configuration_and_what_others_set_is() -> None:
+    model = Counting(world=World(), desk=Desk())
+    before = identity_of(model, by_object=False)
+    model.invoke("Go on")
+    assert model.desk.count == 1 and identity_of(model, by_object=False) == before
+    model.desk.speak("brief")
+    assert identity_of(model, by_object=False) != before
+
+
 def test_an_object_that_holds_a_lock_keeps_records_and_is_only_itself() -> None:
     client = Holder(held=Tone(lock=threading.Lock()))
     before = identity_of(client, by_object=False)
