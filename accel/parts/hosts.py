@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import sys
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from types import FunctionType
@@ -23,13 +23,13 @@ from urllib.parse import urlsplit
 
 from ..errors import CallCancelled, ConfigurationError
 from ..process.coroutines import around
-from ..text.values import Opaque, Tree, snapshot, thaw
-from . import patches
+from ..text.values import Opaque, Tree, freeze, snapshot, thaw
+from . import http, patches
 from .epochs import write
 from .methods import METHODS, Method
 from .own_code import own_code
 from .sdks import is_file_of
-from .web import alike, is_plain, lent, note_making, of_httpx, of_session, view
+from .web import alike, is_plain, note_making, of_httpx, of_session, pairs_of, view
 
 _PORTS = {"http": ":80", "https": ":443"}
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -59,14 +59,14 @@ class Get:
             try:
                 return _checked(self, await client.request(*args, **http.straight(kwargs)), kwargs, http)
             finally:
-                if client not in lent:
-                    await client.aclose()
+                await client.aclose()
 
 
 _hosts: dict[str, type[Get]] = {}
 """By origin, what was declared."""
-_clients: weakref.WeakKeyDictionary[Get, Any] = weakref.WeakKeyDictionary()
-"""The program's, by whose settings an early one is made."""
+MAX_CLIENTS = 64
+_clients: dict[tuple[type, Hashable], Any] = {}
+"""By host and settings, the last of the program's clients, by which an early one is made."""
 _ours: weakref.WeakSet[Any] = weakref.WeakSet()
 """Clients of early calls."""
 
@@ -130,13 +130,23 @@ def origin_of(url: str) -> str | None:
     return f"{scheme}://{shown}" + (f":{port}" if port is not None and f":{port}" != _PORTS[scheme] else "")
 
 
+def _written(client: Any, request: Any) -> Get | None:
+    """A declared host that a request writes to, however it was made."""
+    host = _hosts.get(origin_of(str(getattr(request, "url", ""))) or "")
+    writes = host is not None and str(getattr(request, "method", "")).upper() not in _READS
+    return host({}) if host is not None and writes else None
+
+
 def install() -> None:
     """Look at what clients ask that are loaded by now, if a host was declared."""
-    for http in _HTTP if _hosts else ():
-        cls = http.loaded()
+    if _hosts:
+        http.written = _written
+        http.install()
+    for each in _HTTP if _hosts else ():
+        cls = each.loaded()
         if cls is not None and not patches.is_wrapped(cls, "request"):
-            patches.wrap(cls, "request", http.arequest if http.is_async else http.request)
-            if not http.of_requests:
+            patches.wrap(cls, "request", each.arequest if each.is_async else each.request)
+            if not each.of_requests:
                 patches.wrap(cls, "__init__", note_making)
 
 
@@ -204,7 +214,7 @@ class Http:
         if not is_plain(tree) or (settings := self.settings(client)) is None or own_code(client):
             return None
         component = host(settings)
-        _clients[component] = client
+        _keep(component, client)
         return component
 
     def _sending(self) -> Iterator[tuple[type, str]]:
@@ -224,8 +234,11 @@ class Http:
 
     def _asked_of(self, client: Any, url: Any) -> str | None:
         text = str(url)
-        base = "" if self.of_requests or "//" in text else str(getattr(client, "base_url", ""))
-        return origin_of(base or text)
+        with suppress(ValueError):
+            parts = urlsplit(text)
+            if not (self.of_requests or parts.scheme or parts.netloc):
+                return origin_of(str(getattr(client, "base_url", "")))
+        return origin_of(text)
 
     # --- inputs
 
@@ -237,6 +250,7 @@ class Http:
         for name, value in named.items():
             if self._holds_anyway(name, value):
                 continue
+            value = pairs_of(value) if name == "params" else value
             tree[name] = self._tree(value) if name in self.takes else Opaque(value)
         return tree
 
@@ -250,7 +264,8 @@ class Http:
     def _tree(self, value: Any) -> Tree:
         """A timeout of `httpx` tells what it says."""
         told = getattr(value, "as_dict", None) if type(value).__name__ == "Timeout" else None
-        return snapshot(value if told is None else {_TIMEOUT: told()}, exact=True)
+        found = snapshot([value if told is None else {_TIMEOUT: told()}], exact=True)
+        return found[0] if isinstance(found, list) else found
 
     def _build(self, component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kwargs = {name: thaw(value) for name, value in tree.items()}
@@ -273,21 +288,21 @@ class Http:
     def again(self, component: Get) -> Iterator[Any]:
         """A client like the one by whose settings the component was made, of the same settings at this moment. Raises
         CallCancelled where there is none."""
-        client = _clients.get(component)
+        client = _clients.get(_alike(component))
         try:
             made = copy.deepcopy(client) if self.of_requests else alike(client)
         except _UNUSUAL as error:  # another thread may be setting it
             raise CallCancelled("its client can't be made again") from error
         if made is None:
-            raise CallCancelled("its client was closed")
+            raise CallCancelled("nobody knows how its client was made")
         _ours.add(made)
         try:
             now = self.settings(made)
-            if now is None or {**now, "making": None} != {**vars(component), "making": None}:
+            if now is None or now != vars(component):
                 raise CallCancelled("its client is set otherwise by now")
             yield made
         finally:
-            if not self.is_async and made not in lent:
+            if not self.is_async:
                 made.close()
 
     @cached_property
@@ -300,6 +315,19 @@ class Http:
 
     def straight(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         return {**kwargs, self.redirects: False}
+
+
+def _alike(component: Get) -> tuple[type, Hashable]:
+    return type(component), freeze(dict(vars(component)))
+
+
+def _keep(component: Get, client: Any) -> None:
+    alike = _alike(component)
+    _clients.pop(alike, None)
+    _clients[alike] = client
+    while len(_clients) > MAX_CLIENTS:
+        with suppress(KeyError, StopIteration, RuntimeError):  # another thread keeps one
+            del _clients[next(iter(_clients))]
 
 
 def _is_its_own(cls: type, name: str, package: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from ..process.clock import now_s
 from . import patches
 from .clients import COOKIES, note_answered
+from .epochs import write
 
 _STATUSES = (429, 503, 529)
 _NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded")
@@ -40,6 +41,14 @@ def _untold(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
 
 sends: Callable[[Any, Any, Any], Callable[[], None] | None] = _untold
 """A client is about to send a request: what to call when it has. Set by `accel.run.uses`."""
+
+
+def _nothing(client: Any, request: Any) -> Any:
+    return None
+
+
+written: Callable[[Any, Any], Any] = _nothing
+"""The component that a request writes to. Set by `accel.parts.hosts`."""
 turned_away: Callable[[float, float], None] = _nobody
 """A request was: when it was sent, and in how many seconds it may come again (0: nobody said). What it raises goes
 through the client. Set by `accel.run.turned_away`."""
@@ -79,9 +88,9 @@ def _extract(wrapped: Callable[..., Any], cookies: Any, args: Any, kwargs: Any) 
 
 def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
-    over = sends(client, args, kwargs)
+    over, changed = sends(client, args, kwargs), written(client, args[0] if args else kwargs.get("request"))
     try:
-        response = wrapped(*args, **kwargs)
+        response = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
     finally:
         if over is not None:
             over()
@@ -97,9 +106,9 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
 
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     began_s = now_s()
-    over = sends(client, args, kwargs)
+    over, changed = sends(client, args, kwargs), written(client, args[0] if args else kwargs.get("request"))
     try:
-        response = await wrapped(*args, **kwargs)
+        response = await (wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs))
     finally:
         if over is not None:
             over()

@@ -79,7 +79,12 @@ class Look:
             return value
         if id(value) in self._path:
             return ["again", self._path[id(value)]]
-        if depth > MAX_DEPTH or isinstance(value, type | enum.Enum) or id(value) in self._within:
+        if depth > MAX_DEPTH and not isinstance(value, type):
+            if self.watch.has(value):
+                return Opaque(value)
+            self.watch.never()  # nobody could look at it with each call
+            return Opaque(object())
+        if isinstance(value, type | enum.Enum) or id(value) in self._within:
             return Opaque(value)
         if isinstance(value, list | set | frozenset | deque):
             items = [self.at(item, depth + 1) for item in self.watch.row(value)]

@@ -57,7 +57,13 @@ class Watch:
 
     def row(self, value: Iterable[Any]) -> list[Any]:
         """The items of a list, a set or the like."""
-        return self._add((_ROW, "", id(value)), value, [], _copied(value))[1]
+        items = _copied(value)
+        self._torn = self._torn or items is None
+        return self._add((_ROW, "", id(value)), value, [], items or [])[1]
+
+    def has(self, value: Any) -> bool:
+        """Whether it was looked into."""
+        return any((kind, "", id(value)) in self._parts for kind in (_OBJECT, _DICT, _ROW))
 
     def told(self, value: Any, what: str, tell: Callable[[], list[Any]]) -> list[Any]:
         """What an object says when it is asked: `tell` holds it."""
@@ -121,10 +127,15 @@ def _both(held: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
     return list(held), list(held.values())
 
 
-def _copied(value: Iterable[Any]) -> list[Any]:
-    while True:
+MAX_COPIES = 64
+
+
+def _copied(value: Iterable[Any]) -> list[Any] | None:
+    """None if that can't be had."""
+    for _ in range(MAX_COPIES):
         with suppress(RuntimeError):  # another thread changes it
-            return list(value)
+            return list.copy(value) if isinstance(value, list) else list(value)
+    return None
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:

@@ -3,7 +3,7 @@ answers say. With what a client of `httpx` was made it does not tell: that is no
 
 from __future__ import annotations
 
-import copy
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,14 +15,15 @@ MAX_BYTES = 1_000_000
 """Of a longer answer nothing is looked for in later inputs."""
 _MAKING = ("cert", "default_encoding", "http1", "http2", "limits", "mounts", "proxy", "transport", "verify")
 _made_with: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
-lent: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Clients that send on the connections of another one."""
 
 
 def note_making(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: dict[str, Any]) -> None:
     wrapped(*args, **kwargs)
     with suppress(TypeError):
-        _made_with[client] = {name: kwargs[name] for name in _MAKING if not _says_nothing(name, kwargs.get(name))}
+        made_with = {name: kwargs[name] for name in _MAKING if not _says_nothing(name, kwargs.get(name))}
+        if "limits" in made_with:
+            made_with["limits"] = vars(made_with["limits"])
+        _made_with[client] = made_with
 
 
 def _says_nothing(name: str, value: Any) -> bool:
@@ -74,6 +75,8 @@ def of_httpx(client: Any) -> dict[str, Any]:
     if len(client.headers) != len(client.headers.multi_items()):
         raise TypeError
     made_with = _made_with.get(client)
+    if not _is_known(made_with):
+        raise TypeError
     return {
         "headers": dict(client.headers),
         "cookie_credentials": _cookies(client.cookies.jar),
@@ -84,7 +87,7 @@ def of_httpx(client: Any) -> dict[str, Any]:
         "follow_redirects": client.follow_redirects,
         "max_redirects": client.max_redirects,
         "trust_env": client.trust_env,
-        "making": made_with if _is_known(made_with) else str(id(client)),
+        "making": made_with,
     }
 
 
@@ -98,24 +101,29 @@ def _credentials(auth: Any) -> Tree:
 
 
 def alike(client: Any) -> Any:
-    """A client of `httpx` like this one: made again as it was made, if that is known and plain, else one that sends on
-    its connections; None if it was closed."""
+    """A client of `httpx` like this one, with connections of its own; None if it is not known how that was made."""
     made_with = _made_with.get(client)
-    if made_with is not None and _is_known(made_with):
-        made = type(client)(trust_env=client.trust_env, **made_with)
-    elif client.is_closed:
+    if made_with is None or not _is_known(made_with):
         return None
-    else:
-        made = copy.copy(client)
-        lent.add(made)
+    limits = made_with.get("limits")
+    if limits is not None:
+        package = sys.modules[type(client).__module__.partition(".")[0]]
+        made_with = {**made_with, "limits": package.Limits(**limits)}
+    made = type(client)(trust_env=client.trust_env, **made_with)
     made.cookies = client.cookies  # of its own: what an answer sets is not set in the program's
-    if made in lent:
-        return made
     made.headers, made.params, made.base_url, made.timeout = (
         client.headers, client.params, client.base_url, client.timeout
     )  # fmt: skip
     made.auth, made.follow_redirects, made.max_redirects = client.auth, client.follow_redirects, client.max_redirects
     return made
+
+
+def pairs_of(params: Any) -> Any:
+    """In the order in which they go into the address."""
+    if not isinstance(params, dict):
+        return params
+    listed = ((name, value if isinstance(value, list | tuple) else [value]) for name, value in params.items())
+    return [(name, each) for name, values in listed for each in values]
 
 
 def view(response: Any) -> Tree:

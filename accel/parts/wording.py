@@ -112,8 +112,10 @@ class Texts:
                 end = word.start() + len(piece)
                 if end in ends and text.startswith(piece, word.start()):
                     reached.add(ends[end])
-            if len(words) - number >= FEWEST_WORDS and self._holds(text[word.start() : words[-1].end()]):
-                reached.add(len(words))
+        # What is part of a piece up to the end is so from every later word on: the last one tells of all.
+        last = max((number for number in reached if len(words) - number >= FEWEST_WORDS), default=len(words))
+        if last < len(words) and self._holds(text[words[last].start() : words[-1].end()]):
+            reached.add(len(words))
         return reached, len(words)
 
     def _computed(self, text: str, words: Sequence[re.Match[str]]) -> dict[int, int]:

@@ -4,6 +4,7 @@ where they send. All goes on as without Accel; that they were used, and how long
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from types import CodeType, FrameType
@@ -74,7 +75,7 @@ def _sends(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
     owner, name, can_be_declared = _called(called_by_user(inspect.currentframe()), client)
     site = f"|{type(client).__qualname__}|{call_site() or here.called}"
     use = Outgoing(
-        client, f"{owner}.{name}" if owner else name, site, here.within, here.visit, now_s(), host=host,
+        weakref.ref(client), f"{owner}.{name}" if owner else name, site, here.within, here.visit, now_s(), host=host,
         verb=str(getattr(request, "method", "")), owner=owner, method=name if can_be_declared else "",
     )  # fmt: skip
     trace.uses.append(use)

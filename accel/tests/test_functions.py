@@ -132,9 +132,38 @@ def test_parameters_are_what_the_program_says() -> None:
     assert found.whole == (7, 20) and found.numbers == (0.5, 7.0, 20.0)
 
 
-@pytest.mark.parametrize("pattern", [r"(a+)+$", r"([a-z]*)*x", r"(\w+\s?)+y"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a+)+$",
+        r"([a-z]*)*x",
+        r"(\w+\s?)+y",
+        r"^((\w+)\s?)+$",
+        r"(?:\w|_)+;",
+        r"((a)(b+))*c",
+        r"(\w+) \1+",
+        r"(?:[(\])]+x){2,}",
+    ],
+)
 def test_a_pattern_whose_time_may_double_with_each_character_is_not_tried(pattern: str) -> None:
     assert pattern not in Constants.among([pattern]).patterns
+
+
+@pytest.mark.parametrize("pattern", [r"Plan:\s*(.+)\s*(#E\d+)\s*=\s*(\w+)\s*\[([^\]]+)\]", r"<(a|b)>.*?</\w+>"])
+def test_other_patterns_are(pattern: str) -> None:
+    assert pattern in Constants.among([pattern]).patterns
+
+
+def test_a_pattern_that_takes_long_on_a_part_of_a_text_gives_nothing() -> None:
+    """On a text of 1,700 characters it takes half a minute."""
+    step = Computed("re.search", (r"(.+?),(.+?),(.+?);$", 1, 16))
+    assert step_into("a, b, c;", step) == "a"
+    assert step_into("a, b, c, d " * 150, step) is UNKNOWN
+
+
+def test_a_number_of_a_telephone_is_no_width() -> None:
+    assert Constants.among(["0800123456", "05d", "08"]).specs == ("08", "05d")
+    assert step_into(7, Computed("format", ("09999999999",))) is UNKNOWN
 
 
 def test_a_pattern_is_tried_only_where_what_it_says_stands() -> None:

@@ -14,7 +14,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 from time import perf_counter
@@ -27,21 +27,28 @@ LONGEST = 20_000
 """A text of more characters is not tried."""
 LONGEST_SEARCHED = 4_000
 """And of so many no pattern is."""
-SLOW_S = 0.02
-"""A pattern that took longer once is not tried again: the interpreter cannot be had back from it."""
+SLOW_S = 0.001
+"""A pattern that takes longer on a part of a text is not tried on more of it: the interpreter cannot be had back from
+it, and it may take many times as long on twice as many characters."""
+FIRST_PART = 32
+"""Characters of the first part; each further one is twice as long."""
+MOST_REPEATS = 12
+"""In one pattern."""
 NARROWEST = 16
 """Characters of a line that a program may ask for."""
 MOST = 200
 """Constants of one kind."""
-_QUANTIFIER = re.compile(r"(?<!\\)[*+]|\{\d+,\d*\}")
-_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[+*}]\??(?:[^()\\]|\\.)*\)(?:[+*]|\{\d)")
-"""A group that repeats what repeats in it takes a time that doubles with every character."""
 _LITERAL = re.compile(r"(?:[\w#:<>/=\"' -](?![*?{])){2,}")
 _SPECIAL = re.compile(r"\\[dwsSDWbn]|\.[*+]|[\])][*+?{]|\((?:\?:)?[^()]*\|")
 _FLAGS = (0, int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE))
 _MARK = re.compile(r"(?<!\w)(?:[#$@%]\w{1,24}|\[[A-Z_]{2,24}\]|</?[a-z_]{2,24}>|<<\w{1,24}>>|\{\{\w{1,24}\}\})")
 """Where texts have a place for something, as prompts tell a model: results called #E1, names in brackets, tags."""
-_SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d+d?)\}?")
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\((?:\?(?:P<\w+>|[:=!]|<[=!]))?)|(?P<close>\))|(?P<repeat>[*+]|\{\d*,\d*\})"
+    r"|(?P<choice>\|)", re.DOTALL,
+)  # fmt: skip
+_REPEAT = re.compile(r"[*+]|\{\d")
+_SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d{1,2}d?)\}?")
 _DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
 _NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%B %d, %Y", "%Y/%m/%d", "%d/%m/%Y")
@@ -62,7 +69,7 @@ class Computed:
         """Raises LookupError where the function gives nothing for such a value."""
         try:
             return FUNCTIONS[self.name].of(value, *self.given)
-        except (ValueError, TypeError, ArithmeticError, AttributeError) as error:
+        except (ValueError, TypeError, ArithmeticError, AttributeError, re.error, MemoryError) as error:
             raise LookupError(f"{self} is not defined here") from error
 
 
@@ -85,8 +92,6 @@ class Constants:
     dates: tuple[str, ...] = ()
     whole: tuple[int, ...] = ()
     numbers: tuple[float, ...] = ()
-    slow: set[str] = field(default_factory=set)
-    """Patterns that took long."""
 
     @classmethod
     def among(cls, texts: Iterable[str]) -> Constants:
@@ -109,13 +114,29 @@ class Constants:
             return
         for pattern in self.patterns:
             literal = max(_LITERAL.findall(re.sub(r"\\.|\[[^\]]*\]", "\0", pattern)), key=len, default="")
-            if pattern not in self.slow and literal.strip("\0").casefold() in text.casefold():
-                began_s = perf_counter()
-                found = re.search(pattern, text, re.DOTALL)
-                if perf_counter() - began_s > SLOW_S:
-                    self.slow.add(pattern)
-                elif found is not None:
-                    yield pattern
+            if literal.strip("\0").casefold() in text.casefold():
+                with suppress(LookupError):
+                    if _on(text, pattern, int(re.DOTALL)).search(text) is not None:
+                        yield pattern
+
+
+_slow: set[str] = set()
+"""Patterns that took too long once."""
+
+
+def _on(text: str, pattern: str, flags: int) -> re.Pattern[str]:
+    """The pattern, if it takes no time on this text. Raises LookupError."""
+    if len(text) > LONGEST_SEARCHED or pattern in _slow:
+        raise LookupError("too long a text, or a pattern that takes too long")
+    compiled, part = re.compile(pattern, flags), FIRST_PART
+    while part < 2 * len(text):
+        began_s = perf_counter()
+        compiled.search(text[:part])
+        if perf_counter() - began_s > SLOW_S:
+            _slow.add(pattern)
+            raise LookupError("a pattern that takes too long")
+        part *= 2
+    return compiled
 
 
 def _may_part(text: str) -> bool:
@@ -123,14 +144,27 @@ def _may_part(text: str) -> bool:
 
 
 def _may_search(text: str) -> bool:
-    """Whether a text is a pattern that may be tried."""
-    if not _SPECIAL.search(text) or len(text) > 200 or _NESTED.search(text) or len(_QUANTIFIER.findall(text)) > 12:
+    """Whether a text is a pattern that may be tried: in none of its groups that repeat does anything repeat or is there
+    a choice, which may take twice as long with every character."""
+    if not _SPECIAL.search(text) or len(text) > 200 or re.search(r"\\[1-9]", text):
         return False
+    groups, repeats, unbounded = [False], 0, False
+    for piece in _PIECE.finditer(text):
+        if piece["open"]:
+            groups.append(False)
+        elif piece["close"] and len(groups) > 1:
+            unbounded = groups.pop()
+            if unbounded and _REPEAT.match(text, piece.end()):
+                return False
+            groups[-1] = groups[-1] or unbounded
+        elif piece["repeat"] or piece["choice"]:
+            groups[-1] = True
+            repeats += 1
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError):
         return False
-    return True
+    return repeats <= MOST_REPEATS
 
 
 # --- of texts -------------------------------------------------------------------------------------------------------
@@ -160,11 +194,11 @@ def _all(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
 
 
 def _found(text: str, pattern: str, flags: int) -> Tree:
-    return [list(each) if isinstance(each, tuple) else each for each in re.findall(pattern, text, flags)]
+    return [list(each) if isinstance(each, tuple) else each for each in _on(text, pattern, flags).findall(text)]
 
 
 def _group(text: str, pattern: str, group: int, flags: int) -> Tree:
-    found = re.search(pattern, text, flags)
+    found = _on(text, pattern, flags).search(text)
     if found is None or found[group] is None:
         raise LookupError(pattern)
     return found[group]
@@ -226,6 +260,12 @@ def as_number(value: Tree) -> int | float:
     return value
 
 
+def _formatted(value: Tree, spec: str) -> Tree:
+    if not _SPEC.fullmatch(spec):  # a wide one may take all memory
+        raise LookupError(spec)
+    return format(as_number(value), spec)
+
+
 def _thresholds(value: float, constants: Constants) -> Iterator[tuple[Given, ...]]:
     return ((constant,) for constant in constants.numbers[:MOST_THRESHOLDS])
 
@@ -269,7 +309,7 @@ FUNCTIONS: dict[str, Function] = {
     "behind": Function(lambda text, sep: text.split(sep, 1)[1], "what stands after the first one", _parts),
     "split": Function(lambda text, sep: text.split(sep), "the parts between separators", _parts),
     "replace": Function(lambda text, old, new: text.replace(old, new), "a word replaced everywhere", _replaced),
-    "re.sub": Function(lambda text, p, new, flags: re.sub(p, new, text, flags=flags), "a pattern replaced", _sub),
+    "re.sub": Function(lambda text, p, new, flags: _on(text, p, flags).sub(new, text), "a pattern replaced", _sub),
     "re.search": Function(_group, "a group of a pattern", _groups),
     "re.findall": Function(_found, "all places of a pattern", _all),
     "words": Function(lambda text, n: " ".join(text.split()[:n]), "the first words", _cut),
@@ -283,7 +323,7 @@ FUNCTIONS: dict[str, Function] = {
     "word count": Function(lambda text: len(text.split()), "the number of words", _in_any_case),
     "as number": Function(as_number, "the number that a text is", _if_number),
     "format": Function(
-        lambda number, spec: format(as_number(number), spec), "a number as it is written",
+        _formatted, "a number as it is written",
         lambda number, constants: ((spec,) for spec in constants.specs),
     ),
     "round": Function(

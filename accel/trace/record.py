@@ -186,8 +186,9 @@ class Use:
 
 @dataclass(slots=True, eq=False)
 class Outgoing(Use):
-    """A request that the program sent, and that is part of no call: seen where its client sends. `tool` is that client,
-    `name` what the user's line calls, as far as that shows: class and method, or package and function."""
+    """A request that the program sent, and that is part of no call: seen where its client sends. `tool` refers to that
+    client, which it does not keep; `name` is what the user's line calls, as far as that shows: class and method, or
+    package and function."""
 
     host: str = ""
     """Its scheme, host and port."""

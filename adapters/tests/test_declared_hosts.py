@@ -22,6 +22,7 @@ import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
 from accel.parts import hosts
+from accel.parts.epochs import epoch, resource_of
 from adapters.tests.test_sdk_clients import TOPICS, last_run, program
 from adapters.tests.three_calls import State
 
@@ -132,10 +133,49 @@ def test_a_client(host: Host) -> None:
 
 
 def test_a_client_that_was_made_before_anybody_looked(host: Host) -> None:
-    """With what it was made is not known: an early call is sent on its connections."""
+    """With what it was made is not known, and its connections are the program's: it is let be."""
     accel.uninstall()
     with httpx.Client() as client:
+        demanded, _ = last_run(program(lambda prompt: first_hit(client.get(f"{host.url}/find", params={"q": prompt}))))
+    assert demanded == 0 and all(host.queries.count(query) == 2 for query in host.queries)
+
+
+def test_an_early_one_takes_none_of_the_programs_connections(host: Host) -> None:
+    limits = httpx.Limits(max_connections=1)
+    with httpx.Client(limits=limits, timeout=httpx.Timeout(5, pool=0.001)) as client:
         check(host, lambda prompt: first_hit(client.get(f"{host.url}/find", params={"q": prompt})))
+
+
+def test_parameters_go_in_their_order(host: Host) -> None:
+    def ask(prompt: str) -> str:
+        turned = {"n": "1", "q": prompt} if len(host.asked) > 12 else {"q": prompt, "n": "1"}
+        response = requests.get(f"{host.url}/find", params=turned, timeout=(3, 5))
+        assert list(parse_qs(urlsplit(response.url).query)) == list(turned)
+        return first_hit(response)
+
+    fast = accelerate(program(ask))
+    for topic in TOPICS * 2:
+        fast.invoke({"topic": topic})
+
+
+WRITES: dict[str, Callable[[str], object]] = {
+    "send": lambda url: requests.Session().send(requests.Request("POST", url, data="x").prepare()),
+    "stream": lambda url: _read(httpx.stream("POST", url, content=b"x")),
+    "post": lambda url: requests.post(url, data="x", timeout=5),
+}
+
+
+def _read(streamed: Any) -> None:
+    with streamed as response:
+        response.read()
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_whatever_writes_makes_earlier_reads_old(host: Host, write: Callable[[str], object]) -> None:
+    (cls,) = (each for each in hosts._hosts.values() if each.accel_address == host.url)
+    before = epoch(resource_of(cls({})))
+    write(f"{host.url}/find?q=w")
+    assert epoch(resource_of(cls({}))) > before
 
 
 def test_clients_that_are_made_per_call(host: Host) -> None:
