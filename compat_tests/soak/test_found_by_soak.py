@@ -59,6 +59,11 @@ accel.register(Halting, pure=True, concurrency=1, local=True)
 accel.register(HaltingTwo, pure=True, concurrency=2, local=True)
 
 
+def switch() -> SimpleNamespace:
+    """With a lock, so that it is no part of what a model is."""
+    return SimpleNamespace(at="", lock=threading.Lock())
+
+
 def _echoed(text: str) -> ChatResult:
     return ChatResult(generations=[ChatGeneration(message=AIMessage(f"re {text}"))])
 
@@ -91,7 +96,7 @@ def program(model: Halting, between: Any) -> Any:
 
 
 def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> None:
-    model = Halting(stop=SimpleNamespace(at=""), halted=threading.Event(), go_on=threading.Event())
+    model = Halting(stop=switch(), halted=threading.Event(), go_on=threading.Event())
     thinking = threading.Event()
     thinking.set()
 
@@ -119,7 +124,7 @@ def test_an_early_call_that_stalls_keeps_nobody_else_from_the_component() -> Non
 
 
 async def test_cancelling_one_who_waits_for_an_early_call_leaves_the_others_alone() -> None:
-    model = HaltingTwo(stop=SimpleNamespace(at=""), halted=asyncio.Event(), go_on=asyncio.Event())
+    model = HaltingTwo(stop=switch(), halted=asyncio.Event(), go_on=asyncio.Event())
     thinking = asyncio.Event()
     thinking.set()
 
@@ -156,7 +161,7 @@ def test_a_loop_that_ends_closes_a_stream_that_somebody_left() -> None:
     async def leave() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(context))
-        stream = program(Halting(stop=SimpleNamespace(at="")), between).astream({"question": "tides"})
+        stream = program(Halting(stop=switch()), between).astream({"question": "tides"})
         await anext(aiter(stream))
         await loop.shutdown_asyncgens()  # as `asyncio.run` does
 
