@@ -1,7 +1,7 @@
 """Every way in which a lesson reads an input: as what it may be made of, and for what it may be made.
 
-Each costs time in every lesson and lines in this folder, and is here because some program or test needs it
-(`python -m bench ablation` switches each off in turn).
+Each costs time in every lesson and lines in this folder. What programs and tests need each is said by
+`python -m bench ablation`, which switches each off in turn.
 """
 
 from __future__ import annotations
