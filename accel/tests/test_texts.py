@@ -251,3 +251,20 @@ def test_what_a_variable_gives_to_a_field_is_looked_for_in_the_variable(monkeypa
     text, place = TONE, placed(made, TONE)
     monkeypatch.setitem(globals(), "TONE", "in an unfriendly tone")
     assert not stands([made], text, place)
+
+
+def test_a_long_prompt_of_a_program_is_told_by_few_looks_at_it() -> None:
+    """400 kB, in a variable: each look goes over all of it."""
+
+    class Counted(Texts):
+        looks = 0
+
+        def _holds(self, part: str) -> bool:
+            self.looks += 1
+            return super()._holds(part)
+
+    body = " ".join(f"word{number}" for number in range(40_000))
+    texts = Counted([body, "Thank you very much"])
+    assert texts.cover(f"{body} Thank you very much") and texts.cover(body[30:])
+    assert not texts.cover(f"{body} and somebody else")
+    assert texts.looks < 200
