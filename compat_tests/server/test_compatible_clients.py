@@ -71,12 +71,15 @@ QUESTIONS = [f"What is said about {what}?" for what in ("tides", "harbours", "co
 
 @pytest.fixture(autouse=True)
 def _spare_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace.load, "enabled", False)  # every run is followed, however busy the tests are
+    """Every run is followed, and gains what it gains, however busy the tests are."""
+    monkeypatch.setattr(pace.load, "enabled", False)
+    monkeypatch.setattr(pace.load, "tick", lambda *late, **ticks: None)
+    pace.load.lag_s = 0.0
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, Served]]:
-    with serving(scale=0.1) as address_and_served:
+    with serving(scale=0.3) as address_and_served:
         yield address_and_served
     with warnings.catch_warnings():  # clients that were never closed say so when they are collected
         warnings.simplefilter("ignore")
