@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node, verify
@@ -30,6 +30,7 @@ from .usual import usual
 from .view import Fit, View, ancestries, sites_of, still_given
 from .witness import witness
 
+UNEXPLAINED = "its input holds text that no known value explains"
 MAX_NODES_PER_SITE = 24
 MAX_MATES = 64
 """Calls of one site in one trace that are compared."""
@@ -59,7 +60,10 @@ def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Re
     """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
     readings = ALL if readings is None else readings
     constants = cache(lambda: Constants.among(program.constants() if program is not None else ()))
-    views = [View(i, trace, True, Values(False, readings, program, constants)) for i, trace in enumerate(traces)]
+    views = [
+        View(i, trace, True, Values(readings=readings, program=program, constants=constants))
+        for i, trace in enumerate(traces)
+    ]
     first: dict[Hashable, int] = {}
     for view in views:
         view.witness = first.setdefault(witness(view.trace.given), view.number)
@@ -309,7 +313,7 @@ class _Builder:
         reason = (
             "seen with one input only"
             if OPS[call.op].issuable and seen_once
-            else "its input holds text that no known value explains"
+            else UNEXPLAINED
             if OPS[call.op].issuable
             else f"{call.op} is left to the program"
         )

@@ -15,16 +15,16 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..graph.rules import COMPUTED, PURE_FUNCTION, Reason
+from ..learn.learner import UNEXPLAINED
 from ..parts.own_code import is_the_programs
+from ..parts.places import cells
 from ..run.soonest import Best
-from ..trace.record import CallRecord, Trace
+from ..trace.record import Trace
 from ..trace.sites import codes_of, name_of
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
 
-UNEXPLAINED = "its input holds text that no known value explains"
-"""As `accel.learn` says it."""
 MOST_NAMED = 3
 SOONER_S = 0.005
 """To begin with a call less sooner gains nothing."""
@@ -44,10 +44,10 @@ class Computing:
         return f"{self.name} ({self.where.partition(':')[0]}:{self.where.rpartition(':')[2]})"
 
 
-def computed(plan: Plan, trace: Trace, call: CallRecord) -> Reason | None:
-    """Why a call of a run is not predicted, if a function may compute a part of its input."""
-    reasons = [node.evidence.reason for node in plan.graph.by_site.get(call.site, ())]
-    found = _functions(trace, call.site) if UNEXPLAINED in reasons else []
+def computed(trace: Trace, site: str) -> Reason | None:
+    """Why no known value explains calls of a site, if a function may compute a part of their input. Looks through all
+    objects of the process."""
+    found = _functions(trace, site)
     named = ", ".join(map(str, found[:MOST_NAMED])) + ", ..." * (len(found) > MOST_NAMED)
     return COMPUTED(why=UNEXPLAINED, functions=named) if found else None
 
@@ -91,12 +91,7 @@ def _live(codes: list[CodeType]) -> list[FunctionType]:
 def _named(function: FunctionType) -> Iterator[tuple[str, FunctionType]]:
     """The functions of the user's that its code names: of its module, of the functions around it, of other modules, and
     methods of objects."""
-    code = function.__code__
-    around = {
-        name: cell.cell_contents
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False)
-        if _is_bound(cell)
-    }
+    code, around = function.__code__, cells(function)
     for name, inner in _loaded(code):
         value: Any = around[name] if name in around else function.__globals__.get(name)
         if type(value) is FunctionType:
@@ -117,10 +112,3 @@ def _loaded(code: CodeType) -> Iterator[tuple[str, str]]:
     for held in code.co_consts:
         if isinstance(held, CodeType):
             yield from _loaded(held)
-
-
-def _is_bound(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False  # not bound yet

@@ -7,7 +7,9 @@ nodes that work for long by themselves, have rows of their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
@@ -34,6 +36,7 @@ from ..graph.rules import (
     WRITES,
     Reason,
 )
+from ..learn.learner import UNEXPLAINED
 from ..parts.components import facts_of
 from ..run.settings import Settings
 from ..run.soonest import Best
@@ -171,13 +174,14 @@ def _row(
     for call in calls:
         made.setdefault(_outermost(call, line), []).append(call)
     late: dict[str, tuple[Reason, list[float]]] = {}
+    named = cache(partial(computed, trace))
     early, saved_s = 0, 0.0
     for parts in made.values():
         if any(part.retired for part in parts):
             early += 1
             saved_s += sum(part.saved_s for part in parts if part.retired)
         else:
-            reason, sooner_s = _held_back(plan, trace, settings, parts, best)
+            reason, sooner_s = _held_back(plan, trace, settings, parts, best, named)
             late.setdefault(str(reason), (reason, []))[1].append(sooner_s)
     for use in uses:
         reason = _unseen(use)
@@ -217,15 +221,22 @@ def _alone_s(parts: list[CallRecord]) -> float:
 
 
 def _held_back(
-    plan: Plan, trace: Trace, settings: Settings, parts: list[CallRecord], best: Best | None
+    plan: Plan,
+    trace: Trace,
+    settings: Settings,
+    parts: list[CallRecord],
+    best: Best | None,
+    named: Callable[[str], Reason | None],
 ) -> tuple[Reason, float]:
     """Why a call, the first one, was not early, and how much sooner it could have begun. One that is made of those
-    inside it says less than they do."""
+    inside it says less than they do. `named`: by call site, which functions may compute what nothing explains."""
     found = []
     for part in parts:
         gain_s = best.sooner_s.get(part, 0.0) if best is not None else 0.0
         gain_s = gain_s if gain_s > SOONER_S else 0.0
         reason = why(plan, trace, settings, part, gain_s, best)
+        if reason.rule is UNLEARNT and str(reason) == UNEXPLAINED:
+            reason = named(part.site) or reason
         found.append((reason, 0.0 if reason.rule is AT_ONCE else gain_s))
     telling = [(reason, gain_s) for reason, gain_s in found if reason.rule not in (COMPOSITE, PART)]
     reason, _ = max(telling or found, key=lambda each: each[1])
@@ -316,7 +327,7 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
         return PART(component=type(call.parent.component).__name__)
     if call.composite:
         return COMPOSITE()
-    held = _held(plan, trace, call)
+    held = _held(plan, call)
     if held is not None and held.rule is AT_ONCE and gain_s and best is not None:
         missed = _missed(plan, call, best)  # what it waits for could have been there sooner
         return missed if missed.rule is BEHIND else held
@@ -329,14 +340,14 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     return _missed(plan, call, best) if gain_s else AT_ONCE()
 
 
-def _held(plan: Plan, trace: Trace, call: CallRecord) -> Reason | None:
+def _held(plan: Plan, call: CallRecord) -> Reason | None:
     """What held such calls in the last run, or keeps them from being predicted."""
     for node in plan.graph.by_site.get(call.site, ()):
         held = plan.reasons.get(node.name)
         if held is not None and held.rule is not LATE:
             return held
         if node.evidence.reason:
-            return computed(plan, trace, call) or UNLEARNT(why=node.evidence.reason)
+            return UNLEARNT(why=node.evidence.reason)
     return None
 
 

@@ -13,7 +13,7 @@ from langgraph.graph import START, StateGraph
 import accel
 from accel import accelerate
 from accel.graph.rules import COMPUTED
-from accel.reports.computing import UNEXPLAINED
+from accel.learn.learner import UNEXPLAINED
 from adapters.tests.test_report_rows import Declared
 from adapters.tests.three_calls import State
 
