@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node, verify

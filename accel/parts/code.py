@@ -83,8 +83,8 @@ _CHANGES = frozenset("add append appendleft clear discard extend insert pop popl
 @lru_cache(2_048)
 def kept_in_use(component: type, part: type) -> frozenset[str]:
     """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
-    keep. Told by the code of what a framework calls of the component, and of what that calls in both classes; what else
-    may be called (a method that sets something) is none of that."""
+    keep. Told by the code of what a framework calls of the component, and of what that calls of the component and of
+    what it holds; what else may be called (a method that sets something) is none of that."""
     functions: dict[str, list[types.FunctionType]] = {}
     for base in (*component.__mro__, *part.__mro__):
         for name, member in list(vars(base).items()) if is_users(base) else ():
@@ -94,29 +94,59 @@ def kept_in_use(component: type, part: type) -> frozenset[str]:
                 functions.setdefault(name, []).append(function)
     libraries = [base for base in component.__mro__ if not is_users(base) and base is not object]
     coming = [name for name in functions if any(name in vars(base) for base in libraries) and name in dir(component)]
-    reached, kept = set[str](), set[str]()
+    reached, kept = {"__init__", "__post_init__"}, set[str]()
     while coming:
         name = coming.pop()
-        if name in reached or name in ("__init__", "__post_init__"):
+        if name in reached:
             continue
         reached.add(name)
         for function in functions[name]:
             for code in codes(function.__code__):
-                coming += [called for called in code.co_names if called in functions]
-                kept.update(_kept_by(code))
+                own = _Own(code, function.__code__.co_varnames[:1])
+                coming += own.called() & functions.keys()
+                kept.update(own.kept())
     return frozenset(kept)
 
 
-def _kept_by(code: types.CodeType) -> Iterator[str]:
-    instructions = list(dis.get_instructions(code))
-    for one, other in pairwise(instructions):
-        if one.opname == "STORE_ATTR":
-            yield one.argval
-        if one.opname == "LOAD_ATTR" and other.opname in ("LOAD_ATTR", "LOAD_METHOD") and other.argval in _CHANGES:
-            yield one.argval
-    for (one, _), (_, store) in pairwise(pairwise(instructions)):
-        if one.opname == "LOAD_ATTR" and store.opname == "STORE_SUBSCR":
-            yield one.argval
+class _Own:
+    """What code does to its object, whose name is `itself`, and to what that holds."""
+
+    def __init__(self, code: types.CodeType, itself: tuple[str, ...]) -> None:
+        self._steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+        self._itself = itself
+
+    def _taken(self) -> Iterator[tuple[int, str]]:
+        """The attributes that are taken of it, and where."""
+        inside = False
+        for at, (does, name) in enumerate(self._steps):
+            if does in ("LOAD_ATTR", "LOAD_METHOD"):
+                before = self._steps[at - 1][0] if at else ""
+                if inside or (before in ("COPY", "DUP_TOP") and self._is_taken(at - 2)):
+                    yield at, name
+            else:
+                inside = does.startswith("LOAD_") and name in self._itself
+
+    def _is_taken(self, at: int) -> bool:
+        """Whether what stands there gives it, or what it holds."""
+        while at >= 0 and self._steps[at][0] == "LOAD_ATTR":
+            at -= 1
+        return at >= 0 and self._steps[at][0].startswith("LOAD_") and self._steps[at][1] in self._itself
+
+    def called(self) -> set[str]:
+        """Names of methods that may be called of it."""
+        return {name for _, name in self._taken()}
+
+    def kept(self) -> Iterator[str]:
+        """The attributes that are assigned or added to."""
+        for at, name in self._taken():
+            after = [does for does, _ in self._steps[at + 1 : at + 5]]
+            changes = after[:1] in (["LOAD_ATTR"], ["LOAD_METHOD"]) and self._steps[at + 1][1] in _CHANGES
+            counts = self._steps[at - 1][0] in ("COPY", "DUP_TOP")  # read, to be assigned again
+            if changes or counts or after[1:2] == ["STORE_SUBSCR"] or after[1:] == ["COPY", "COPY", "BINARY_SUBSCR"]:
+                yield name
+        for at, (does, name) in enumerate(self._steps):
+            if does == "STORE_ATTR" and self._is_taken(at - 1):
+                yield name
 
 
 def named_by(function: types.FunctionType) -> dict[str, Any]:

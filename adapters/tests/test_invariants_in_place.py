@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
@@ -501,12 +501,15 @@ class Desk(Tone):
 
     def __init__(self) -> None:
         super().__init__()
-        self.count, self.log, self.by_text = 0, list[str](), dict[str, int]()
+        self.count, self.last, self.log = 0, "", list[str]()
+        self.by_text, self.times = dict[str, int](), Counter[str]()
 
     def note(self, text: str) -> None:
         self.count += 1
+        self.last = text
         self.log.append(text)
         self.by_text[text] = self.count
+        self.times[text] += 1
 
     def speak(self, tone: str) -> None:
         self.tone = tone
@@ -529,6 +532,33 @@ def test_what_calls_count_and_keep_is_no_configuration_and_what_others_set_is() 
     model.invoke("Go on")
     assert model.desk.count == 1 and identity_of(model, by_object=False) == before
     model.desk.speak("brief")
+    assert identity_of(model, by_object=False) != before
+
+
+class Settings(Tone):
+    def update(self, tone: str) -> None:
+        self.tone = tone
+
+
+class Updating(Chat):
+    """What it does to objects of its own call is called like what sets its settings."""
+
+    desk: Any = None
+
+    def _result(self, messages: list[Any], kwargs: dict[str, Any]) -> Any:
+        told = {"tone": self.desk.tone}
+        told.update(kwargs)
+        message = SimpleNamespace(tone="")
+        message.tone = str(told)
+        return super()._result(messages, kwargs)
+
+
+def test_what_has_the_name_of_a_setting_in_a_call_is_none() -> None:
+    model = Updating(world=World(), desk=Settings())
+    before = identity_of(model, by_object=False)
+    model.invoke("Go on")
+    assert identity_of(model, by_object=False) == before
+    model.desk.update("brief")
     assert identity_of(model, by_object=False) != before
 
 
