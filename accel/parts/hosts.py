@@ -25,7 +25,6 @@ from ..errors import CallCancelled, ConfigurationError
 from ..process.coroutines import around
 from ..text.values import Opaque, Tree, freeze, snapshot, thaw
 from . import http, patches
-from .epochs import write
 from .methods import METHODS, Method
 from .own_code import own_code
 from .sdks import is_file_of
@@ -145,7 +144,7 @@ def install() -> None:
     for each in _HTTP if _hosts else ():
         cls = each.loaded()
         if cls is not None and not patches.is_wrapped(cls, "request"):
-            patches.wrap(cls, "request", each.arequest if each.is_async else each.request)
+            patches.wrap(cls, "request", each.request)
             if not each.of_requests:
                 patches.wrap(cls, "__init__", note_making)
 
@@ -181,31 +180,20 @@ class Http:
         component = self._component(client, args, kwargs)
         if component is None:
             return wrapped(*args, **kwargs)
-        if not self._is_get(args, kwargs):
-            return write(component, wrapped, args, kwargs)
         response = patches.reach(self.method, component, wrapped, args, kwargs)
+        if self.is_async:
+            return around(_looked_at(component, response), response)
         _look_at(component, response)
         return response
 
-    def arequest(self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
-        component = self._component(client, args, kwargs)
-        if component is None:
-            return wrapped(*args, **kwargs)
-        if not self._is_get(args, kwargs):
-            return write(component, wrapped, args, kwargs)
-        response = patches.reach(self.method, component, wrapped, args, kwargs)
-        return around(_looked_at(component, response), response)
-
     def _component(self, client: Any, args: Any, kwargs: Any) -> Get | None:
-        """What a request of a declared host is a call of: a GET of what it reads, anything else of what it writes to;
-        None for all others."""
+        """What a GET of a declared host is a call of; None for all other requests. (Those that write are seen where
+        they are sent.)"""
         named = dict(zip(("method", "url"), args, strict=False)) | kwargs
         verb, url = named.get("method"), named.get("url")
         host = _hosts.get(self._asked_of(client, url) or "")
         if host is None or not isinstance(verb, str) or client in _ours:
             return None
-        if verb.upper() not in _READS:
-            return host({})
         if verb.upper() != "GET" or len(args) > 2 or type(client) is not self.loaded():
             return None
         if not all(_is_its_own(cls, name, self.package) for cls, name in self._sending()):
@@ -228,9 +216,6 @@ class Http:
             yield package.AsyncHTTPTransport, "handle_async_request"
         else:
             yield package.HTTPTransport, "handle_request"
-
-    def _is_get(self, args: Any, kwargs: Any) -> bool:
-        return str(args[0] if args else kwargs["method"]).upper() == "GET"
 
     def _asked_of(self, client: Any, url: Any) -> str | None:
         text = str(url)
