@@ -162,7 +162,7 @@ class _Known:
                         break
                     if isinstance(step, int):
                         self._note_list(seen, source, at)
-        for (_, _), source in seen.items():
+        for source in seen.values():
             self._lists[source.skeleton].append(source)
 
     def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:

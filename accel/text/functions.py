@@ -208,14 +208,13 @@ def _cut(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
     return ((n,) for n in constants.whole if 1 < n < len(text))
 
 
-def _lines(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
+def _lines(text: str, constants: Constants) -> Iterator[tuple[int]]:
     return ((n,) for n in constants.whole if NARROWEST <= n < len(text))
 
 
 def _shortened(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
     marks = (" [...]", *(sep for sep in ("...", " ...", "…", " …", "") if sep in constants.separators))
-    lengths = [n for n in constants.whole if NARROWEST <= n < len(text)]
-    return ((n, mark) for n in lengths for mark in marks)
+    return ((n, mark) for (n,) in _lines(text, constants) for mark in marks)
 
 
 def _days(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from langgraph.graph import END, START, StateGraph
 
-import accel
-from accel import accelerate
 from adapters.tests.core_fakes import Chat, RemoteChat, State, World, chain
+from adapters.tests.test_decisions import trained
 
 pytestmark = pytest.mark.usefixtures("at_ease")
 
@@ -26,15 +25,6 @@ def voted(text: str) -> str:
     if text.startswith("Grade "):
         return json.dumps({"score": SCORES[text[6:]]})
     return f"<think>of {text}</think> \nso much for {text[::-1]}"
-
-
-def trained(world: World, graph: Any, topics: tuple[str, ...], **options: Any) -> Any:
-    fast = accelerate(graph, **options)
-    for topic in topics:
-        fast.invoke({"q": topic})
-        assert accel.settle()
-    world.forget()
-    return fast
 
 
 def cleaned(world: World, model: Any) -> Any:
