@@ -69,7 +69,7 @@ def _functions(trace: Trace, site: str) -> list[Computing]:
     """Nearest to the call first."""
     calling = set(codes_of({call.site for call in trace.calls} | {use.site for use in trace.uses}))
     found: dict[CodeType, Computing] = {}
-    for user in _live(codes_of([site])):
+    for user in _users(codes_of([site]), calling):
         for name, function in _named(user):
             code = function.__code__
             where = name_of(code, function.__module__)
@@ -82,10 +82,14 @@ def _line(name: str) -> str:
     return f"accel.pure({name})" if "." in name else PURE_FUNCTION.line.format(component=name)
 
 
-def _live(codes: list[CodeType]) -> list[FunctionType]:
-    held = gc.get_referrers(*codes) if codes else []
-    functions = {each.__code__: each for each in held if type(each) is FunctionType}
-    return [functions[code] for code in codes if code in functions]
+def _users(codes: list[CodeType], calling: set[CodeType]) -> Iterator[FunctionType]:
+    """The functions with this code, as far as they live. Where an older program has one, too, those that refer to
+    what the calls came through."""
+    held = [each for each in gc.get_referrers(*codes) if type(each) is FunctionType] if codes else []
+    for code in codes:
+        alike = [each for each in held if each.__code__ is code]
+        linked = [each for each in alike if any(inner.__code__ in calling for _, inner in _named(each))]
+        yield from linked or alike
 
 
 def _named(function: FunctionType) -> Iterator[tuple[str, FunctionType]]:

@@ -81,7 +81,7 @@ def test_every_function_of_the_table_is_tried_above() -> None:
         (Computed("sum"), ["one", 2]),
         (Computed("mean"), []),
         (Computed("majority"), ["yes", "no"]),
-        (Computed("behind", ("|",)), "without it"),
+        *((Computed(part, ("|",)), "without it") for part in ("before", "after", "behind")),
         (Computed("day", ("%Y-%m-%d", 1, "%Y-%m-%d")), "soon"),
         (Computed("ranked", ("n", 0)), [{"n": 1}, {}]),
         (Computed("above", (1,)), True),

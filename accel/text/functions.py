@@ -174,6 +174,12 @@ def _parts(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
     return ((sep,) for sep in constants.separators if sep in text)
 
 
+def _split(text: str, sep: str) -> list[str]:
+    if sep not in text:  # no run has shown what the program does then: all of it would be sent as a part
+        raise LookupError(sep)
+    return text.split(sep)
+
+
 def _replaced(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
     """What is replaced is the program's; what stands instead is short, or nothing."""
     news = ("", " ", "\n", *(sep for sep in constants.separators if len(sep) < 3))
@@ -303,8 +309,8 @@ def _ranked(items: Sequence[Any], key: str, descending: int) -> Tree:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "before": Function(lambda text, sep: text.split(sep)[0], "what stands before a separator", _parts),
-    "after": Function(lambda text, sep: text.split(sep)[-1], "what stands after the last one", _parts),
+    "before": Function(lambda text, sep: _split(text, sep)[0], "what stands before a separator", _parts),
+    "after": Function(lambda text, sep: _split(text, sep)[-1], "what stands after the last one", _parts),
     "behind": Function(lambda text, sep: text.split(sep, 1)[1], "what stands after the first one", _parts),
     "split": Function(lambda text, sep: text.split(sep), "the parts between separators", _parts),
     "replace": Function(lambda text, old, new: text.replace(old, new), "a word replaced everywhere", _replaced),

@@ -66,8 +66,9 @@ class Conversations:
     def warm_up(self) -> None:
         if self._plan is not None:
             return
-        for conversation in WARM_UP:
-            engine = self.made()
+        for number, conversation in enumerate(WARM_UP):
+            # It is kept: the memory of an engine that is collected closes its database by whatever event loop is there.
+            engine = self.engine(f"warm-up {number}")
             for message in conversation:
                 engine.chat(message)
         accel.settle()
