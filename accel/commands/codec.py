@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ..parts.credentials import credentials_of
+from ..text.objects import is_a
 from ..text.values import Opaque, Tree, Vector, is_handed_on, rebuild, snapshot, thaw
 from ..trace.ambient import CREDENTIAL
 from .compare import GENERATED
@@ -71,7 +72,7 @@ def _name(leaf: Tree) -> Any:
         return leaf.numbers()
     if not isinstance(leaf, Opaque):
         return leaf
-    named = isinstance(leaf.obj, type | types.FunctionType | types.BuiltinFunctionType)
+    named = is_a(leaf.obj, type | types.FunctionType | types.BuiltinFunctionType)
     of = leaf.obj if named else type(leaf.obj)
     return f"{of.__module__}.{of.__qualname__}"
 

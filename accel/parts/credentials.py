@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..process import forks
+from ..text.objects import attributes, is_a
 from ..trace.ambient import CREDENTIAL
 from .identity import identity_of
 
@@ -39,16 +40,16 @@ def credentials_of(component: Any) -> Held:
 
 def _in(value: Any, path: Path, named: bool, seen: set[int]) -> Iterator[tuple[Path, Any]]:
     """named: `value` is called a credential."""
-    if _is_secret(value) or (named and value and (isinstance(value, str | bytes) or _gives(value))):
+    if _is_secret(value) or (named and value and (is_a(value, str | bytes) or _gives(value))):
         yield path, value
-    elif value is None or isinstance(value, str | bytes | int | float | type):
+    elif value is None or is_a(value, str | bytes | int | float | type):
         return
     elif len(path) <= MAX_DEPTH and id(value) not in seen:
         seen.add(id(value))
         for name, inner in _fields(value).items():
             is_key = _is_key(name)
             if is_key or named or _is_secret(inner) or _may_hold(name):
-                yield from _in(inner, (*path, name), is_key or (named and isinstance(value, dict)), seen)
+                yield from _in(inner, (*path, name), is_key or (named and is_a(value, dict)), seen)
 
 
 @lru_cache(4_096)
@@ -74,35 +75,31 @@ def _reveals(kind: type) -> bool:
 
 def _gives(value: Any) -> bool:
     """Whether it is a function that gives a credential, another one each time perhaps."""
-    return isinstance(value, FunctionType | MethodType | BuiltinFunctionType | partial)
+    return is_a(value, FunctionType | MethodType | BuiltinFunctionType | partial)
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return {name: inner for name, inner in list(value.items()) if type(name) is str}
-    if isinstance(value, ModuleType):  # one that stands in for a client: its settings are keys, its functions give none
-        return {name: inner for name, inner in list(vars(value).items()) if isinstance(inner, str) or _is_secret(inner)}
-    own = getattr(value, "__dict__", None)
-    private = getattr(value, "__pydantic_private__", None) if isinstance(own, dict) else None
-    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+    if is_a(value, ModuleType):  # one that stands in for a client: its settings are keys, its functions give none
+        return {name: inner for name, inner in list(vars(value).items()) if is_a(inner, str) or _is_secret(inner)}
+    return attributes(value)
 
 
 def _settings_of(component: Any) -> tuple[Path, ...]:
-    modules = [(name, value) for name, value in _fields(component).items() if isinstance(value, ModuleType)]
+    modules = [(name, value) for name, value in _fields(component).items() if is_a(value, ModuleType)]
     return tuple(
         (name, setting)
         for name, module in modules
         for setting, value in list(vars(module).items())
-        if _is_key(setting) and (value is None or isinstance(value, str) or _is_secret(value))
+        if _is_key(setting) and (value is None or is_a(value, str) or _is_secret(value))
     )
 
 
 def _at(value: Any, path: Path) -> Any:
     """What stands there now; None if nothing does."""
     for name in path:
-        own = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-        private = getattr(value, "__pydantic_private__", None) or {}
-        value = own[name] if isinstance(own, dict) and name in own else private.get(name)
+        value = (value if is_a(value, dict) else attributes(value)).get(name)
     return value
 
 
@@ -142,7 +139,7 @@ class _Watched:
                 found[path] = value
         for name in keys:
             value = fields.get(name)
-            if (name,) not in found and value and (_is_secret(value) or isinstance(value, str)):
+            if (name,) not in found and value and (_is_secret(value) or is_a(value, str)):
                 found[(name,)] = value
         return found
 

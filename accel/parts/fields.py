@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from ..text.objects import is_a
 from ..text.values import Opaque
 from ..trace.ambient import CREDENTIAL, Dimensions, digest, digest_of_secret
 from .clients import Identity, is_connection
@@ -50,7 +51,7 @@ def _parts(compared: Hashable) -> Iterator[Any]:
             yield from _parts(part)
     elif isinstance(compared, type):
         yield _name(compared)
-    elif isinstance(compared, Opaque) and isinstance(compared.obj, type):
+    elif isinstance(compared, Opaque) and is_a(compared.obj, type):
         yield "class", _name(compared.obj)
     else:
         yield compared

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from ..process.clock import now_s
+from ..text.objects import is_a
 from . import patches
 from .clients import COOKIES, note_answered
 from .epochs import write
@@ -66,11 +67,11 @@ def install() -> None:
     """Look at what clients send from now on that are loaded by now."""
     for package, name, is_async in _CLIENTS:
         cls = getattr(sys.modules.get(package), name, None)
-        if isinstance(cls, type) and not patches.is_wrapped(cls, "send"):
+        if is_a(cls, type) and not patches.is_wrapped(cls, "send"):
             patches.wrap(cls, "send", _asend if is_async else _send)
     for package in ("httpx", "httpx2"):
         cls = getattr(sys.modules.get(package), "Cookies", None)
-        if isinstance(cls, type) and not patches.is_wrapped(cls, "extract_cookies"):
+        if is_a(cls, type) and not patches.is_wrapped(cls, "extract_cookies"):
             patches.wrap(cls, "extract_cookies", _extract)
 
 
@@ -125,7 +126,7 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
 def _after_s(response: Any) -> float | None:
     """In how many seconds a request that was turned away may come again, as far as the answer says so; else None."""
     status = getattr(response, "status_code", 0)
-    if not isinstance(status, int) or status < 400:
+    if not is_a(status, int) or status < 400:
         return None
     said = response.headers.get("retry-after")
     if said is None and status not in _STATUSES:
@@ -155,7 +156,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _statuses(error: BaseException) -> list[Any]:
     response = getattr(error, "response", None)
-    if isinstance(response, Mapping):
+    if is_a(response, Mapping):
         response = response.get("ResponseMetadata", {})
-        return [response.get("HTTPStatusCode")] if isinstance(response, Mapping) else []
+        return [response.get("HTTPStatusCode")] if is_a(response, Mapping) else []
     return [getattr(error, "status_code", None), getattr(error, "code", None), getattr(response, "status_code", None)]

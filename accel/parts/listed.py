@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from ..text.objects import is_a
 from .facts import Entry
 from .facts import Facts as Facts
 from .listed_classes import LISTED as LISTED
@@ -139,7 +140,7 @@ def addresses_of(component: Any) -> list[str] | None:
     their part in that. None if its class isn't listed or its fields don't tell; empty if none is set. A declared host
     is its own."""
     own = getattr(type(component), "accel_address", None)
-    if isinstance(own, str):
+    if is_a(own, str):
         return [own]
     entry = listed(type(component))
     if entry is None or entry.addresses is None:
@@ -195,7 +196,7 @@ def calls_the_programs(component: Any) -> bool:
     values = [at(component, path) for path in entry.works_with] if entry is not None else []
     package = _package(type(component))
     return any(
-        any(value.values()) if isinstance(value, Mapping) else _package(type(value)) != package
+        any(value.values()) if is_a(value, Mapping) else _package(type(value)) != package
         for value in values
         if value is not _MISSING and type(value) not in _PLAIN
     )
@@ -209,7 +210,7 @@ def at(component: Any, path: str) -> Any:
     """What stands there; None if nothing does."""
     value: Any = component
     for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, _MISSING)
+        value = value.get(step) if is_a(value, Mapping) else getattr(value, step, _MISSING)
         if value is None or value is _MISSING:
             break
     return value

@@ -14,6 +14,7 @@ from http.cookiejar import CookieJar
 from types import MethodType, SimpleNamespace
 from typing import Any
 
+from ..text.objects import is_a, own, private
 from ..text.values import Opaque, freeze
 from .clients import (
     OF_USE,
@@ -75,37 +76,37 @@ class Look:
         """As identity sees it: plain data, secrets, configuration, objects of the program's own classes and clients of
         SDKs by value, everything else (loggers, caches) as the object it is."""
         cls = type(value)
-        if cls in ATOMS or isinstance(value, str | int | float | bytes):
+        if cls in ATOMS or is_a(value, str | int | float | bytes):
             return value
         if id(value) in self._path:
             return ["again", self._path[id(value)]]
-        if depth > MAX_DEPTH and not isinstance(value, type):
+        if depth > MAX_DEPTH and not is_a(value, type):
             if self.watch.has(value):
                 return Opaque(value)
             self.watch.never()  # nobody could look at it with each call
             return Opaque(object())
-        if isinstance(value, type | enum.Enum) or id(value) in self._within:
+        if is_a(value, type | enum.Enum) or id(value) in self._within:
             return Opaque(value)
-        if isinstance(value, list | set | frozenset | deque):
+        if is_a(value, list | set | frozenset | deque):
             items = [self.at(item, depth + 1) for item in self.watch.row(value)]
-            return ["set", *sorted(map(freeze, items), key=hash)] if isinstance(value, set | frozenset) else items
-        if isinstance(value, tuple):
+            return ["set", *sorted(map(freeze, items), key=hash)] if is_a(value, set | frozenset) else items
+        if is_a(value, tuple):
             return [self.at(item, depth + 1) for item in value]
-        if isinstance(value, dict):
+        if is_a(value, dict):
             return self._dict(self.watch.mapping(value), depth)
         if cls in _told:
             return [Opaque(cls), *map(Opaque, self.watch.told(value, "told", partial(_listed, _told[cls], value)))]
         reveal = getattr(cls, "get_secret_value", None)  # of the class: an object may count who asks it
         if reveal is not None:
             return ["secret", *self.watch.told(value, "secret", lambda: [reveal(value)])]
-        if isinstance(value, CookieJar):
+        if is_a(value, CookieJar):
             cookies = self.watch.told(value, "cookies", partial(given_cookies, value))
             return [self._dict(self.watch.fields(cookie), depth) for cookie in cookies]
         if cls is MethodType and is_client(type(value.__self__)):
             return [value.__func__.__qualname__, self.at(value.__self__, depth + 1)]
-        if isinstance(value, ssl.SSLContext) and self._default:
+        if is_a(value, ssl.SSLContext) and self._default:
             return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
-        if is_client(cls) and isinstance(getattr(value, "__dict__", None), dict):
+        if is_client(cls) and own(value) is not None:
             return self.client(value) if is_sender(cls) else self._part(value)
         return self._object(value, cls, depth)
 
@@ -116,14 +117,14 @@ class Look:
 
     def _object(self, value: Any, cls: type, depth: int) -> Any:
         names: list[str] | None = None
-        if isinstance(getattr(cls, "model_fields", None), dict):
-            names = [*cls.model_fields, *(getattr(value, "__pydantic_private__", None) or ())]  # type: ignore[attr-defined]
+        if is_a(getattr(cls, "model_fields", None), dict):
+            names = [*cls.model_fields, *private(value)]  # type: ignore[attr-defined]
         elif not _is_plain(cls) and getattr(getattr(cls, "__dataclass_params__", None), "eq", False):
             names = [field.name for field in dataclasses.fields(value)]
         elif not _is_plain(cls) or _guards_itself(value):
             return Opaque(value)
         self._opened += names is None
-        if self._opened > MAX_OPENED:
+        if self._opened > MAX_OPENED or (cls.__dictoffset__ and own(value) is None):
             self.watch.never()
             return Opaque(object())
         self._path[id(value)] = depth
@@ -226,8 +227,7 @@ def _extends(cls: type) -> bool:
 def _guards_itself(value: Any) -> bool:
     """Whether an object holds a lock or the like: it keeps what calls do (records, counts, a pool), for many threads,
     and is no configuration."""
-    own = getattr(value, "__dict__", None)
-    return type(own) is dict and any(type(held).__module__ in _GUARDS for held in list(own.values()))
+    return any(type(held).__module__ in _GUARDS for held in list((own(value) or {}).values()))
 
 
 _GUARDS = frozenset(("_queue", "_thread", "asyncio.locks", "asyncio.queues", "queue", "threading"))
@@ -241,6 +241,6 @@ def derived_of(cls: type) -> frozenset[str]:
     names = _derived.get(cls)
     if names is None:
         members = [member for base in cls.__mro__ for member in list(vars(base).items())]
-        names = frozenset(name for name, value in members if isinstance(value, functools.cached_property))
+        names = frozenset(name for name, value in members if is_a(value, functools.cached_property))
         _derived[cls] = names
     return names

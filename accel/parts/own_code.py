@@ -20,6 +20,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from ..text.objects import attributes, is_a
 from .clients import OF_USE, PACKAGES, SDKS, TRACER
 from .listed import calls_the_programs
 
@@ -78,7 +79,7 @@ def _goes_nowhere() -> bool:
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None or "OTEL_PYTHON_TRACER_PROVIDER" in os.environ:
         return trace is None
-    return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    return is_a(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _forget(at: int, _: object) -> None:
@@ -91,7 +92,7 @@ class _Holder:
     __slots__ = ("_held", "_of")
 
     def __init__(self, value: Any) -> None:
-        self._of: Callable[[], Any] = (lambda: value) if isinstance(value, dict | list) else _weakly(value)
+        self._of: Callable[[], Any] = (lambda: value) if is_a(value, dict | list) else _weakly(value)
         self._held = _marks(value)
 
     def stands(self) -> bool:
@@ -111,13 +112,11 @@ def _marks(value: Any) -> list[tuple[int, type]]:
 
 
 def _fields(value: Any) -> dict[Any, Any]:
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return dict(value)
-    if isinstance(value, list | tuple | set | frozenset | deque):
+    if is_a(value, list | tuple | set | frozenset | deque):
         return dict(enumerate(list(value)))
-    own = getattr(value, "__dict__", None)
-    private = getattr(value, "__pydantic_private__", None)
-    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
+    return attributes(value)
 
 
 def _reached(component: Any, holders: list[_Holder]) -> Iterator[Any]:
@@ -126,22 +125,22 @@ def _reached(component: Any, holders: list[_Holder]) -> Iterator[Any]:
     seen: dict[int, Any] = {}
     while coming:
         value = coming.pop()
-        if type(value) in _PLAIN or isinstance(value, type) or id(value) in seen:
+        if type(value) in _PLAIN or is_a(value, type) or id(value) in seen:
             continue
         seen[id(value)] = value
         yield value
-        if isinstance(value, partial):
+        if is_a(value, partial):
             coming += (value.func, value.args, value.keywords)
-        elif isinstance(value, MethodType):
+        elif is_a(value, MethodType):
             coming += (value.__func__, value.__self__)
-        elif isinstance(value, _FUNCTIONS):
+        elif is_a(value, _FUNCTIONS):
             coming += (value.__wrapped__,) if hasattr(value, "__wrapped__") else ()
-        elif isinstance(value, Mapping | list | tuple | set | frozenset | deque) or _is_opened(type(value)):
+        elif is_a(value, Mapping | list | tuple | set | frozenset | deque) or _is_opened(type(value)):
             fields = _fields(value)
             if _may_be_given_more(value, fields):
                 holders.append(_Holder(value))
             coming += [each for name, each in fields.items() if name not in OF_USE or name == TRACER]
-            coming += fields if isinstance(value, dict) else ()
+            coming += fields if is_a(value, dict) else ()
 
 
 def _is_opened(cls: type) -> bool:
@@ -150,9 +149,9 @@ def _is_opened(cls: type) -> bool:
 
 def _may_be_given_more(value: Any, fields: dict[Any, Any]) -> bool:
     """Not what can't change, headers and the like, and connections, which nobody gives anything later."""
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return not all(type(each) in _PLAIN for each in fields.values())
-    return not isinstance(value, tuple | frozenset) and _package(type(value)) not in _CONNECTIONS
+    return not is_a(value, tuple | frozenset) and _package(type(value)) not in _CONNECTIONS
 
 
 _CONNECTIONS = frozenset("httpcore httpcore2 urllib3".split())
@@ -181,9 +180,9 @@ def is_the_programs(cls: type) -> bool:
 
 def _is_known(value: Any) -> bool:
     """Whether it runs no code but that of packages that are known."""
-    if isinstance(value, partial | MethodType):
+    if is_a(value, partial | MethodType):
         return True  # its parts are looked at
-    if isinstance(value, FunctionType):
+    if is_a(value, FunctionType):
         return _root(value.__globals__.get("__name__")) in _KNOWN
     if callable(value):
         return _root(getattr(value, "__module__", None)) in _KNOWN and _package(type(value)) in _KNOWN | _BUILT_IN
@@ -196,7 +195,7 @@ _BUILT_IN = frozenset(("builtins", "functools"))
 
 def _name(value: Any) -> str:
     kind = type(value)
-    if isinstance(value, _FUNCTIONS):
+    if is_a(value, _FUNCTIONS):
         return f"the function {value.__qualname__}"
     return f"an object of the class {kind.__qualname__}"
 
@@ -206,4 +205,4 @@ def _package(cls: type) -> str:
 
 
 def _root(module: Any) -> str:
-    return module.partition(".")[0] if isinstance(module, str) else ""
+    return module.partition(".")[0] if is_a(module, str) else ""

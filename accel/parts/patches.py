@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, ClassVar, Protocol
 
 from ..process import forks
+from ..text.objects import own
 from .methods import METHODS, Method
 
 enabled = True
@@ -225,8 +226,8 @@ def has_leaf(component: Any, name: str) -> bool:
 def stands(component: Any, name: str) -> bool:
     """Whether calls of this method still come to Accel: nobody has put a function in its place, on the class or the
     object, that does something else (a mock). One that says what it wraps calls it."""
-    own = getattr(component, "__dict__", {}).get(name)
-    if own is not None and not any(getattr(link, "__self__", None) is component for link in _wraps(own)):
+    placed = (own(component) or {}).get(name)
+    if placed is not None and not any(getattr(link, "__self__", None) is component for link in _wraps(placed)):
         return False
     for base in type(component).__mro__:
         if name in base.__dict__:

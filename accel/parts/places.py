@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from ..text.objects import attributes, is_a
 from ..text.values import leaves, snapshot
 
 Step = Callable[[Any, Any], Any]
@@ -61,9 +62,7 @@ def nth(container: Any, number: int) -> Any:
 
 
 def field(value: Any, name: str) -> Any:
-    own = plainly(value, "__dict__")
-    private = plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
-    return private[name] if isinstance(private, dict) and name in private else own[name]
+    return attributes(value)[name]
 
 
 def member(cls: Any, name: str) -> Any:
@@ -84,7 +83,7 @@ def of_module(function: Any, names: tuple[str, str]) -> Any:
 
 
 def default(function: Any, key: Any) -> Any:
-    return (function.__kwdefaults__ if isinstance(key, str) else function.__defaults__)[key]
+    return (function.__kwdefaults__ if is_a(key, str) else function.__defaults__)[key]
 
 
 def leaf(value: Any, path: Any) -> Any:
@@ -93,7 +92,7 @@ def leaf(value: Any, path: Any) -> Any:
 
 
 def given(partial: Any, key: Any) -> Any:
-    return (partial.keywords if isinstance(key, str) else partial.args)[key]
+    return (partial.keywords if is_a(key, str) else partial.args)[key]
 
 
 def fixed(value: Any, inner: Any) -> Any:
@@ -103,12 +102,6 @@ def fixed(value: Any, inner: Any) -> Any:
 
 def cls_of(value: Any, _: Any) -> Any:
     return type(value)
-
-
-def fields(value: Any) -> dict[str, Any]:
-    own = plainly(value, "__dict__")
-    private = plainly(value, "__pydantic_private__") if isinstance(own, dict) else None
-    return {**(own if isinstance(own, dict) else {}), **(private if isinstance(private, dict) else {})}
 
 
 def plainly(value: Any, name: str) -> Any:

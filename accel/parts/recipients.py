@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..text.objects import own
 from ..text.values import Tree, freeze, snapshot
 from .clients import is_client
 from .hosts import Get
@@ -88,7 +89,7 @@ def recipient(component: Any, keys: tuple[str, ...], tree: Tree) -> Hashable:
     beside = freeze([asked.get(name) for name in _ROUTE_OF_CALL])
     if all(map(_is_vendors, addresses)):
         return addresses, account, beside
-    model = _first(asked, _MODEL) or _first(getattr(component, "__dict__", {}), _MODEL)
+    model = _first(asked, _MODEL) or _first(own(component) or {}, _MODEL)
     if not isinstance(model, str):
         return id(component)
     is_part = is_client(type(component))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..frameworks import frameworks
+from ..text.objects import is_a, own
 from .components import is_declared, sort_of
 from .identity import identity_of
 from .sdks import is_leaf
@@ -167,7 +168,7 @@ def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> d
             found[id(value)].reached(at)
         framework = is_opened(value)
         several = set() if at.frameworks else _several(value, is_component)
-        container = isinstance(value, CONTAINERS)
+        container = is_a(value, CONTAINERS)
         parts = framework or (at.frameworks and container)
         for inner in _inner(value, component or framework, is_component):
             if id(inner) in seen and id(inner) not in found:
@@ -208,7 +209,7 @@ def _leads(outer: Any, inner: Any, is_component: Kinds, is_opened: Kinds) -> boo
 
 def _several(value: Any, is_component: Kinds) -> set[Any]:
     """The sorts of which a container holds more than one component."""
-    if not isinstance(value, CONTAINERS) or len(value) < 2:
+    if not is_a(value, CONTAINERS) or len(value) < 2:
         return set()
     held = _inner(value, False, is_component)
     counts = Counter(sort_of(inner) for inner in {id(one): one for one in held}.values() if is_component(inner))
@@ -224,22 +225,20 @@ _DATA = frozenset((str, bytes, int, float, bool, type(None), type))
 
 
 def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
-    if isinstance(value, type):
+    if is_a(value, type):
         return
-    if isinstance(value, functools.partial):
+    if is_a(value, functools.partial):
         yield from (getattr(value, "__wrapped__", None), value.func, *value.args, *value.keywords.values())
-    elif isinstance(value, types.MethodType):
+    elif is_a(value, types.MethodType):
         yield from (value.__self__, value.__func__)
-    elif isinstance(value, types.FunctionType):
+    elif is_a(value, types.FunctionType):
         yield from _of_function(value, is_component)
-    elif isinstance(value, dict):
+    elif is_a(value, dict):
         yield from list(value.values())[:MAX_HELD]  # copied at once: another thread may change it
-    elif isinstance(value, CONTAINERS):
+    elif is_a(value, CONTAINERS):
         yield from list(value)[:MAX_HELD]
     elif opened or _is_plain(value):
-        own = getattr(value, "__dict__", None)
-        if isinstance(own, dict):  # an object may answer to any name
-            yield from list(own.values())
+        yield from list((own(value) or {}).values())
         yield from _slots(value)  # where pydantic keeps what is private
 
 
@@ -248,7 +247,7 @@ def _slots(value: Any) -> Iterator[Any]:
     slots = _slots_of.get(cls)
     if slots is None:
         members = [member for base in cls.__mro__ for member in list(vars(base).values())]
-        slots = _slots_of[cls] = tuple(one for one in members if isinstance(one, types.MemberDescriptorType))
+        slots = _slots_of[cls] = tuple(one for one in members if is_a(one, types.MemberDescriptorType))
     for slot in slots:
         try:
             yield slot.__get__(value)
@@ -274,10 +273,10 @@ def _of_function(function: types.FunctionType, is_component: Kinds) -> Iterator[
     names = _names(function.__code__)
     for name in names:
         value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType):
+        if is_a(value, types.ModuleType):
             for inner in names:
                 attribute = vars(value).get(inner)
-                if is_component(attribute) or isinstance(attribute, types.FunctionType):
+                if is_component(attribute) or is_a(attribute, types.FunctionType):
                     yield attribute
         elif value is not None:
             yield value
@@ -286,7 +285,7 @@ def _of_function(function: types.FunctionType, is_component: Kinds) -> Iterator[
 def _names(code: types.CodeType) -> set[str]:
     names = set(code.co_names)
     for const in code.co_consts:
-        if isinstance(const, types.CodeType):
+        if is_a(const, types.CodeType):
             names |= _names(const)
     return names
 

@@ -19,11 +19,12 @@ from itertools import islice
 from typing import Any
 
 from ..process.spare import breathe
+from ..text.objects import attributes, is_a
 from ..text.values import leaves, snapshot
 from ..trace.ambient import CREDENTIAL
 from . import places
 from .code import Stored, choices, codes, factories, function_of, is_users, named_by, stored_by
-from .places import Place, Step, cells, fields
+from .places import Place, Step, cells
 from .wording import FEWEST_WORDS
 
 MAX_OBJECTS = 4_000
@@ -81,8 +82,8 @@ def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, s
         breathe()
         try:
             found = [way for way in look.into(value, place) if type(way[2]) not in _DATA]
-            container = isinstance(value, _CONTAINERS)
-            inside = (place.held and not isinstance(value, _CODE)) or container
+            container = is_a(value, _CONTAINERS)
+            inside = (place.held and not is_a(value, _CODE)) or container
             kinds = Counter(type(inner) for _, _, inner in found) if container and not opened else {}
             opens = is_opened(value) or (opened and container)
         except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
@@ -134,7 +135,7 @@ class _Look:
         may hold anybody's."""
         found: dict[str, Place] = {}
         for (name, text), place in self.found.items():
-            if name not in stored and (isinstance(name, tuple) or not name or name in self.names):
+            if name not in stored and (is_a(name, tuple) or not name or name in self.names):
                 found.setdefault(text, place)
         return found
 
@@ -142,29 +143,29 @@ class _Look:
         """Note the texts of an object there; what to look into next. It may be held by a list or dict, which may be of
         data."""
         self._place, held = place, place.held
-        if type(value) in _DATA or isinstance(value, types.ModuleType):
+        if type(value) in _DATA or is_a(value, types.ModuleType):
             return
         said = self.says(value, held)
         if said is not None:
-            keep = self._hold if isinstance(said, str | list) else self._keep
+            keep = self._hold if is_a(said, str | list) else self._keep
             yield from self._all_in(said, place.to(_saying, (self.says, held)), 0, keep)
-        if isinstance(value, functools.partial):
+        if is_a(value, functools.partial):
             for at, inner in (*enumerate(value.args), *value.keywords.items()):
                 self._hold(inner, place.to(places.given, at))
             yield places.attribute, "func", value.func
             yield from ((places.given, at, inner) for at, inner in enumerate(value.args))
             yield from ((places.given, key, inner) for key, inner in value.keywords.items())
-        elif isinstance(value, types.MethodType):
+        elif is_a(value, types.MethodType):
             yield places.attribute, "__self__", value.__self__
             yield places.attribute, "__func__", value.__func__
-        elif isinstance(value, types.FunctionType):
+        elif is_a(value, types.FunctionType):
             yield from self._of_function(value)
-        elif isinstance(value, type):
+        elif is_a(value, type):
             yield from self._of_class(value)
-        elif isinstance(value, _CONTAINERS):
+        elif is_a(value, _CONTAINERS):
             yield from _parts(value)
         elif self.is_component(value) or self.is_opened(value) or is_users(type(value)):
-            own = fields(value)
+            own = attributes(value)
             if self.is_component(value):
                 for name, inner in own.items():
                     if not CREDENTIAL.search(name):
@@ -189,7 +190,7 @@ class _Look:
 
     def _name(self, held: Mapping[str, Any], step: Step) -> None:
         for name, value in list(held.items()):
-            if type(value) in _DATA or isinstance(value, tuple | frozenset | re.Pattern):
+            if type(value) in _DATA or is_a(value, tuple | frozenset | re.Pattern):
                 place = self._place.to(step, name)
                 for text in _said(value):
                     self.found.setdefault((name, text), place)
@@ -199,10 +200,10 @@ class _Look:
         keep(value, place)
         if depth > MAX_DEPTH or self.is_component(value):
             return
-        if isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
+        if is_a(value, type | types.FunctionType | types.MethodType | functools.partial):
             yield places.fixed, value, value
             return
-        if isinstance(value, dict):
+        if is_a(value, dict):
             for key in list(value):  # another thread may change it
                 yield from self._all_in(key, place.to(places.key, key), depth + 1, keep)
         for step, by, inner in _parts(value):
@@ -226,7 +227,7 @@ class _Look:
         self._name(named, places.variable)
         ways: list[Way] = [(places.variable, name, inner) for name, inner in named.items()]
         for of, module in list(named.items()):
-            if isinstance(module, types.ModuleType):
+            if is_a(module, types.ModuleType):
                 within = {name: vars(module)[name] for name in names if name in vars(module)}
                 named |= within
                 for name, inner in within.items():
@@ -248,12 +249,12 @@ class _Look:
     ) -> None:
         """Of the texts in a dict those that code names by constant keys, from the outermost dict on (`chosen`), and
         what is there to be formatted: others, which it chooses by a value or a position, may be anybody's."""
-        if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple) or self._entries <= 0:
+        if depth > MAX_DEPTH or not is_a(value, dict | list | tuple) or self._entries <= 0:
             return
         entries = list(_parts(value))
         self._entries -= len(entries)
         for step, key, inner in entries:
-            by_key = isinstance(value, dict)
+            by_key = is_a(value, dict)
             named = by_key and type(key) is str and key in constants
             if type(inner) is not str:
                 at = place.to(step, key)
@@ -285,7 +286,7 @@ class _Look:
                 if type(function) is types.FunctionType:
                     yield places.fixed, function, function
             if users:
-                values = (member.value for member in members.values() if isinstance(member, enum.Enum))
+                values = (member.value for member in members.values() if is_a(member, enum.Enum))
                 self._fix((base.__name__, base.__doc__, *values))
                 for name, kind in list(members.get("__annotations__", {}).items()):
                     self._fix((name, *choices(kind)))
@@ -298,19 +299,19 @@ class _Look:
 
 def _parts(value: Any) -> Iterator[Way]:
     """What a container or an object holds, as far as it is looked at. Copied at once: another thread may change it."""
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return ((places.item, key, inner) for key, inner in list(islice(value.items(), MAX_HELD)))
-    if isinstance(value, _CONTAINERS):
-        step = places.item if isinstance(value, list | tuple) else places.nth
+    if is_a(value, _CONTAINERS):
+        step = places.item if is_a(value, list | tuple) else places.nth
         return ((step, at, inner) for at, inner in enumerate(list(islice(value, MAX_HELD))))
-    return ((places.field, name, inner) for name, inner in fields(value).items())
+    return ((places.field, name, inner) for name, inner in attributes(value).items())
 
 
 def _said(value: Any) -> Iterator[str]:
     if type(value) in (str, int, float):
         yield str(value)
-    elif isinstance(value, re.Pattern):
+    elif is_a(value, re.Pattern):
         yield str(value.pattern)
-    elif isinstance(value, tuple | frozenset):
+    elif is_a(value, tuple | frozenset):
         for inner in value:
             yield from _said(inner)

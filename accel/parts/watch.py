@@ -14,6 +14,8 @@ from operator import is_
 from types import MemberDescriptorType
 from typing import Any
 
+from ..text.objects import is_a, own
+
 _every = chain.from_iterable
 _OBJECT, _DICT, _ROW, _TOLD = range(4)
 _At = tuple[int, str, int]
@@ -38,7 +40,7 @@ class Watch:
     def fields(self, value: Any) -> dict[str, Any]:
         """What an object holds: attributes, those in slots, and a pydantic model's private and further ones."""
         held: dict[str, Any] = {}
-        if type(getattr(value, "__dict__", None)) is dict:
+        if own(value) is not None:
             names, values = self._add((_OBJECT, "", id(value)), value, *_both(vars(value)))
             held.update(zip(names, values, strict=True))
         if hasattr(type(value), "__pydantic_private__"):
@@ -134,7 +136,7 @@ def _copied(value: Iterable[Any]) -> list[Any] | None:
     """None if that can't be had."""
     for _ in range(MAX_COPIES):
         with suppress(RuntimeError):  # another thread changes it
-            return list.copy(value) if isinstance(value, list) else list(value)
+            return list.copy(value) if is_a(value, list) else list(value)
     return None
 
 
@@ -171,6 +173,6 @@ def slots_of(cls: type) -> list[tuple[str, Any]]:
             (name, slot)
             for one in cls.__mro__
             for name, slot in vars(one).items()
-            if isinstance(slot, MemberDescriptorType) and not name.startswith("__pydantic_")
+            if is_a(slot, MemberDescriptorType) and not name.startswith("__pydantic_")
         ]
     return found

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ..text.objects import is_a
 from ..text.values import Opaque, Tree, leaves, snapshot
 
 MAX_BYTES = 1_000_000
@@ -31,7 +32,7 @@ def _says_nothing(name: str, value: Any) -> bool:
 
 
 def is_plain(tree: Tree) -> bool:
-    return not any(isinstance(leaf, Opaque) for _, leaf in leaves(tree))
+    return not any(is_a(leaf, Opaque) for _, leaf in leaves(tree))
 
 
 def _is_known(made_with: dict[str, Any] | None) -> bool:
@@ -66,7 +67,7 @@ def of_session(session: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return repr(sorted(value) if isinstance(value, frozenset | set) else value)  # equal sets may be told in any order
+    return repr(sorted(value) if is_a(value, frozenset | set) else value)  # equal sets may be told in any order
 
 
 def of_httpx(client: Any) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def of_httpx(client: Any) -> dict[str, Any]:
 
 def _credentials(auth: Any) -> Tree:
     """A name and a password, however they were given."""
-    if isinstance(auth, tuple):
+    if is_a(auth, tuple):
         return dict(zip(("user", "password"), auth, strict=True))
     if auth is None:
         return None
@@ -120,9 +121,9 @@ def alike(client: Any) -> Any:
 
 def pairs_of(params: Any) -> Any:
     """In the order in which they go into the address."""
-    if not isinstance(params, dict):
+    if not is_a(params, dict):
         return params
-    listed = ((name, value if isinstance(value, list | tuple) else [value]) for name, value in params.items())
+    listed = ((name, value if is_a(value, list | tuple) else [value]) for name, value in params.items())
     return [(name, each) for name, values in listed for each in values]
 
 

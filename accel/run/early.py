@@ -31,6 +31,7 @@ from ..parts.epochs import epoch, resource_of
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
 from ..process import threads
+from ..text.objects import is_a, own
 from ..text.values import Tree, freeze, is_comparable
 from . import lent, priorities
 from .call import Call
@@ -211,7 +212,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
                 result = await leaf_method(*args, **kwargs)
         except BaseException as error:
             _early_failed(run, call, kwargs, error)
-            if isinstance(error, asyncio.CancelledError):
+            if is_a(error, asyncio.CancelledError):
                 raise
         else:
             _early_done(run, call, args, kwargs, result)
@@ -270,18 +271,18 @@ def _changed(run: Run, call: Call, keys: tuple[str, ...] | None = None) -> bool:
 def _hands_back(result: Any, given: Iterable[Any]) -> bool:
     """Whether a list shares objects with a list that was given: a program may change one and expect the other to have
     changed."""
-    if not isinstance(result, list | tuple):
+    if not is_a(result, list | tuple):
         return False
-    shared = {id(held) for value in given if isinstance(value, list | tuple) for held in _mutable(value)}
+    shared = {id(held) for value in given if is_a(value, list | tuple) for held in _mutable(value)}
     return any(id(held) in shared for held in _mutable(result))
 
 
 def _mutable(items: Iterable[Any]) -> Iterable[Any]:
     """The objects of a list and the containers they hold."""
     for item in items:
-        fields = vars(item) if hasattr(item, "__dict__") else {}
-        yield from (item,) if fields or isinstance(item, dict | list) else ()
-        yield from (value for value in fields.values() if isinstance(value, dict | list))
+        fields = own(item) or {}
+        yield from (item,) if fields or is_a(item, dict | list) else ()
+        yield from (value for value in fields.values() if is_a(value, dict | list))
 
 
 def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> None:
@@ -294,7 +295,7 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
             "keep one client open for all requests, instead of one for each that is closed after it",
         )
     away = by_error(run, call, error, call.issued_s or 0.0)
-    if away or isinstance(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
+    if away or is_a(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):
         give_up(run, call)
     if away:
         run.tell(lambda forecast: forecast.turned_away(call))

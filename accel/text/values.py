@@ -15,6 +15,8 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from .objects import is_a
+
 T = TypeVar("T")
 Tree = Any
 """A JSON tree whose leaves may also be `Vector` or `Opaque`."""
@@ -175,7 +177,7 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
         return value
     if kind in _lookalikes:
         return _lookalikes[kind](value)
-    if isinstance(value, float) and not exact:
+    if issubclass(kind, float) and not exact:
         return float(value)  # numpy's
     budget[0] -= 1
     if budget[0] < 0 or depth > 40:
@@ -196,14 +198,14 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
         view = _views.get(cls)
         if view is not None:
             return _fields(view(value), budget, depth + 1, exact)
-    if exact or isinstance(value, type) or callable(value):
+    if exact or issubclass(kind, type) or callable(value):
         return Opaque(value)
-    if isinstance(value, Mapping):
+    if issubclass(kind, Mapping):
         return _view(dict(value), budget, depth + 1, exact)
     fields = getattr(kind, "model_fields", None)
     if isinstance(fields, dict):
         return {name: _view(getattr(value, name, None), budget, depth + 1, exact) for name in fields}
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(kind):
         return {
             f.name: _view(getattr(value, f.name, None), budget, depth + 1, exact) for f in dataclasses.fields(value)
         }
@@ -270,7 +272,7 @@ def is_comparable(tree: Tree) -> bool:
             if type(part) not in _DATA and not is_comparable(part):
                 return False
         return True
-    return not isinstance(tree, Opaque) or isinstance(tree.obj, type | types.FunctionType | types.BuiltinFunctionType)
+    return not isinstance(tree, Opaque) or is_a(tree.obj, type | types.FunctionType | types.BuiltinFunctionType)
 
 
 def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Tree]]:

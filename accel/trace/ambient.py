@@ -31,6 +31,7 @@ from hashlib import sha256
 from typing import Any
 
 from ..process import forks
+from ..text.objects import own
 from ..text.values import Opaque
 from . import webs
 
@@ -274,20 +275,11 @@ def _parts(value: Any) -> list[tuple[str, Any]] | None:
         found = [(f".{key}", part) for key, part in zip(names, items, strict=False)]
     elif not _is_open(cls):
         return None
-    own = {**_dict_of(value), **dict(_slots(value))}
+    held = {**(own(value) or {}), **dict(_slots(value))}
     for further in ("__pydantic_extra__", "__pydantic_private__"):
-        own |= own.pop(further, None) or {}
-    own.pop("__pydantic_fields_set__", None)
-    return webs.data(cls, [*found, *((f".{key}", part) for key, part in own.items())])
-
-
-def _dict_of(value: Any) -> dict[str, Any]:
-    """Its own attributes. Asking for `__dict__` would run the code of an object that stands for another one."""
-    for base in type(value).__mro__:
-        member = vars(base).get("__dict__")
-        if isinstance(member, types.GetSetDescriptorType):
-            return dict(member.__get__(value) or {})
-    return vars(value) if type(value) is types.SimpleNamespace else {}
+        held |= held.pop(further, None) or {}
+    held.pop("__pydantic_fields_set__", None)
+    return webs.data(cls, [*found, *((f".{key}", part) for key, part in held.items())])
 
 
 def _slots(value: Any) -> Iterator[tuple[str, Any]]:

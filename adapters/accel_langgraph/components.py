@@ -28,6 +28,7 @@ from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells
 from accel.run.scope import scope
+from accel.text.objects import is_a
 from accel.text.values import Opaque, Tree, snapshot, thaw
 
 from . import callers, stores, surroundings
@@ -438,4 +439,4 @@ _BASES = tuple(base for base, _ in FAMILIES)
 
 
 def is_component(value: Any) -> bool:
-    return isinstance(value, _BASES)
+    return is_a(value, _BASES)

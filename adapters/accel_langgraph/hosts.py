@@ -26,13 +26,14 @@ from accel.run.scope import scope
 from accel.run.settings import Host
 from accel.run.switch import Mode
 from accel.run.waiting import loop_here
+from accel.text.objects import is_a
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 
 from .components import holds, is_component
 from .guards import guard_of
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
-FRAMEWORK_VARS.update(var for var in vars(_context).values() if isinstance(var, ContextVar))  # where traces belong
+FRAMEWORK_VARS.update(var for var in vars(_context).values() if is_a(var, ContextVar))  # where traces belong
 LISTENERS.update((BaseCallbackHandler, BaseCallbackManager))
 _COORDINATES = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _THEIRS = re.compile(
@@ -168,23 +169,23 @@ def host_of(
 def references_of(roots: Sequence[Any], opened: tuple[type, ...], ways: Ways) -> References:
     """What a program refers to. roots: what its code can be reached from. opened: classes of the frameworks that are
     looked into on the way. ways: those that earlier runs have found."""
-    return References(roots, is_component, lambda value: isinstance(value, opened), _says, ways)
+    return References(roots, is_component, lambda value: is_a(value, opened), _says, ways)
 
 
 def _says(value: Any, held: bool) -> Any:
     """What of a prompt, a tool or a runnable with arguments is the program's text."""
-    if isinstance(value, SystemMessage):
+    if is_a(value, SystemMessage):
         return None if held else value.content
-    if isinstance(value, BasePromptTemplate | BaseMessagePromptTemplate):
+    if is_a(value, BasePromptTemplate | BaseMessagePromptTemplate):
         return vars(value)
-    if isinstance(value, BaseTool):
+    if is_a(value, BaseTool):
         return value.name, value.description, value.args_schema
-    return value.kwargs if isinstance(value, RunnableBinding) else None
+    return value.kwargs if is_a(value, RunnableBinding) else None
 
 
 def _listened(modes: Any, callbacks: Any) -> bool:
     """Whether somebody listens to tokens: then LangChain streams where a program invokes."""
-    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks or ()
-    return "messages" in ([modes] if isinstance(modes, str) else modes or ()) or any(
-        isinstance(handler, _StreamingCallbackHandler) for handler in handlers
+    handlers = callbacks.handlers if is_a(callbacks, BaseCallbackManager) else callbacks or ()
+    return "messages" in ([modes] if is_a(modes, str) else modes or ()) or any(
+        is_a(handler, _StreamingCallbackHandler) for handler in handlers
     )

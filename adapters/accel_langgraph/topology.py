@@ -12,6 +12,7 @@ from langgraph.pregel import Pregel
 
 from accel.graph.topology import END, START, Topology
 from accel.parts.references import referenced
+from accel.text.objects import is_a
 
 Compiled = Pregel[Any, Any, Any, Any]
 
@@ -66,7 +67,7 @@ def _functional(graph: Compiled) -> Topology:
 def _graphs_in(node: Any) -> Iterator[Compiled]:
     """The graphs that a node runs, and those inside them."""
     for graph in node.subgraphs:
-        if isinstance(graph, Pregel):
+        if is_a(graph, Pregel):
             yield graph
             for inner in graph.nodes.values():
                 yield from _graphs_in(inner)
@@ -76,15 +77,15 @@ def _calls_cached_tasks(node: Any) -> bool:
     """Whether the code of a node refers to a `@task` with a cache policy."""
 
     def is_cached(value: Any) -> bool:
-        return isinstance(value, _TaskFunction) and value.cache_policy is not None
+        return is_a(value, _TaskFunction) and value.cache_policy is not None
 
     opened = (Runnable, Pregel, _TaskFunction, type(node))
-    found = referenced([node.bound], is_cached, lambda value: isinstance(value, opened))
+    found = referenced([node.bound], is_cached, lambda value: is_a(value, opened))
     return any(is_cached(one.component) for one in found.values())
 
 
 def _declared_guards(graph: Compiled) -> frozenset[str]:
-    specs = graph.builder.nodes.items() if isinstance(graph, CompiledStateGraph) else ()
+    specs = graph.builder.nodes.items() if is_a(graph, CompiledStateGraph) else ()
     return frozenset(name for name, spec in specs if (spec.metadata or {}).get("guard"))
 
 

@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
 
+from accel.text.objects import is_a
 from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot
 
 _CONTAINERS = (dict, list)
@@ -23,9 +24,9 @@ def view_message(message: BaseMessage) -> Tree:
     cls: Any = type(message)
     for field in _beside_content(cls):
         value = getattr(message, field)
-        if value is None or value is False or (isinstance(value, _CONTAINERS) and not value):
+        if value is None or value is False or (is_a(value, _CONTAINERS) and not value):
             continue
-        if field == "id" and isinstance(value, str) and _FRAMEWORK_ID.match(value):
+        if field == "id" and is_a(value, str) and _FRAMEWORK_ID.match(value):
             continue
         tree[field] = value
     extra = message.model_extra

@@ -41,6 +41,7 @@ from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, inside, streamed
 from accel.run.unfollowed import Unfollowed
 from accel.run.waiting import loop_here
+from accel.text.objects import is_a
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .batches import bounded, serde
@@ -99,7 +100,7 @@ def _references_of(original: Any, ways: Ways) -> References:
 
 
 def _is_opened(value: Any) -> bool:
-    kind = value if isinstance(value, type | FunctionType) else type(value)
+    kind = value if is_a(value, type | FunctionType) else type(value)
     return (kind.__module__ or "").startswith("llama_index.")
 
 
@@ -109,11 +110,11 @@ _WRITTEN = {default_format_node_batch_fn: ("Document",)}
 
 def _says(value: Any, held: bool) -> Any:
     """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
-    if isinstance(value, IndexDict):
+    if is_a(value, IndexDict):
         return list(value.nodes_dict.values())
-    if isinstance(value, FunctionType):
+    if is_a(value, FunctionType):
         return _WRITTEN.get(value)
-    return vars(value) if isinstance(value, BasePromptTemplate | ToolMetadata) else None
+    return vars(value) if is_a(value, BasePromptTemplate | ToolMetadata) else None
 
 
 # --- the object -----------------------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class Accelerated(Insight):
         return await super()._accel_abatch(inputs, bounded(self, asked, asynchronous=True), options)
 
     def _accel_run(self, value: Any, **options: Any) -> Any:
-        if isinstance(self, Workflow):
+        if is_a(self, Workflow):
             raise ConfigurationError("A workflow runs as a coroutine.", "await accel.awarmup(fast, inputs)")
         args, named = _as_given(self, value, options)
         name, _ = (methods_of(type(self)) or ())[0]
@@ -151,7 +152,7 @@ class Accelerated(Insight):
 
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
         args, named = _as_given(self, value, options)
-        if isinstance(self, Workflow):
+        if is_a(self, Workflow):
             return await self.run(*args, **named)
         _, name = (methods_of(type(self)) or ())[0]
         return await getattr(self, name)(*args, **named)
@@ -159,15 +160,15 @@ class Accelerated(Insight):
 
 def _as_given(obj: Any, value: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """How an input of `warmup` is handed over: of what has no single one, a dict of arguments."""
-    if isinstance(obj, IngestionPipeline):
+    if is_a(obj, IngestionPipeline):
         return (), {"documents": value, **options}
-    return ((), {**value, **options}) if isinstance(value, Mapping) else ((value,), options)
+    return ((), {**value, **options}) if is_a(value, Mapping) else ((value,), options)
 
 
 def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_nodes: tuple[str, ...] = ()) -> Any:
     """An accelerated copy; the object itself if it is accelerated already. Of an index class, a subclass whose
     instances are built faster."""
-    cls = obj if isinstance(obj, type) else type(obj)
+    cls = obj if is_a(obj, type) else type(obj)
     if issubclass(cls, Accelerated):
         return obj
     methods = methods_of(cls)
@@ -186,13 +187,13 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
         members[asynchronous] = _aopening(cls, asynchronous)
     if cls is obj:
         members["build_index_from_nodes"] = _opening(cls, "build_index_from_nodes")
-    if isinstance(obj, Workflow):
+    if is_a(obj, Workflow):
         members["run"] = _starting(cls, may_follow(obj))
     metaclass: Any = type(cls)
     fast_class = metaclass(cls.__name__, (Accelerated, cls), members)
     # On the class, which is this object's own: fields of pydantic models must stay as they are.
     type.__setattr__(fast_class, "_accel", Acceleration(obj, settings, plan or Plan()))
-    if isinstance(obj, Workflow):
+    if is_a(obj, Workflow):
         fast_class._step_functions = type(obj)._step_functions  # of this very class, by its metaclass
     enable()
     install_all()
@@ -275,14 +276,14 @@ def _starting(cls: type, follows: bool) -> Any:
 
 def _finished(run: Run | Unfollowed, result: Any) -> Any:
     """The run ends with the method, or with the stream that it gave."""
-    if isinstance(run, Unfollowed):
+    if is_a(run, Unfollowed):
         run.finish(True)
-    elif isinstance(result, StreamingResponse) and isinstance(result.response_gen, Generator):
+    elif is_a(result, StreamingResponse) and is_a(result.response_gen, Generator):
         parts = result.response_gen
         result.response_gen = kept(run, streamed(lambda: run, lambda: parts))
-    elif isinstance(result, AsyncStreamingResponse) and isinstance(result.response_gen, AsyncGenerator):
+    elif is_a(result, AsyncStreamingResponse) and is_a(result.response_gen, AsyncGenerator):
         aparts = result.response_gen
         result.response_gen = kept(run, astreamed(lambda: run, lambda: aparts))
-    elif not (isinstance(result, StreamingAgentChatResponse) and is_followed(result)):
+    elif not (is_a(result, StreamingAgentChatResponse) and is_followed(result)):
         run.finish(True)
     return result

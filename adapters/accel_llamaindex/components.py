@@ -33,6 +33,7 @@ from accel.parts.methods import Method, build_call, read_call
 from accel.parts.own_code import is_the_programs
 from accel.parts.patches import Place, install
 from accel.run.uses import aused, used
+from accel.text.objects import is_a
 from accel.text.values import Tree, snapshot, thaw
 
 from . import views  # noqa: F401  how nodes, messages and queries are seen
@@ -264,6 +265,6 @@ def holds(component: Any) -> Reason | None:
 
 
 def is_component(value: Any) -> bool:
-    if isinstance(value, BaseNodePostprocessor):
+    if is_a(value, BaseNodePostprocessor):
         return bool(facts_of(value).pure)
-    return isinstance(value, BaseLLM | BaseEmbedding | BasePydanticVectorStore | BaseDocumentStore | BaseRetriever)
+    return is_a(value, BaseLLM | BaseEmbedding | BasePydanticVectorStore | BaseDocumentStore | BaseRetriever)

@@ -28,6 +28,7 @@ from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from accel.graph.topology import END, START, Topology
+from accel.text.objects import attributes, is_a
 
 KINDS = (BaseRetriever, BaseNodePostprocessor, BaseSynthesizer, BaseExtractor, NodeParser)
 MAX_OBJECTS = 2_000
@@ -118,7 +119,7 @@ class Parts:
 
 def _in_order(obj: Any) -> Iterator[tuple[str, Any]]:
     """What runs one after the other, with names."""
-    if not isinstance(obj, RetrieverQueryEngine):
+    if not is_a(obj, RetrieverQueryEngine):
         yield "", obj
         return
     yield "retriever", obj._retriever
@@ -138,12 +139,12 @@ def _parts(way: str, root: Any) -> Iterator[tuple[str, Any, str]]:
         if id(value) in seen:
             continue
         seen[id(value)] = value
-        if at and isinstance(value, KINDS):
+        if at and is_a(value, KINDS):
             yield at, value, chosen
         choices.update(_choices(value))
         if depth < MAX_DEPTH:
             for name, inner in _fields(value):
-                if isinstance(inner, _CONTAINERS) or _is_opened(type(inner)):
+                if is_a(inner, _CONTAINERS) or _is_opened(type(inner)):
                     where = f"{at}.{name}" if at else name
                     coming.append((where, inner, depth + 1, where if id(value) in choices else chosen))
 
@@ -151,7 +152,7 @@ def _parts(way: str, root: Any) -> Iterator[tuple[str, Any, str]]:
 def _choices(value: Any) -> Iterator[int]:
     """The ids of the lists and dicts from which this object chooses: where there is one thing, there is no choice."""
     for cls, name in CHOICES.items():
-        held = getattr(value, name, ()) if isinstance(value, cls) else ()
+        held = getattr(value, name, ()) if is_a(value, cls) else ()
         if len(held) > 1:
             yield id(held)
 
@@ -174,11 +175,9 @@ def _is_opened(cls: type) -> bool:
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
+    if is_a(value, dict):
         yield from ((str(key), inner) for key, inner in list(value.items()))
-    elif isinstance(value, list | tuple):
+    elif is_a(value, list | tuple):
         yield from ((str(number + 1), inner) for number, inner in enumerate(value))
     else:
-        private = getattr(value, "__pydantic_private__", None) or {}
-        for name, inner in [*getattr(value, "__dict__", {}).items(), *private.items()]:
-            yield name.strip("_"), inner
+        yield from ((name.strip("_"), inner) for name, inner in attributes(value).items())
