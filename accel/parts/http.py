@@ -8,10 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any
+from urllib.parse import urljoin
 
 from ..process.clock import now_s
+from ..process.coroutines import around
 from ..text.objects import is_a
 from . import patches
 from .clients import COOKIES, note_answered
@@ -28,6 +32,39 @@ _CLIENTS = (
     ("requests", "Session", False),
 )
 """Package, class, and whether its `send` is a coroutine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request of a client that makes no object of it, or another one."""
+
+    method: str
+    url: str
+
+
+Read = Callable[[Any, Any, Any], Sent]
+
+
+def _of_aiohttp(session: Any, args: Any, kwargs: Any) -> Sent:
+    named = dict(zip(("method", "str_or_url"), args, strict=False)) | kwargs
+    base = getattr(session, "_base_url", None) or ""  # where it is missing, a path alone tells no host
+    return Sent(str(named.get("method", "")).upper(), urljoin(str(base), str(named.get("str_or_url", ""))))
+
+
+def _of_urllib(opener: Any, args: Any, kwargs: Any) -> Sent:
+    named = dict(zip(("fullurl", "data"), args, strict=False)) | kwargs
+    asked, data = named.get("fullurl"), named.get("data")
+    if is_a(asked, str):
+        return Sent("GET" if data is None else "POST", asked)
+    return Sent("POST" if data is not None else asked.get_method(), asked.full_url)
+
+
+_OTHERS = (
+    ("aiohttp", "ClientSession", "_request", _of_aiohttp, True),
+    ("urllib.request", "OpenerDirector", "open", _of_urllib, False),
+)
+"""Clients whose answers are not looked at: package, class, what all of its requests go through, what it is asked, and
+whether that is a coroutine."""
 MAX_AFTER_S = 3_600.0
 MAX_CAUSES = 4
 
@@ -69,6 +106,10 @@ def install() -> None:
         cls = getattr(sys.modules.get(package), name, None)
         if is_a(cls, type) and not patches.is_wrapped(cls, "send"):
             patches.wrap(cls, "send", _asend if is_async else _send)
+    for package, name, method, read, is_async in _OTHERS:
+        cls = getattr(sys.modules.get(package), name, None)
+        if is_a(cls, type) and hasattr(cls, method) and not patches.is_wrapped(cls, method):
+            patches.wrap(cls, method, partial(_aother if is_async else _other, read))
     for package in ("httpx", "httpx2"):
         cls = getattr(sys.modules.get(package), "Cookies", None)
         if is_a(cls, type) and not patches.is_wrapped(cls, "extract_cookies"):
@@ -121,6 +162,40 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
             await response.aclose()
             raise
     return response
+
+
+def _other(
+    read: Callable[[Any, Any, Any], Sent], wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any
+) -> Any:
+    sent = _told(read, client, args, kwargs)
+    over, changed = sends(client, (sent,), {}), written(client, sent)
+    try:
+        return wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
+    finally:
+        if over is not None:
+            over()
+
+
+def _aother(read: Read, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    sent = _told(read, client, args, kwargs)  # by the frame that calls, before anybody awaits it
+    over, changed = sends(client, (sent,), {}), written(client, sent)
+    coming = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
+    return coming if over is None else around(_awaited(coming, over), coming)
+
+
+async def _awaited(coming: Any, over: Callable[[], None]) -> Any:
+    try:
+        return await coming
+    finally:
+        over()
+
+
+def _told(read: Read, client: Any, args: Any, kwargs: Any) -> Sent:
+    """Of what can't be told, the client says what is wrong with it."""
+    try:
+        return read(client, args, kwargs)
+    except (AttributeError, TypeError, ValueError):
+        return Sent("", "")
 
 
 def _after_s(response: Any) -> float | None:

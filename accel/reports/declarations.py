@@ -177,7 +177,7 @@ def _lift_of(use: Use) -> tuple[Lift | None, str, str]:
     if isinstance(use, Outgoing):
         if use.owner and use.method:
             return METHOD, f'{use.owner}, methods=["{use.method}"]', ""
-        new = use.host and use.verb == "GET" and not is_declared(use.host)
+        new = use.host and use.verb == "GET" and use.can_be_made and not is_declared(use.host)
         return (METHOD, f'"{use.host}"', "") if new else (None, "", "")
     cls = type(use.tool)
     if not any(method.family == TOOL and hasattr(cls, method.name) for method in METHODS.values()):

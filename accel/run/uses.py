@@ -77,6 +77,7 @@ def _sends(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
     use = Outgoing(
         weakref.ref(client), f"{owner}.{name}" if owner else name, site, here.within, here.visit, now_s(), host=host,
         verb=str(getattr(request, "method", "")), owner=owner, method=name if can_be_declared else "",
+        can_be_made=not isinstance(request, http.Sent),
     )  # fmt: skip
     trace.uses.append(use)
 

@@ -197,6 +197,8 @@ class Outgoing(Use):
     """The class of that method, if it is one,"""
     method: str = ""
     """and its name, if it might be declared."""
+    can_be_made: bool = True
+    """By Accel itself: GETs of its host can be declared."""
 
 
 @dataclass(slots=True, eq=False)

@@ -6,10 +6,13 @@ import asyncio
 import json
 import threading
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import aiohttp
 import httpx
 import openai
 import pytest
@@ -36,10 +39,14 @@ class Answers(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
+    written = ""
+
     def do_GET(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/notes" and sent:
+            Answers.written = sent.decode()
         time.sleep(TAKES_S)
-        body = json.dumps({"id": "m", "model": "m", "results": []}).encode()
+        body = json.dumps({"id": "m", "model": "m", "results": [], "about": self.written}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -139,6 +146,52 @@ def test_a_host_that_is_only_read_is_named(url: str, get: Callable[..., Any]) ->
     exec(line, {"accel": accel})
     after = seen(program(ask))
     assert after.retired >= 1 and lines(after) == []
+
+
+def test_requests_that_accel_can_not_make_are_named(url: str) -> None:
+    def ask(topic: str) -> str:
+        with urllib.request.urlopen(f"{url}/find?q={urllib.parse.quote(topic)}") as response:
+            return str(json.load(response)["id"])
+
+    async def aask(topic: str) -> str:
+        async with aiohttp.ClientSession(url) as session, session.get("/find", params={"q": topic}) as response:
+            return str((await response.json())["id"])
+
+    told = seen(program(ask))
+    assert lines(told) == []
+    assert "OpenerDirector" not in str(told) and "urlopen" in str(told) and f"sent GET requests to {url}" in flat(told)
+    with asyncio.Runner() as runner:
+        told = seen(program(aask, is_async=True), lambda graph, value: runner.run(graph.ainvoke(value)))
+    assert lines(told) == []
+    assert "ClientSession.get" in str(told) and f"sent GET requests to {url}" in flat(told)
+
+
+@pytest.mark.parametrize("post", ["urllib", "aiohttp"])
+def test_what_other_clients_write_to_a_declared_host_is_read_anew(url: str, post: str) -> None:
+    """An early GET would have the note of before."""
+    accel.register(url, readonly=True)
+
+    def write(state: State) -> State:
+        time.sleep(TAKES_S)
+        if post == "urllib":
+            urllib.request.urlopen(f"{url}/notes", data=state["topic"].encode()).close()
+        else:
+            asyncio.run(send(state["topic"]))
+        return {"outline": "written"}
+
+    async def send(topic: str) -> None:
+        async with aiohttp.ClientSession() as session, session.post(f"{url}/notes", data=topic):
+            pass
+
+    def read(state: State) -> State:
+        return {"both": requests.get(f"{url}/notes").json()["about"]}
+
+    graph = StateGraph(State).add_node("write", write).add_node("read", read)
+    seen(graph.add_edge(START, "write").add_edge("write", "read").compile())
+
+
+def flat(report: Any) -> str:
+    return " ".join(str(report).split())
 
 
 def test_what_is_sent_to_be_kept_gets_no_line(url: str) -> None:
