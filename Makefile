@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test test-engines test-others compat-langgraph compat-oldest listed-check lint docs wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test test-engines test-programs test-others compat-langgraph compat-oldest listed-check lint docs wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -37,12 +37,15 @@ gpu-check: venv models  # on a CUDA machine: writes bench/gpu-check.json
 test: venv models
 	@$(PY) -m pytest
 
-# The two halves of it, which may run side by side.
+# The parts of it. Those of engines, and whole programs after them, take as long as all the others: they may run beside.
 test-engines: venv models
 	@$(PY) -m pytest -m "engines and not long"
 
+test-programs: venv models
+	@$(PY) -m pytest -m "not engines and not long" compat_tests
+
 test-others: venv models
-	@$(PY) -m pytest -m "not engines and not long"
+	@$(PY) -m pytest -m "not engines and not long" --ignore=compat_tests
 
 compat-langgraph:  # LangGraph's own tests on accelerated graphs, about 20 minutes; writes compat_tests/README.md
 	@$(PYTHON) setup/install.py --light --compat
