@@ -87,6 +87,11 @@ def inside_a(run: Run) -> None:
     run.enter("a", None)
 
 
+def answered_in_a(run: Run) -> None:
+    run.trace.resumed = True
+    run.enter("a", None, answers=["yes"])
+
+
 def beyond_a(run: Run) -> None:
     run.leave(run.enter("a", None), None)
 
@@ -155,6 +160,9 @@ WHEN = node(when=(DECIDED,))
     ({"asks": node(within="b")}, {"asks": node(within="b"), "change": inside_b}),
     ({"asks": node(within="b")}, {"asks": node(within="b", when=(DECIDED,))}),
     ({"asks": node(within="a"), "topology": PAUSES}, {"asks": node(within="a")}),
+    ({"asks": node(within="a").proven(legs=("a 1",))}, {"asks": node(within="a").proven(legs=("", "a 1"))}),
+    ({"asks": node(within="a").proven(legs=("",)), "change": answered_in_a},
+     {"asks": node(within="a").proven(legs=("a 1",)), "change": answered_in_a}),
     ({"asks": node(within="b"), "topology": GUARD}, {"asks": node(within="b"), "topology": GUARD, "change": beyond_a}),
     ({"asks": node(within="elsewhere"), "settings": LIKELY}, {"asks": node(within="b"), "settings": LIKELY}),
     ({"asks": node(site="unused")}, {}),

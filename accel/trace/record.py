@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..graph.topology import leg
 from ..process.clock import now_s
 from ..text.values import Tree
 
@@ -26,6 +27,13 @@ class Inside:
     """Since its first node started,"""
     end: int | None = None
     """until the last one so far ended."""
+    first: Visit | None = None
+    """That node's visit, in a run that goes on after a pause."""
+
+    @property
+    def is_taken_up(self) -> bool:
+        """Whether it goes on, as far as anybody can tell, where the run before was paused."""
+        return self.number == 0 and self.visit.goes_on
 
     @property
     def beside(self) -> bool:
@@ -52,7 +60,14 @@ class Visit:
     ended_s: float | None = None
     failed: bool = False
     interrupted: bool = False
-    """It failed, as it stopped the run to ask somebody."""
+    """It failed, as it paused the run: to ask somebody, as a rule."""
+    answers: tuple[Tree, ...] = ()
+    """What it finds answered of what it asked before, in the order in which it asked."""
+    goes_on: bool = False
+    """The run that it is part of goes on after a pause, and with it: from its own start, or in the graph inside it."""
+    legs: list[tuple[int, str]] = field(default_factory=list)
+    """Of an outermost one that goes on: since which position in the trace which of its legs this was known to be
+    (`accel.graph.topology.leg`). A framework starts with the innermost last."""
     position: int = 0
     """How many times the node had run before, in the same run of its graph."""
     inside: Inside | None = None
@@ -82,6 +97,14 @@ class Visit:
         while visit.inside is not None:
             visit = visit.inside.visit
         return visit
+
+    @property
+    def under_way(self) -> bool:
+        return self.end is None and not self.failed
+
+    def leg(self, at: float = math.inf) -> str:
+        """Which of its legs it is, as far as was known at this position."""
+        return next((leg for since, leg in reversed(self.legs) if since <= at), "")
 
     @property
     def line(self) -> tuple[Visit | Inside, ...]:
@@ -150,6 +173,11 @@ class CallRecord:
         return self.end is not None and not self.failed
 
     @property
+    def leg(self) -> str:
+        """In which leg of the framework node around it it was made."""
+        return self.visit.outermost.leg(self.start) if self.visit is not None else ""
+
+    @property
     def took_s(self) -> float:
         """Inside its component, early or not."""
         if self.retired and self.issued_s is not None and self.answered_s is not None:
@@ -210,7 +238,7 @@ class Trace:
     started_s: float = field(default_factory=now_s)
     ended_s: float | None = None
     completed: bool = False
-    """Ran to its end: not raised, interrupted or abandoned."""
+    """Ran to its end, or until it paused: not raised or abandoned."""
     ambient: Mapping[str, str] = field(default_factory=dict)
     """The dimensions of the context it ran in (`accel.trace.ambient`)."""
     found: set[str] = field(default_factory=set)
@@ -239,10 +267,12 @@ class Trace:
         graph: str = "",
         order: tuple[int, ...] = (),
         outer: Visit | None = None,
+        answers: tuple[Tree, ...] = (),
     ) -> Visit:
         """A framework node starts with this value. `around`: the visit that it is inside of, which may run several
         graphs; `graph`: in which of them. `order`: where its framework counts it, which starts side by side in any
-        order; others move on. `outer`: the visit of another node of the same graph that it is a part of."""
+        order; others move on. `outer`: the visit of another node of the same graph that it is a part of. `answers`:
+        what it finds, if it is one that goes on."""
         named = node if around is None else f"{around.node}:{node}"
         visit = Visit(named, self.tick(), value, now_s(), outer=outer, order=order)
         if around is not None:
@@ -263,7 +293,24 @@ class Trace:
         if order[1:]:
             self.begun.setdefault((visit.inside, order[:-1]), Begun()).add(order[-1])
         self.visits.append(visit)
+        if self.resumed:
+            self._go_on(visit, answers)
         return visit
+
+    def _go_on(self, visit: Visit, answers: tuple[Tree, ...]) -> None:
+        """Of a run that goes on after a pause, and of every graph inside the visits that go on with it, the visits do
+        that start first. The first of all, and of each graph, tells in which leg."""
+        inside = visit.inside
+        if inside is None:
+            visit.goes_on = tells = visit.order[:1] == self.visits[0].order[:1]
+        else:
+            inside.first = inside.first or visit
+            visit.goes_on = inside.is_taken_up and visit.order[:1] == inside.first.order[:1]
+            tells = visit.goes_on and inside.first is visit
+        if visit.goes_on:
+            visit.answers = answers
+        if tells:
+            visit.outermost.legs.append((visit.start, leg(visit.node, len(answers))))
 
     def has_place(self, visit: Visit) -> bool:
         """Whether all have started that its framework counts before it, and before those around it. As long as not,
@@ -300,11 +347,6 @@ class Trace:
         visits = [visit for visit in list(self.visits) if self.has_place(visit)]
         calls = [call for call in list(self.calls) if call.visit is None or self.has_place(call.visit)]
         return Trace(self.input, calls, visits, self.started_s)
-
-    @property
-    def interrupted(self) -> str:
-        """The framework node that stopped it to ask somebody; empty if none did."""
-        return next((visit.node for visit in self.visits if visit.interrupted), "")
 
     @property
     def outermost(self) -> list[Visit]:
