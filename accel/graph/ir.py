@@ -111,8 +111,6 @@ class Evidence:
     confidence: Confidence = "opaque"
     always: bool = False
     """Demanded in every trace in which its framework node ran, or in which its `when` says so."""
-    legs: tuple[str, ...] = ()
-    """In which legs of its framework node's visits (`topology`); in any, if there are none."""
     at_once: bool = False
     """Its input is complete no sooner than the program makes the call: nothing is gained by making it early."""
     unreplaced: tuple[Field, ...] = ()
@@ -382,7 +380,8 @@ def verify(graph: Graph) -> None:
             node.first.op not in OPS or (node.predictable and not leads(node.input, node.first.path))
         ):
             raise GraphError(f"{node.name} has no {node.first} to begin with")
-        if (stage := node.schedule.begins_with) and (stage not in seen or seen[stage].schedule.stage_of != node.name):
+        stage = node.schedule.begins_with
+        if stage and (stage not in seen or seen[stage].schedule.stage_of != node.name):
             raise GraphError(f"{node.name} begins with {stage}, which is not an earlier stage of it")
         if node.predictable and not node.op.issuable:
             raise GraphError(f"{node.name} is a {node.op.name} and can't be predicted")

@@ -12,12 +12,12 @@ START, END = "__start__", "__end__"
 
 ANEW = ""
 """The leg of a visit that begins anew. A visit that a pause has cut into several is begun again after each: its *leg*
-says where it goes on, and how often it was answered."""
+says where it goes on, and how many answers it finds. Call sites are told apart by it."""
 ANY = "any"
-"""All legs."""
+"""All legs of which nothing else is known."""
 Barriers = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Framework nodes that ever raised, paused the run or wait: in which leg (`ANY`, if they raised), and by call site, how
-many calls each had made by then."""
+"""Framework nodes that ever raised, paused the run or wait: in which leg (in `ANY`, too, unless they paused), and by
+call site, how many calls each had made by then."""
 
 
 def leg(node: str, answers: int) -> str:
@@ -25,10 +25,22 @@ def leg(node: str, answers: int) -> str:
     return f"{node} {answers}"
 
 
-def leg_of_calls(leg_: str, site: str) -> str:
-    """The leg of a visit, for calls of one site. A node that goes on from its own start, and finds no answer, does what
-    it does anew; what ran in a graph inside it does not."""
-    return ANEW if leg_ == leg(site.partition("|")[0], 0) else leg_
+def leg_in(node: str, leg_: str) -> str:
+    """The leg of a visit, for what a node does in it. One that goes on from its own start, and finds no answer, does
+    what it does anew; what ran in a graph inside it does not."""
+    return ANEW if leg_ == leg(node, 0) else leg_
+
+
+def site_of(node: str, leg_: str, *called: str) -> str:
+    """A call site: node path, method family, class, the leg of the visit if it goes on, user frames."""
+    *what, frames = called
+    return "|".join([node, *what, *filter(None, [leg_in(node, leg_)]), frames])
+
+
+def leg_of(site: str) -> str:
+    """The leg that calls of a site are made in."""
+    parts = site.split("|")
+    return parts[3] if len(parts) > 4 else ANEW
 
 
 @dataclass(frozen=True)
@@ -133,10 +145,11 @@ class Control:
         if self._topology.goes_on:
             self._coming |= {node, *self._topology.reachable(node)}
 
-    def legs(self, node: str, site: str = "") -> set[str]:
-        """Of the visits of a framework node that are running, or of the next one, for calls of one site."""
+    def legs(self, node: str, inner: str = "") -> set[str]:
+        """Of the visits of a framework node that are running, or of the next one, for what the node does; or one inside
+        it."""
         running = self._legs.get(node, ()) if self.running.get(node, 0) > 0 else ()
-        return {leg_of_calls(leg(), site or node) for leg in running} or {ANEW}
+        return {leg_in(inner or node, leg()) for leg in running} or {ANEW}
 
     def stop(self, node: str, pauses: bool = False) -> set[str]:
         """It raised, or paused the run: those that are still running."""
@@ -168,7 +181,8 @@ class Control:
     def _stops(self, node: str) -> list[Mapping[str, int]]:
         """What a node had made when it stopped a run in a leg that it is in now, or anywhere."""
         stops = self._barriers.get(node)
-        return [made for leg, made in stops.items() if leg == ANY or leg in self.legs(node)] if stops else []
+        found = [stops.get(leg, stops.get(ANY)) for leg in self.legs(node)] if stops else []
+        return [made for made in found if made is not None]
 
     def refuses(self, node: str, certain_only: bool, within_reach: bool = False) -> Reason | None:
         """Why a call inside `node` may not be issued now. `within_reach`: it comes before the node ever raised."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..graph.ir import Confidence, Evidence, Level, Node
-from ..graph.topology import leg_of_calls
 from ..text.values import freeze
 from .computed import FEWEST, computes
 from .decisions import Table, decisions
@@ -18,8 +17,6 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     """Level bounds and evidence."""
     level = node.level
     counts = [len(fit.calls) for fit in fits if fit.calls]
-    legs = tuple(sorted({leg_of_calls(call.leg, node.site) for fit in fits for call in fit.calls}))
-    node = node.proven(legs=legs)
     complete = [(fit, view) for fit, view in zip(fits, views, strict=True) if view.complete and fit.calls]
     if level is not None and level.domain is not None:
         partial = [len(fit.calls) for fit, view in complete if fit.partial and not view.stopped(node)]
@@ -44,7 +41,7 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
         and (node.when or not view.is_drawn(node.within) or view.ran(node.within))
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
-    return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), legs=legs, reason=reason))
+    return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))
 
 
 def decided(

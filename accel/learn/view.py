@@ -12,7 +12,7 @@ from itertools import zip_longest
 from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..graph.predict import laid_out, nested, predict, told
-from ..graph.topology import ANEW, leg_of_calls
+from ..graph.topology import ANEW, leg_in, leg_of
 from ..process.spare import breathe
 from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
 from ..text.templates import STAR, Field, Ref, Star
@@ -74,10 +74,10 @@ class View:
 
     def stopped(self, node: Node) -> bool:
         """Whether there is no telling which more calls the program would have made: their framework node paused the
-        run, or only went on in legs in which none of them was ever made."""
+        run, or only went on in other legs than theirs."""
         paused, legs = self._legs.get(node.within, (False, ()))
-        known = node.evidence.legs
-        return paused or bool(legs and known and not any(leg_of_calls(leg, node.site) in known for leg in legs))
+        inner = node.site.partition("|")[0]
+        return paused or bool(legs) and leg_of(node.site) not in (leg_in(inner, leg) for leg in legs)
 
     @cached_property
     def _legs(self) -> dict[str, tuple[bool, set[str]]]:
@@ -85,7 +85,7 @@ class View:
         found: dict[str, tuple[bool, set[str]]] = {}
         for visit in self.trace.outermost if self.complete else ():
             paused, legs = found.get(visit.node, (False, set()))
-            found[visit.node] = paused or visit.interrupted, legs | {leg for _, leg in visit.legs or [(0, ANEW)]}
+            found[visit.node] = paused or visit.interrupted, legs | set(visit.legs or [ANEW])
         return found
 
     def is_drawn(self, framework_node: str) -> bool:

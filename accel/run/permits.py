@@ -11,6 +11,7 @@ from ..graph import rules
 from ..graph.ir import Node
 from ..graph.predict import decide
 from ..graph.rules import Reason, Rule
+from ..graph.topology import leg_of
 from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
 from ..process.clock import now_s
@@ -70,10 +71,10 @@ class Case:
         return control.refuses(node.within, certain_only, within_reach)
 
     @property
-    def in_known_legs(self) -> bool:
-        """Whether its calls were ever made where its framework node goes on."""
-        known, node = self.node.evidence.legs, self.node
-        return not known or self.run.host.control.legs(node.within, node.site) <= set(known)
+    def in_its_leg(self) -> bool:
+        """Whether its calls are made where its framework node goes on, in each of its visits."""
+        node = self.node
+        return self.run.host.control.legs(node.within, node.site.partition("|")[0]) == {leg_of(node.site)}
 
     @cached_property
     def asked(self) -> Asked:
@@ -236,7 +237,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.UNDECIDED, _undecided),
     (rules.WRONG, lambda case: case.certain and case.run.plan.worth.was_wrong(case.asked)),
     (rules.COMPOSITE, lambda case: case.run.plan.is_composite(case.node.site)),
-    (rules.LEG, lambda case: None if case.in_known_legs else {"node": case.node.within}),
+    (rules.LEG, lambda case: None if case.in_its_leg else {"node": case.node.within}),
     (rules.BRANCH, lambda case: case.steered(case.certain and not case.sure)),
     (rules.UNLIKELY, _in_vain),
     (rules.UNUSED, lambda case: case.bound is None),

@@ -161,15 +161,21 @@ class Plan:
         self._composites.add(site)
 
     def note_barrier(
-        self, framework_node: str, made: Mapping[str, int], error: BaseException | None = None, leg: str = ANY
+        self,
+        node: str,
+        made: Mapping[str, int],
+        error: BaseException | None = None,
+        leg: str = ANY,
+        pauses: bool = False,
     ) -> None:
-        """It raised, waits, or paused the run, in this leg. `made`: by call site, the calls it had made by then."""
+        """A framework node raised, waits, or `pauses` the run, in this leg. `made`: by call site, the calls it had made
+        by then."""
         with self._lock:
-            stops = self.barriers.get(framework_node, {})
+            stops = self.barriers.get(node, {})
             before = stops.get(leg, made)
             least = {site: min(before[site], made[site]) for site in before.keys() & made}
-            self.barriers = {**self.barriers, framework_node: {**stops, leg: least}}
-        self.says.barrier(framework_node, error)
+            self.barriers = {**self.barriers, node: {**stops, **({} if pauses else {ANY: {}}), leg: least}}
+        self.says.barrier(node, error)
 
     def note_delay(self, kind: Hashable) -> None:
         """An early call was in the way of the program's own."""

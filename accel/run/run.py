@@ -19,7 +19,7 @@ from typing import Any
 from .. import engine
 from ..graph.ir import Graph
 from ..graph.rules import Reason
-from ..graph.topology import ANY, leg_of_calls
+from ..graph.topology import leg_in
 from ..parts import patches
 from ..parts.components import kind_of, note_told
 from ..parts.epochs import bump
@@ -214,8 +214,8 @@ class Run:
         elif pauses:
             return
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            leg = leg_of_calls(visit.leg(), visit.node) if pauses else ANY
-            self.plan.note_barrier(around.node, self.trace.made_in(around), error, leg)
+            leg = leg_in(around.node, around.leg())
+            self.plan.note_barrier(around.node, self.trace.made_in(around), error, leg, pauses)
         if pauses and beside:
             self.calls.drop_elsewhere(beside)
         else:

@@ -213,7 +213,6 @@ def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str,
         "verified": keep,
         "always": evidence.always,
         "at_once": evidence.at_once,
-        "legs": evidence.legs,
         "unreplaced": evidence.unreplaced if keep else [],
         "reason": "" if keep else FOREIGN if foreign else evidence.reason or "not verified when the plan was saved",
     }
@@ -222,8 +221,7 @@ def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str,
 def _decode_evidence(data: dict[str, Any]) -> Evidence:
     confidence: Confidence = "verified" if data["verified"] else "opaque"
     unreplaced = tuple(map(tuple, data["unreplaced"]))
-    legs = tuple(map(str, data["legs"]))
-    return Evidence(confidence, data["always"], legs, data["at_once"], unreplaced, reason=data["reason"])
+    return Evidence(confidence, data["always"], data["at_once"], unreplaced, reason=data["reason"])
 
 
 def _encode_seen_in(found: SeenIn) -> dict[str, Any]:

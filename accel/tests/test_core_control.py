@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from accel.graph.topology import ANEW, ANY, END, START, Control, Topology, leg, leg_of_calls
+from accel.graph.topology import ANEW, ANY, END, START, Control, Topology, leg, leg_in, leg_of, site_of
 from accel.run.egress import Ledger
 from accel.text.values import Opaque
 
@@ -151,16 +151,17 @@ def test_a_node_that_pauses_lets_those_beside_it_go_on_and_nothing_else() -> Non
     assert not state.refuses("c", True) and "'b' comes before and may stop the run" in str(state.refuses("d", True))
 
 
-@pytest.mark.parametrize(("known", "site", "found"), [
-    (leg("b", 1), "b|one", leg("b", 1)),
-    (leg("b", 0), "b|one", ANEW),
-    (leg("b", 0), "b:inner|one", leg("b", 0)),
-    (leg("b:inner", 0), "b:inner|one", ANEW),
-    (leg("b:inner", 0), "b:other|one", leg("b:inner", 0)),
-    (ANEW, "b|one", ANEW),
+@pytest.mark.parametrize(("known", "node", "found"), [
+    (leg("b", 1), "b", leg("b", 1)),
+    (leg("b", 0), "b", ANEW),
+    (leg("b", 0), "b:inner", leg("b", 0)),
+    (leg("b:inner", 0), "b:inner", ANEW),
+    (leg("b:inner", 0), "b:other", leg("b:inner", 0)),
+    (ANEW, "b", ANEW),
 ])  # fmt: skip
-def test_a_node_without_an_answer_does_from_its_own_start_what_it_does_anew(known: str, site: str, found: str) -> None:
-    assert leg_of_calls(known, site) == found
+def test_a_node_without_an_answer_does_from_its_own_start_what_it_does_anew(known: str, node: str, found: str) -> None:
+    assert leg_in(node, known) == found
+    assert leg_of(site_of(node, known, "chat", "Model", "app.py:b:7<app.py:main:9")) == found
 
 
 def test_a_pause_before_a_node_holds_it_and_what_follows() -> None:

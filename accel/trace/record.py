@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..graph.topology import leg
+from ..graph.topology import ANEW, leg
 from ..process.clock import now_s
 from ..text.values import Tree
 
@@ -65,9 +65,9 @@ class Visit:
     """What it finds answered of what it asked before, in the order in which it asked."""
     goes_on: bool = False
     """The run that it is part of goes on after a pause, and with it: from its own start, or in the graph inside it."""
-    legs: list[tuple[int, str]] = field(default_factory=list)
-    """Of an outermost one that goes on: since which position in the trace which of its legs this was known to be
-    (`accel.graph.topology.leg`). A framework starts with the innermost last."""
+    legs: list[str] = field(default_factory=list)
+    """Of an outermost one that goes on: which of its legs this is (`accel.graph.topology`). More is known of it as the
+    graph inside it goes on."""
     position: int = 0
     """How many times the node had run before, in the same run of its graph."""
     inside: Inside | None = None
@@ -102,9 +102,9 @@ class Visit:
     def under_way(self) -> bool:
         return self.end is None and not self.failed
 
-    def leg(self, at: float = math.inf) -> str:
-        """Which of its legs it is, as far as was known at this position."""
-        return next((leg for since, leg in reversed(self.legs) if since <= at), "")
+    def leg(self) -> str:
+        """Which of its legs it is, as far as is known by now."""
+        return self.legs[-1] if self.legs else ANEW
 
     @property
     def line(self) -> tuple[Visit | Inside, ...]:
@@ -171,11 +171,6 @@ class CallRecord:
     @property
     def ok(self) -> bool:
         return self.end is not None and not self.failed
-
-    @property
-    def leg(self) -> str:
-        """In which leg of the framework node around it it was made."""
-        return self.visit.outermost.leg(self.start) if self.visit is not None else ""
 
     @property
     def took_s(self) -> float:
@@ -310,7 +305,7 @@ class Trace:
         if visit.goes_on:
             visit.answers = answers
         if tells:
-            visit.outermost.legs.append((visit.start, leg(visit.node, len(answers))))
+            visit.outermost.legs.append(leg(visit.node, len(answers)))
 
     def has_place(self, visit: Visit) -> bool:
         """Whether all have started that its framework counts before it, and before those around it. As long as not,
