@@ -132,7 +132,7 @@ class Control:
         self.running: dict[str, int] = {}
         self.passed: set[str] = set()
         self.paused = ""
-        """The framework node that has paused the run; others may still be running."""
+        """The framework node that has paused the run. Those beside it go on, or are about to start."""
 
     def enter(self, node: str, leg: Callable[[], str] | None = None) -> None:
         """`leg`: of a visit that goes on."""
@@ -151,11 +151,10 @@ class Control:
         running = self._legs.get(node, ()) if self.running.get(node, 0) > 0 else ()
         return {leg_in(inner or node, leg()) for leg in running} or {ANEW}
 
-    def stop(self, node: str, pauses: bool = False) -> set[str]:
-        """It raised, or paused the run: those that are still running."""
+    def stop(self, node: str, pauses: bool = False) -> None:
+        """It raised, or `pauses` the run."""
         self.running[node] = self.running.get(node, 1) - 1
         self.paused = node if pauses else self.paused
-        return {other for other, count in self.running.items() if count > 0}
 
     def leave(self, node: str) -> None:
         self.stop(node)

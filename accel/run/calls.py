@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -244,14 +244,6 @@ class Calls:
     def is_failing(self, identity: Hashable) -> bool:
         """Whether calls of this component have failed too often in this run to be made early."""
         return len(self._failed.get(identity, ())) >= FAILING_FROM
-
-    def drop_elsewhere(self, nodes: Collection[str]) -> None:
-        """Give up what nobody demanded but calls that are made in these framework nodes."""
-        with self.lock:
-            for call in self.all():
-                within = call.issued_for.partition("|")[0].partition(":")[0]
-                if within and call.early and not call.demanded and within not in nodes:
-                    self.drop(call)
 
     def drop_undemanded(self, forget: bool) -> None:
         """Give up everything early that nobody demanded, and accept no more; `forget`: share nothing either."""

@@ -207,18 +207,16 @@ class Run:
     def fail(self, visit: Visit, error: BaseException, pauses: bool = False) -> None:
         """A framework node raised: whatever follows (a retry, the end) makes its own calls. `pauses`: by that it pauses
         the run, which is over once those beside it are; one inside another leaves that to it."""
-        visit.failed, visit.interrupted, around, beside = True, pauses, visit.outermost, set[str]()
+        visit.failed, visit.interrupted, around = True, pauses, visit.outermost
         if visit is around:
             with self.lock:
-                beside = self.host.control.stop(visit.node, pauses)
+                self.host.control.stop(visit.node, pauses)
         elif pauses:
             return
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
             leg = leg_in(around.node, around.leg())
             self.plan.note_barrier(around.node, self.trace.made_in(around), error, leg, pauses)
-        if pauses and beside:
-            self.calls.drop_elsewhere(beside)
-        else:
+        if not pauses:
             self.silence()
 
     def silence(self) -> None:

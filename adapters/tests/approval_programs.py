@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import pickle
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ class SqliteSaver(InMemorySaver):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        self._lock = threading.Lock()
         self._rows = sqlite3.connect(path, check_same_thread=False)
         self._rows.execute("create table if not exists kept (id integer primary key, what blob)")
         for (what,) in self._rows.execute("select what from kept"):
@@ -43,13 +45,18 @@ class SqliteSaver(InMemorySaver):
         self._rows.commit()
 
     def put(self, *given: Any, **named: Any) -> Any:
-        kept = super().put(*given, **named)
-        self._keep()
+        with self._lock:
+            kept = super().put(*given, **named)
+            self._keep()
         return kept
 
     def put_writes(self, *given: Any, **named: Any) -> None:
-        super().put_writes(*given, **named)
-        self._keep()
+        with self._lock:
+            super().put_writes(*given, **named)
+            self._keep()
+
+    def close(self) -> None:
+        self._rows.close()
 
 
 class State(TypedDict, total=False):
@@ -74,6 +81,8 @@ class Shape:
     turns: tuple[Turn, ...]
     early: Mapping[tuple[int, str], Sequence[str]] = field(default_factory=dict)
     given: Callable[[str], Any] = lambda topic: {"q": topic}
+    beside: bool = False
+    """Nodes run side by side: what a run gives before it pauses comes in any order, and so does that it pauses."""
 
 
 def told(number: int = 0) -> Turn:
@@ -291,9 +300,9 @@ SHAPES: dict[str, Shape] = {
     "in a subgraph": Shape(in_a_subgraph, (told(),), {(0, "draft"): ("Check",), (1, "write"): ("Sign",)}),
     "in a graph that a node runs": Shape(in_a_graph_that_a_node_runs, (told(),), {
         (0, "outer"): ("Plan",), (1, "write"): ("Sign",)}),
-    "beside other nodes": Shape(beside_others, (told(),), {(0, "look"): ("Look again",)}),
-    "in items": Shape(in_items, (by_id,)),
-    "in items, one after the other": Shape(in_items, (first_by_id, first_by_id)),
+    "beside other nodes": Shape(beside_others, (told(),), {(0, "look"): ("Look again",)}, beside=True),
+    "in items": Shape(in_items, (by_id,), beside=True),
+    "in items, one after the other": Shape(in_items, (first_by_id, first_by_id), beside=True),
     "in an entrypoint": Shape(in_an_entrypoint, (told(),), {(0, "letter"): ("Name",), (1, "letter"): ("Title", "Sign")},
                               given=lambda topic: topic),
     "with the state edited": Shape(between_calls, (edited,), {(0, "plan"): ("Name",)}),

@@ -56,7 +56,7 @@ class Side:
             (state.values, state.next, sorted(str(each.value) for task in state.tasks for each in task.interrupts))
             for state in self.graph.get_state_history(thread)
         ]
-        return without_ids(found), states, sorted(self.asked), sorted(self.world.texts())
+        return None if self.shape.beside else without_ids(found), states, sorted(self.asked), sorted(self.world.texts())
 
 
 def without_ids(found: Any) -> Any:
