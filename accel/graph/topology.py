@@ -206,7 +206,8 @@ class Control:
         if node in self._before:
             return PAUSES(node=node)
         for barrier in self._barriers:
-            if node in self._reach[barrier] and self._may_come(barrier) and self._stops(barrier):
+            own = within_reach and barrier == node  # its next visit comes before what it may stop then
+            if not own and node in self._reach[barrier] and self._may_come(barrier) and self._stops(barrier):
                 return STOPS(node=barrier)
         for barrier in self._after:
             if node in self._reach[barrier]:

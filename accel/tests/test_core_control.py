@@ -135,6 +135,15 @@ def test_of_visits_beside_each_other_the_one_that_nobody_answered_counts() -> No
     assert state.reached("b", "b|one") == 2
 
 
+def test_the_next_visit_of_a_node_that_pauses_is_reached_in_a_loop_as_well() -> None:
+    state = Control(topology("a>b b>a|c c>."), {"b": {ANEW: {"b|one": 1}}}, (), ())
+    assert not state.refuses("b", True, within_reach=True) and state.refuses("c", True)
+    state.enter("b")
+    state.leave("b")
+    state.enter("a")
+    assert not state.refuses("b", False, within_reach=True) and state.refuses("c", False)
+
+
 def test_a_run_that_goes_on_issues_nothing_of_nodes_that_it_can_not_come_to() -> None:
     state = Control(topology("a>b|c b>d c>d d>.").from_within, {}, (), ())
     assert "may not run" in str(state.refuses("a", False))

@@ -351,7 +351,9 @@ class Trace:
     @property
     def given(self) -> Tree:
         """What the run is about: its input, and what it goes on with."""
-        return [self.input, *(visit.entered for visit in self.visits[:1])] if self.resumed else self.input
+        if not self.resumed:
+            return self.input
+        return [self.input, *(given for visit in self.visits[:1] for given in (visit.entered, *visit.answers))]
 
     def tick(self) -> int:
         """The position of the next event; `next` on a count is atomic."""

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import operator
 import pickle
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.messages import HumanMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from typing_extensions import TypedDict
 
+import accel
+from adapters.tests.agent_programs import Called, Scripted, rounds_of
 from adapters.tests.core_fakes import Chat, World
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Peru")
@@ -59,6 +69,16 @@ class SqliteSaver(InMemorySaver):
         self._rows.close()
 
 
+class AwaitedChat(Chat):
+    """Asked by coroutines."""
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        return self._result(messages, kwargs)
+
+
+accel.register(AwaitedChat, pure=True, local=True, concurrency=8)
+
+
 class State(TypedDict, total=False):
     q: str
     a: str
@@ -91,6 +111,10 @@ def told(number: int = 0) -> Turn:
 
 def by_id(topic: str, asked: Sequence[Any]) -> Any:
     return Command(resume={each.id: f"reader {topic[:4]} of {each.value}" for each in asked})
+
+
+def agreed(*_: Any) -> Any:
+    return Command(resume="yes")
 
 
 def first_by_id(topic: str, asked: Sequence[Any]) -> Any:
@@ -237,6 +261,147 @@ def beside_others(world: World, say: Say, saver: Any) -> Any:
     return builder.compile(saver)
 
 
+def both_of_two(world: World, say: Say, saver: Any) -> Any:
+    """Nodes side by side ask somebody each, with a call before and two after it."""
+
+    def asks(name: str, key: str) -> Any:
+        def node(state: State) -> State:
+            world.node(name)
+            answer = interrupt(f"{name}: " + say(f"{name} on {state['q']}"))
+            return {key: say(f"{name} heard {answer}") + say(f"{name} of {state['q']} says {answer}")}  # type: ignore[misc]
+
+        return node
+
+    builder = StateGraph(State)
+    builder.add_node("plan", plan(world, say))
+    builder.add_node("one", asks("one", "b"))
+    builder.add_node("two", asks("two", "c"))
+    builder.add_node("judge", judge(world, say))
+    builder.add_edge(START, "plan")
+    for name in ("one", "two"):
+        builder.add_edge("plan", name)
+    builder.add_edge(["one", "two"], "judge")
+    builder.add_edge("judge", END)
+    return builder.compile(saver)
+
+
+def until_it_is_right(world: World, say: Say, saver: Any) -> Any:
+    """What somebody refuses is written again, in the light of that."""
+
+    def write(state: State) -> State:
+        world.node("write")
+        return {"a": say(f"Write on {state['q']}, better than {state.get('a')}, as {state.get('b')}")}
+
+    def approve(state: State) -> Command[Any]:
+        world.node("approve")
+        checked = say(f"Check {state['a']}") + say(f"Look up {state['q']}")
+        answer = interrupt(checked)
+        return Command(goto="judge" if answer.startswith("1") else "write", update={"b": answer})
+
+    builder = StateGraph(State)
+    builder.add_node("write", write)
+    builder.add_node("approve", approve, destinations=("write", "judge"))
+    builder.add_node("judge", judge(world, say))
+    builder.add_edge(START, "write")
+    builder.add_edge("write", "approve")
+    builder.add_edge("judge", END)
+    return builder.compile(saver)
+
+
+def sometimes(world: World, say: Say, saver: Any) -> Any:
+    """Somebody is asked of glaciers and rivers only, and what follows is the same either way."""
+
+    def approve(state: State) -> State:
+        world.node("approve")
+        named = say(f"Name {state['q']}")
+        answer = interrupt(named) if state["q"][0] in "gr" else "nobody"
+        return {"b": say(f"Sign {state['q']}, as {answer}") + say(f"Send {state['a']}, as {answer}")}
+
+    return row(saver, plan(world, say), approve, judge(world, say))
+
+
+def caught(world: World, say: Say, saver: Any) -> Any:
+    """A node that takes a question for an error goes on."""
+
+    def approve(state: State) -> State:
+        world.node("approve")
+        try:
+            answer = interrupt(say(f"Name {state['q']}"))
+        except Exception:  # noqa: BLE001  as people write it
+            answer = "nobody"
+        return {"b": say(f"Sign {state['q']}, as {answer}") + say(f"Send {state['a']}, as {answer}")}
+
+    return row(saver, plan(world, say), approve, judge(world, say))
+
+
+def in_a_tool(world: World, say: Say, saver: Any) -> Any:
+    def book(query: str) -> str:
+        """Book something."""
+        world.node("book")
+        price = say(f"Price of {query}") + say(f"Name {query}")
+        answer = interrupt(price)
+        return say(f"Book {query}, as {answer}") + say(f"Mail on {query}, as {answer}")
+
+    def script(messages: Sequence[Any], tools: list[str]) -> Called:
+        done = rounds_of(messages)
+        return [("book", {"query": f"{messages[0].content} {done}"})] if done < 2 else []
+
+    return create_agent(Scripted(world, script=script), [tool(book)], checkpointer=saver)
+
+
+def before_a_tool(world: World, say: Say, saver: Any) -> Any:
+    """The agent's framework asks whether a tool may be called."""
+
+    def book(query: str) -> str:
+        """Book something."""
+        world.node("book")
+        return say(f"Price of {query}") + say(f"Name {query}")
+
+    def script(messages: Sequence[Any], tools: list[str]) -> Called:
+        return [("book", {"query": f"a trip to {messages[0].content}"})] if not rounds_of(messages) else []
+
+    asks = HumanInTheLoopMiddleware(interrupt_on={"book": True})
+    return create_agent(Scripted(world, script=script), [tool(book)], middleware=[asks], checkpointer=saver)
+
+
+def a_graph_inside_pauses(world: World, say: Say, saver: Any) -> Any:
+    def draft(state: State) -> State:
+        world.node("draft")
+        return {"a": say(f"Draft {state['q']}"), "c": say(f"Check {state['q']}")}
+
+    def write(state: State) -> State:
+        world.node("write")
+        return {"b": say(f"Write {state['a']}") + say(f"Sign {state['q']}")}
+
+    return row(saver, ("inner", row(None, draft, write, interrupt_before=["write"])), judge(world, say))
+
+
+def awaited(world: World, saver: Any, early: Mapping[str, Sequence[str]]) -> Any:
+    """`between_calls` of coroutines, which wait in a node until these calls are early."""
+    model = AwaitedChat(world)
+
+    async def say(text: str) -> str:
+        return str((await model.ainvoke(text)).content)
+
+    async def node(name: str) -> None:
+        assert await asyncio.to_thread(accel.settle)
+        for text in early.get(name, ()):
+            await asyncio.to_thread(world.wait_early, text, False)
+
+    async def plan(state: State) -> State:
+        await node("plan")
+        return {"a": await say(f"Plan {state['q']}")}
+
+    async def approve(state: State) -> State:
+        await node("approve")
+        summary = await say(f"Sum up {state['a']}") + await say(f"Name {state['q']}")
+        answer = interrupt(summary)
+        written = await say(f"Write {state['a']}, as {answer}")
+        return {"b": written + await say(f"Sign {state['q']}, as {answer}")}
+
+    return row(saver, plan, approve)
+
+
 def in_items(world: World, say: Say, saver: Any) -> Any:
     """Of three items two are asked for: answered one after the other."""
 
@@ -287,6 +452,14 @@ def edited(topic: str, _: Sequence[Any]) -> Any:
     return Command(resume=f"reader {topic[:4]}", update={"q": f"edited {topic}"})
 
 
+def asked_of_agent(topic: str) -> Any:
+    return {"messages": [HumanMessage(topic, id=f"asked-{topic}")]}
+
+
+def approved(*_: Any) -> Any:
+    return Command(resume={"decisions": [{"type": "approve"}]})
+
+
 SHAPES: dict[str, Shape] = {
     "at the start of a node": Shape(at_the_start, (told(),), {(1, "approve"): ("Sign",)}),
     "between calls": Shape(between_calls, (told(),), {
@@ -297,6 +470,8 @@ SHAPES: dict[str, Shape] = {
         (1, "approve"): ("Write", "Title"), (2, "approve"): ("Write", "Title", "Sign", "Send")}),
     "twice, answered by id": Shape(twice, (by_id, by_id), {
         (1, "approve"): ("Write", "Title"), (2, "approve"): ("Write", "Title", "Sign", "Send")}),
+    "twice, answered alike": Shape(twice, (agreed, agreed), {
+        (1, "approve"): ("Write", "Title"), (2, "approve"): ("Write", "Title", "Sign", "Send")}),
     "in a subgraph": Shape(in_a_subgraph, (told(),), {(0, "draft"): ("Check",), (1, "write"): ("Sign",)}),
     "in a graph that a node runs": Shape(in_a_graph_that_a_node_runs, (told(),), {
         (0, "outer"): ("Plan",), (1, "write"): ("Sign",)}),
@@ -305,5 +480,50 @@ SHAPES: dict[str, Shape] = {
     "in items, one after the other": Shape(in_items, (first_by_id, first_by_id), beside=True),
     "in an entrypoint": Shape(in_an_entrypoint, (told(),), {(0, "letter"): ("Name",), (1, "letter"): ("Title", "Sign")},
                               given=lambda topic: topic),
+    "both of two nodes": Shape(both_of_two, (by_id,), {(0, "plan"): ("one on", "two on")}, beside=True),
+    "both of two nodes, one after the other": Shape(both_of_two, (first_by_id, first_by_id), beside=True),
+    "until it is right": Shape(until_it_is_right, (told(0), told(1)), {
+        (0, "write"): ("Look up",), (1, "write"): ("Look up",)}),
+    "sometimes": Shape(sometimes, (told(),), {(0, "plan"): ("Name",)}),
+    "caught": Shape(caught, (), {(0, "plan"): ("Name", "Sign")}),
+    "in a tool of an agent": Shape(in_a_tool, (told(1), told(2)), {
+        (0, "book"): ("Name",), (1, "book"): ("Mail",), (2, "book"): ("Mail",)}, given=asked_of_agent),
+    "before a tool of an agent": Shape(before_a_tool, (approved,), {(1, "book"): ("Name",)}, given=asked_of_agent),
+    "a graph inside pauses": Shape(a_graph_inside_pauses, (lambda *_: None,), {
+        (0, "draft"): ("Check",), (1, "write"): ("Sign",)}),
     "with the state edited": Shape(between_calls, (edited,), {(0, "plan"): ("Name",)}),
 }  # fmt: skip
+
+
+def expect(world: World, shape: Shape, turn: int) -> None:
+    """Have the program wait in its nodes until the calls are early that the shape names."""
+    world.hooks = {
+        node: (lambda texts=texts: [world.wait_early(text, over=False) for text in texts])  # type: ignore[misc]
+        for (number, node), texts in shape.early.items()
+        if number == turn
+    }
+
+
+def told_of(result: Any) -> Any:
+    return {key: value for key, value in result.items() if key != "__interrupt__"}
+
+
+def go_on(kept: str, plan: str, kind: str) -> list[Any]:
+    """In a process that knows a plan and a checkpointer's file: goes on with the last conversation, which waits for an
+    answer, and begins another one. Of each what came of it, and what reached the model."""
+    shape, world = SHAPES[kind], World()
+    fast: Any = accel.accelerate(shape.build(world, saying(world, []), SqliteSaver(Path(kept))), plan=plan)
+    found = []
+    for turn, topic, given in ((1, TOPICS[-1], shape.turns[0](TOPICS[-1], [])), (0, OTHER, shape.given(OTHER))):
+        world.forget()
+        expect(world, shape, turn)
+        result = fast.invoke(given, {"configurable": {"thread_id": topic}})
+        assert accel.settle()
+        found.append([told_of(result), sorted(world.texts())])
+    return found
+
+
+OTHER = "islands of Greece"
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(go_on(*sys.argv[1:])))
