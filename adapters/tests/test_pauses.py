@@ -70,6 +70,7 @@ def test_the_report_has_every_part_of_a_request_that_paused() -> None:
     for number, topic in enumerate(TOPICS[:2]):
         thread: Any = {"configurable": {"thread_id": str(number)}}
         fast.invoke({"q": topic}, thread)
+        assert accel.settle()  # or a node waits for the lesson, and that is work of its own
         fast.invoke(Command(resume="yes"), thread)
         assert accel.settle()
     report = fast.report()
