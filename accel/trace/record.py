@@ -344,6 +344,11 @@ class Trace:
         return Trace(self.input, calls, visits, self.started_s)
 
     @property
+    def paused(self) -> bool:
+        """Whether a framework node has paused it."""
+        return any(visit.interrupted for visit in self.visits if visit.inside is None)
+
+    @property
     def outermost(self) -> list[Visit]:
         """The visits that are in no other."""
         return [visit for visit in self.visits if visit.inside is None]
