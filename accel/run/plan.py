@@ -297,7 +297,7 @@ class Plan:
         if foreseen:
             self._memory.explained()
             staged = any(node.schedule.stage_of for node in self.graph.nodes)
-            if not (staged or run.counts.issued or run.counts.prefills or self.total.retired):
+            if not (staged or run.counts.issued or run.counts.prefills or self.total.retired or trace.paused):
                 self.pace.idle()
             if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
                 self._adopt(self.learnt)
