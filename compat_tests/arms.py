@@ -25,6 +25,8 @@ from compat_tests.watch import TURN, Turn, Watch
 
 IN_CHILD = 100
 """Added to the position of a run that a child makes once more."""
+MOST_ANSWERS = 8
+"""To what one request asks."""
 TURNS_TO_END = 10
 """Of the event loop: what was cancelled has ended by then, also where a task waits for another one to end."""
 
@@ -174,7 +176,8 @@ class Arm:
         call = Calling(self, self.graph_for(request.tenant), config, request, f"r{position}", options)
         results: list[Any] = []
         error: BaseException | None = None
-        for number, value in enumerate((given, Command(resume="granted"))):
+        answers = (Command(resume=f"granted {position}.{number}") for number in range(MOST_ANSWERS))
+        for number, value in enumerate(itertools.chain([given], answers)):
             turn = Turn(request.tenant, position, number)
             self.turns.append(turn)
             context.run(TURN.set, turn)

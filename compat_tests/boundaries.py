@@ -44,6 +44,19 @@ def guard(w: Writer) -> Lines:
     return [*lines, f"if {refused}:", *indent([REFUSALS[how]]), f"{name} = {asked}.content"]
 
 
+def approve(w: Writer) -> Lines:
+    """Somebody is asked, in many requests or in all, and a model is told of the answer."""
+    if not w.solo:
+        return caught(w)
+    name = w.fresh("answer")
+    asked = f"{name} = interrupt({w.text()})"
+    if w.rng.random() < 0.4:
+        asked = f'{asked} if "q" in question[:12] else "granted"'
+    told = w.fresh("told")
+    w.texts += [name, told]
+    return [asked, f"{told} = {w.ask(w.model(), w.prompt(name))}.content"]
+
+
 def sanitize(w: Writer) -> Lines:
     """Code that takes something out of a text before a remote endpoint gets it."""
     endpoint = w.rng.choice(["remote", "abroad"])
@@ -178,3 +191,5 @@ ALL_BLOCKS: dict[Callable[[Writer], Lines], int] = {
     impatient: 1,
 }
 TENANTS_BLOCKS = {**ALL_BLOCKS, private: 6}
+PAUSES_BLOCKS = {approve: 24}
+"""Of programs that people answer, too."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from compat_tests.answers import WORDS
 from compat_tests.blocks import Lines, Writer, batch, indent, mutate, parallel
-from compat_tests.boundaries import ALL_BLOCKS, REFUSALS, TENANTS_BLOCKS
+from compat_tests.boundaries import ALL_BLOCKS, PAUSES_BLOCKS, REFUSALS, TENANTS_BLOCKS
 from compat_tests.prelude import PRELUDE
 from compat_tests.surroundings import Setting
 
@@ -202,6 +202,7 @@ class Generator:
 
     def writer(self, is_async: bool, solo: bool, sampling: bool) -> Writer:
         menu = ALL_BLOCKS if self.setting.tenancy == "one" else TENANTS_BLOCKS
+        menu = {**menu, **PAUSES_BLOCKS} if self.setting.pauses else menu
         left_out = [parallel, batch] if not self.side_by_side else []
         if self.setting.cache == "nodes":
             left_out = [mutate]  # LangGraph writes to its cache while the next node runs

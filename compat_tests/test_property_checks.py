@@ -46,6 +46,7 @@ def test_every_setting_is_generated() -> None:
     sources = "\n".join(program.source.partition("def asked_of")[2] for program in programs)
     for wanted in (
         "interrupt(",
+        "= interrupt(",
         "'guard': True",
         "gated.",
         "scrub",

@@ -144,9 +144,10 @@ UNWRITTEN = Rule("write", "waits for {node} to be written")
 IN_ORDER = Rule("in order", "waits for the element before it")
 
 # --- control
-BARRIER = Rule("barrier", "node {node!r} raised, interrupted or is a guard")
+BARRIER = Rule("barrier", "node {node!r} has raised or paused a run there, or is a guard")
 CACHING = Rule("cache inside", "a cache may answer inside node {node!r}")
 CACHED = Rule("cached node", "a cache may answer instead of node {node!r}")
+LEG = Rule("leg", "it comes before a pause of node {node!r}, or after one, and the node goes on elsewhere")
 BRANCH = Rule("branch", "node {node!r} may not run")
 OUTSIDE = Rule("outside", "node {node!r} is not part of the graph")
 PAUSES = Rule("pause", "the run pauses before node {node!r}")
@@ -243,11 +244,6 @@ PART = Rule("part", "it is a part of the call of {component} around it, which wa
 WRITES = Rule("writes", "it may change something, so the program alone makes it")
 FAILED = Rule("failed", "it raised")
 BROKEN_OFF = Rule("broken off", "the request raised or was stopped, and after that nothing is early")
-INTERRUPTED = Rule(
-    "interrupted",
-    "interrupt() in node {node!r} stopped the run, and such runs are not learnt from",
-    "runs that pause by interrupt_before or interrupt_after are",
-)
 TOO_LONG = Rule("too long", "the request made more than {calls} calls; of such none is worked out")
 FED = Rule(
     "fed",

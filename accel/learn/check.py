@@ -84,7 +84,8 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     like them, of loops that went on after the program was seen to stop."""
     view = View(0, trace, True, indexed=False)
     sites_of([view])
-    view.add_sources({name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()})
+    found = {name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()}
+    view.add_sources(found, {name for name in found if f"{name}.answers" in graph.by_name})
     fits = []
     for node in graph.nodes:
         if not node.site:

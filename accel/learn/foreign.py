@@ -68,7 +68,10 @@ class Data:
         texts = [text for trace in self._traces for text in _data_of(trace)]
         found = {line.strip() for text in texts for line in text.splitlines()}
         found |= {
-            text for trace in self._traces for visit in trace.visits for text in texts_of([visit.entered, visit.left])
+            text
+            for trace in self._traces
+            for visit in trace.visits
+            for text in texts_of([visit.entered, visit.left, *visit.answers])
         }
         marks = Beginnings[str](SHORTEST, LONGEST)
         for mark in {text[:LONGEST] for text in found if len(text) >= SHORTEST and len(text.split()) >= FEWEST_WORDS}:

@@ -19,7 +19,7 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     counts = [len(fit.calls) for fit in fits if fit.calls]
     complete = [(fit, view) for fit, view in zip(fits, views, strict=True) if view.complete and fit.calls]
     if level is not None and level.domain is not None:
-        partial = [len(fit.calls) for fit, _ in complete if fit.partial]
+        partial = [len(fit.calls) for fit, view in complete if fit.partial and not view.stopped(node)]
         cap = min(partial) if partial else None
         seen = max((len(fit.calls) for fit, _ in complete), default=None)
         fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
@@ -36,7 +36,9 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     ran = [
         (bool(fit.calls) and not fit.skips) or bool(fit.predicted == 0 and (node.when or level is not None))
         for fit, view in zip(fits, views, strict=True)
-        if view.complete and (node.when or not view.is_drawn(node.within) or view.ran(node.within))
+        if view.complete
+        and (fit.calls or not view.stopped(node))
+        and (node.when or not view.is_drawn(node.within) or view.ran(node.within))
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
     return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))

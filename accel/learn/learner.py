@@ -128,14 +128,16 @@ class _Builder:
         if not before:
             self.nodes.append(Node("input", OPS["input"]))
         found = ancestries(self.views)
+        answered = {visit.node for view in self.views for visit in view.trace.visits if visit.answers}
+        answered = {name for name in answered if f"{name}.in" not in before or f"{name}.answers" in before}
         for name, ancestry in found.items():
             if f"{name}.in" in before:
                 found[name] = before[f"{name}.in"].ancestry
                 continue
-            for suffix, op in (("in", "enter"), ("out", "exit")):
+            for suffix, op in (("in", "enter"), ("out", "exit"), *([("answers", "enter")] if name in answered else [])):
                 self.nodes.append(Node(f"{name}.{suffix}", OPS[op], many=any(ancestry), ancestry=ancestry))
         for view in self.views:
-            view.add_sources(found)
+            view.add_sources(found, answered)
 
     def judge_again(self, node: Node, here: bool) -> None:
         """A loop that another run showed: whether this one does, too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -12,6 +12,7 @@ from itertools import zip_longest
 from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..graph.predict import laid_out, nested, predict, told
+from ..graph.topology import ANEW, leg_in, leg_of
 from ..process.spare import breathe
 from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
 from ..text.templates import STAR, Field, Ref, Star
@@ -71,6 +72,22 @@ class View:
     def ran(self, framework_node: str) -> bool:
         return any(visit.node == framework_node for visit in self.trace.visits)
 
+    def stopped(self, node: Node) -> bool:
+        """Whether there is no telling which more calls the program would have made: their framework node paused the
+        run, or only went on in other legs than theirs."""
+        paused, legs = self._legs.get(node.within, (False, ()))
+        inner = node.site.partition("|")[0]
+        return paused or bool(legs) and leg_of(node.site) not in (leg_in(inner, leg) for leg in legs)
+
+    @cached_property
+    def _legs(self) -> dict[str, tuple[bool, set[str]]]:
+        """By framework node, whether it paused the run, and the legs that it went through."""
+        found: dict[str, tuple[bool, set[str]]] = {}
+        for visit in self.trace.outermost if self.complete else ():
+            paused, legs = found.get(visit.node, (False, set()))
+            found[visit.node] = paused or visit.interrupted, legs | set(visit.legs or [ANEW])
+        return found
+
     def is_drawn(self, framework_node: str) -> bool:
         """Whether the framework tells when it runs."""
         return bool(framework_node) and (self.trace.drawn or framework_node in self.trace.chosen)
@@ -103,8 +120,9 @@ class View:
 
     # --- values
 
-    def add_sources(self, ancestries: Mapping[str, Ancestry]) -> None:
-        """Run input and everything that entered or left framework nodes, by their `Node.ancestry`."""
+    def add_sources(self, ancestries: Mapping[str, Ancestry], answered: Container[str] = ()) -> None:
+        """Run input and everything that entered or left framework nodes, by their `Node.ancestry`; what they found
+        `answered`, of those with such a source."""
         values, trace = self.values, self.trace
         values.outputs["input"] = trace.input
         values.moments = {call.start: call.visit for call in trace.calls if call.visit is not None}
@@ -118,9 +136,15 @@ class View:
             if place is not None:
                 visits[visit.node].append((place, visit))
         for name, held in visits.items():
-            entered = [(place, visit, visit.start, visit.entered) for place, visit in held]
-            left = [(place, visit, visit.end, visit.left) for place, visit in held]
-            for source, found in ((f"{name}.in", entered), (f"{name}.out", left)):
+            found: list[tuple[Index, Visit, int | None, Tree]]
+            for way in ("in", "out", "answers") if name in answered else ("in", "out"):
+                source = f"{name}.{way}"
+                if way == "in":
+                    found = [(place, visit, visit.start, visit.entered) for place, visit in held]
+                elif way == "out":
+                    found = [(place, visit, visit.end, visit.left) for place, visit in held]
+                else:
+                    found = [(place, v, v.start, list(v.answers)) for place, v in held if v.answers]
                 outputs = {place: value for place, _, _, value in reversed(found)}
                 dims = sum(ancestries[name])
                 values.outputs[source] = laid_out(outputs, dims, lambda _: True) if dims else outputs.get((), UNKNOWN)
@@ -181,7 +205,8 @@ class View:
                 return Fit(assigned, len(unique), True, [first[tree] for tree in unique[: len(assigned)]])
         skips, plain = plain is None, plain or []
         places = [binding for _, binding in known[: len(plain)]]
-        return Fit(plain, len(inputs), False, places, prediction.decided, skips)
+        expected = len(plain) if self.stopped(node) else len(inputs)
+        return Fit(plain, expected, False, places, prediction.decided, skips)
 
     def follow(self, node: Node) -> Fit:
         """`fit`, and what it predicts is explained."""
@@ -254,12 +279,13 @@ class View:
             node, shape = taken_apart(node)
         level = replace(node.level, cap=None) if node.level is not None else None
         expected = predict(replace(node, level=level), self.values)
-        made = _last_first(self._like(node, shape))
+        made, stopped = _last_first(self._like(node, shape)), self.stopped(node)
         for tree, binding in zip(expected.inputs, expected.bindings, strict=True):
             if has_gap(tree):
                 continue
             calls = made.get(freeze(tree))
-            yield Outcome(self.witness, self.values, binding, bool(calls), calls.pop().start if calls else None)
+            if calls or not stopped:
+                yield Outcome(self.witness, self.values, binding, bool(calls), calls.pop().start if calls else None)
 
 
 def still_given(fields: Iterable[Field], made: Sequence[tuple[View, CallRecord]]) -> tuple[Field, ...]:

@@ -70,7 +70,7 @@ class Replay:
         for call in trace.calls:
             if call.parent is not None:
                 inner.setdefault(call.parent, []).append(call)
-        sure = _Sure(plan, self.events, sources.steps)
+        sure = _Sure(plan, self.events, trace.resumed)
         for node, fit in fits:
             for position, (call, place) in enumerate(zip(fit.calls, fit.places, strict=True)):
                 at, parts = sources.numbers.get(call), inner.get(call, [])
@@ -197,10 +197,7 @@ class _Sources:
         self._graph, self._events = graph, events
         self.numbers = {event.call: number for number, event in enumerate(events) if event.call is not None}
         self._made = {name: dict(zip(fit.places, fit.calls, strict=True)) for name, fit in fits.items()}
-        steps = [(visit.start, visit.node, "in") for visit in trace.visits]
-        steps += [(v.end, v.node, "out") for v in trace.visits if v.end is not None and v.ended_s is not None]
-        moments = [number for number, event in enumerate(events[:-1]) if event.call is None]
-        self.steps = {n: (node, suffix) for n, (_, node, suffix) in zip(moments, sorted(steps), strict=True)}
+        self.steps = {n: event for n, event in enumerate(events) if event.visit is not None}
         """Framework nodes that start or end, by event."""
 
     def of(self, node: Node, place: Index, number: int, without: set[str]) -> dict[int, float]:
@@ -226,26 +223,35 @@ class _Sources:
         elif source.site:
             yield from (n for call, n in self.numbers.items() if call.site == source.site and n < before)
         else:
-            yield from [n for n, (node, way) in self.steps.items() if name == f"{node}.{way}" and n < before][-1:]
+            yield from [n for n, event in self.steps.items() if n < before and name in _brought(event)][-1:]
+
+
+def _brought(event: Event) -> tuple[str, ...]:
+    """The sources that are known when a framework node starts or ends."""
+    node = event.visit.node if event.visit is not None else ""
+    return (f"{node}.in", f"{node}.answers") if event.entered else (f"{node}.out",)
 
 
 class _Sure:
     """Since when nothing in the program's control stood in the way of a call. The rules are those of runs, which are
     asked again after every step of the last one."""
 
-    def __init__(self, plan: Plan, events: list[Event], steps: dict[int, tuple[str, str]]) -> None:
+    def __init__(self, plan: Plan, events: list[Event], resumed: bool) -> None:
         self._calls: dict[tuple[int, bool], int] = {}
         withins = {event.call.within for event in events if event.call is not None}
-        control = Control(plan.topology, plan.barriers, (), ()) if plan.topology is not None else None
+        topology = plan.topology.from_within if plan.topology is not None and resumed else plan.topology
+        control = Control(topology, plan.barriers, (), ()) if topology is not None else None
         since = dict.fromkeys(((within, certain) for within in withins for certain in (True, False)), -1)
         for number in range(-1, len(events)):
             call = events[number].call if number >= 0 else None
             if call is not None:
                 self._calls |= {(number, c): since[call.within, c] for c in (True, False) if (call.within, c) in since}
             elif control is not None:
-                if number in steps:
-                    node, way = steps[number]
-                    (control.enter if way == "in" else control.leave)(node)
+                visit = events[number].visit if number >= 0 else None
+                if visit is not None and events[number].entered:
+                    control.enter(visit.node, visit.leg if visit.goes_on else None)
+                elif visit is not None:
+                    control.leave(visit.node)
                 for within, certain in itertools.product(withins, (True, False)):
                     if control.refuses(within, certain):
                         since.pop((within, certain), None)

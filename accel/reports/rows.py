@@ -21,7 +21,6 @@ from ..graph.rules import (
     FAILED,
     FED,
     FIRST_SEEN,
-    INTERRUPTED,
     JUST_LEARNT,
     LATE,
     LIMITED,
@@ -334,7 +333,7 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
     if held is not None and (gain_s or best is None or held.rule is not LIMITED):
         return held
     if not trace.completed:
-        return INTERRUPTED(node=trace.interrupted) if trace.interrupted else BROKEN_OFF()
+        return BROKEN_OFF()
     if best is None:
         return TOO_LONG(calls=MAX_CALLS)
     return _missed(plan, call, best) if gain_s else AT_ONCE()

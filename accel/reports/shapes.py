@@ -76,7 +76,11 @@ def _named(ref: Ref, graph: Graph) -> str:
         return f"`{name_of(node)}`"
     if ref.node == REQUEST:
         return f"the request's {ref.field[0]}" if ref.field and isinstance(ref.field[0], str) else "the request"
-    return f"what `{ref.node.rpartition('.')[0]}` {'was given' if ref.node.endswith('.in') else 'returned'}"
+    name, _, way = ref.node.rpartition(".")
+    return f"what `{name}` {_WAYS[way]}"
+
+
+_WAYS = {"in": "was given", "out": "returned", "answers": "was answered"}
 
 
 def _lengths(tree: Tree) -> Iterator[str]:

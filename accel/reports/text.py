@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..graph.rules import COMPOSITE, LIMITED, PART
-from ..run.pace import GAINLESS, NO_TIME, STOPPED, UNREAD
+from ..run.pace import GAINLESS, NO_TIME, UNREAD
 
 if TYPE_CHECKING:
     from ..run.batch import Batch
@@ -23,7 +23,6 @@ MOST_GAINS = 8
 """In the text."""
 PASSED = {
     GAINLESS: "as those before gained nothing",
-    STOPPED: "as interrupt() stopped the one before, and such are not learnt from",
     UNREAD: "as enough are still to be learnt from",
     NO_TIME: "as there was no time to spare",
 }

@@ -61,8 +61,7 @@ class Forecast:
 
     def publish(self, node: str, place: Index, value: Tree) -> None:
         """A value of a source node (run input, what entered or left a framework node)."""
-        state = self.states.get(node)
-        if state is None:
+        if (state := self.states.get(node)) is None:
             return
         before = len(state.elements)
         element = state.element_at(place)
@@ -71,9 +70,10 @@ class Forecast:
             self.advance({node: {element.position, *range(before, element.position)}})
 
     def entered(self, visit: Visit) -> None:
-        """A framework node has this input."""
+        """A framework node has this input, and these answers."""
         self._note_replaced(visit, visit.entered)
         self.publish(f"{visit.node}.in", visit.place, visit.entered)
+        self.publish(f"{visit.node}.answers", visit.place, list(visit.answers) or UNKNOWN)
 
     def _note_replaced(self, visit: Visit, state: Tree) -> None:
         """The state of the program is that of the outermost nodes; those inside may have one of their own."""

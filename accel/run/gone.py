@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -41,13 +42,14 @@ class Gone(Run):
         graph: str = "",
         order: tuple[int, ...] = (),
         outer: Visit | None = None,
+        answers: Sequence[Any] = (),
     ) -> Visit:
         return Visit(node, 0, None, 0.0)
 
     def leave(self, visit: Visit, value: Any) -> None:
         return
 
-    def fail(self, visit: Visit, error: BaseException, interrupted: bool = False) -> None:
+    def fail(self, visit: Visit, error: BaseException, pauses: bool = False) -> None:
         return
 
     def silence(self) -> None:

@@ -76,6 +76,8 @@ class Hopes:
             self._left -= 1
             return False
         hope = hopeful(graph, trace, own_s, saved_s=saved_s)
+        if not hope and trace.paused:
+            return False  # what follows the answer may gain
         allowed = hope and (not held or hopeful(graph, trace, own_s, held, saved_s))
         self._in_vain = 0 if hope else self._in_vain + 1
         self._held = 0 if allowed else self._held + 1

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from time import thread_time
 from typing import Any
 
+from ..graph.topology import ANEW, site_of
 from ..parts.components import Facts
 from ..parts.epochs import bump, epoch, resource_of
 from ..parts.methods import Method
@@ -32,7 +33,8 @@ def open_call(
     identity = run.identities.of(component, method.by_object)
     key = (method.family, identity, freeze(tree))
     node = here.visit.node if here.visit is not None else ""
-    site = f"{node}|{method.family}|{type(component).__qualname__}|{called}"
+    leg = here.visit.outermost.leg() if here.visit is not None else ANEW
+    site = site_of(node, leg, method.family, type(component).__qualname__, called)
     parent = here.call.record if here.call is not None else None
     if parent is not None and (method.op != "embedding" or component is parent.component):
         parent.composite = True

@@ -242,9 +242,9 @@ def gains(trace: Trace) -> list[tuple[float, float]]:
     ]
 
 
-GAINLESS, STOPPED, UNREAD, NO_TIME = "nothing gained", "stopped", "unread", "busy"
-"""Why a run is not followed: the program rests, as early calls gained nothing, or as `interrupt()` stopped the last run
-that was followed, from which nothing is learnt; enough runs wait to be learnt from; the process is busy."""
+GAINLESS, UNREAD, NO_TIME = "nothing gained", "unread", "busy"
+"""Why a run is not followed: the program rests, as early calls gained nothing; enough runs wait to be learnt from; the
+process is busy."""
 
 
 class Pace:
@@ -255,7 +255,6 @@ class Pace:
         """Runs that were not, by why."""
         self._counted = 0
         """Of these, those that somebody has asked for."""
-        self._rests_for = GAINLESS
         self.every = 1
         """Of so many runs one is followed."""
         self._in_vain = 0
@@ -276,7 +275,7 @@ class Pace:
             resting = self._turn < 1.0
             if resting or enough or not self._has_room(loop):
                 self._turn = min(self._turn, 1.0)
-                self.passed_for[self._rests_for if resting else UNREAD if enough else NO_TIME] += 1
+                self.passed_for[GAINLESS if resting else UNREAD if enough else NO_TIME] += 1
                 return False
             self._turn -= 1.0
             return True
@@ -308,7 +307,6 @@ class Pace:
         gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
         gain = gain_s / took_s if gain_s * self._true > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
         self.crowd.gained |= gain >= LEAST_PART
-        self._rests_for = STOPPED if trace.interrupted else GAINLESS
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
             if self._gain >= LEAST_PART:

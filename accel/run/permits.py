@@ -11,6 +11,7 @@ from ..graph import rules
 from ..graph.ir import Node
 from ..graph.predict import decide
 from ..graph.rules import Reason, Rule
+from ..graph.topology import leg_of
 from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
 from ..process.clock import now_s
@@ -69,6 +70,12 @@ class Case:
         within_reach = reached > 0 and _under_way(self.run, node.site) < reached
         return control.refuses(node.within, certain_only, within_reach)
 
+    @property
+    def in_its_leg(self) -> bool:
+        """Whether its calls are made where its framework node goes on, in each of its visits."""
+        node = self.node
+        return self.run.host.control.legs(node.within, node.site.partition("|")[0]) == {leg_of(node.site)}
+
     @cached_property
     def asked(self) -> Asked:
         return self.run.plan.asked(self.node)
@@ -117,7 +124,7 @@ def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> Re
 def _under_way(run: Run, site: str) -> int:
     """The calls of a site that visits which are not over have made, and those that were issued for visits to come."""
     with run.lock:
-        made = sum(call.site == site and call.visit is not None and call.visit.outermost.end is None
+        made = sum(call.site == site and call.visit is not None and call.visit.outermost.under_way
                    for call in run.trace.calls)  # fmt: skip
         return made + sum(call.issued_for == site and not (call.demanded or call.useless) for call in run.calls.all())
 
@@ -230,6 +237,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.UNDECIDED, _undecided),
     (rules.WRONG, lambda case: case.certain and case.run.plan.worth.was_wrong(case.asked)),
     (rules.COMPOSITE, lambda case: case.run.plan.is_composite(case.node.site)),
+    (rules.LEG, lambda case: None if case.in_its_leg else {"node": case.node.within}),
     (rules.BRANCH, lambda case: case.steered(case.certain and not case.sure)),
     (rules.UNLIKELY, _in_vain),
     (rules.UNUSED, lambda case: case.bound is None),

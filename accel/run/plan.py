@@ -17,7 +17,7 @@ from ..errors import ConfigurationError
 from ..graph.ir import Graph, Node
 from ..graph.passes import PASSES, Pass, rewrite
 from ..graph.rules import Reason
-from ..graph.topology import Topology
+from ..graph.topology import ANY, Topology
 from ..learn.carried import carried
 from ..learn.check import judge
 from ..learn.contexts import Contexts
@@ -92,8 +92,8 @@ class Plan:
         """Its own texts."""
         self.saved = Graph()
         """What was learnt before this process began."""
-        self.barriers: dict[str, dict[str, int]] = {}
-        """Framework nodes that ever raised or interrupted (`topology.Barriers`)."""
+        self.barriers: dict[str, dict[str, dict[str, int]]] = {}
+        """Framework nodes that ever stopped a run (`topology.Barriers`)."""
         self.topology: Topology | None = None
         """Where control may go in the program, set by the adapter."""
         self.disqualified: dict[Hashable, str] = {}
@@ -160,12 +160,22 @@ class Plan:
     def note_composite(self, site: str) -> None:
         self._composites.add(site)
 
-    def note_barrier(self, framework_node: str, made: Mapping[str, int], error: BaseException | None = None) -> None:
-        """It raised, interrupted or waits. `made`: by call site, the calls it had made by then."""
+    def note_barrier(
+        self,
+        node: str,
+        made: Mapping[str, int],
+        error: BaseException | None = None,
+        leg: str = ANY,
+        pauses: bool = False,
+    ) -> None:
+        """A framework node raised, waits, or `pauses` the run, in this leg. `made`: by call site, the calls it had made
+        by then."""
         with self._lock:
-            before = self.barriers.get(framework_node, made)
-            self.barriers[framework_node] = {site: min(before[site], made[site]) for site in before.keys() & made}
-        self.says.barrier(framework_node, error)
+            stops = self.barriers.get(node, {})
+            before = stops.get(leg, made)
+            least = {site: min(before[site], made[site]) for site in before.keys() & made}
+            self.barriers = {**self.barriers, node: {**stops, **({} if pauses else {ANY: {}}), leg: least}}
+        self.says.barrier(node, error)
 
     def note_delay(self, kind: Hashable) -> None:
         """An early call was in the way of the program's own."""
@@ -269,8 +279,6 @@ class Plan:
             what = f"a run with more than {MAX_CALLS} calls is not learnt from"
             self.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
             return
-        if trace.interrupted:
-            self.says.interrupted(trace.interrupted)
         if not trace.completed or not trace.calls:
             return
         self.worth.note(trace)
@@ -289,7 +297,7 @@ class Plan:
         if foreseen:
             self._memory.explained()
             staged = any(node.schedule.stage_of for node in self.graph.nodes)
-            if not (staged or run.counts.issued or run.counts.prefills or self.total.retired):
+            if not (staged or run.counts.issued or run.counts.prefills or self.total.retired or trace.paused):
                 self.pace.idle()
             if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
                 self._adopt(self.learnt)

@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import methodcaller
 from time import thread_time
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from .. import engine
 from ..graph.ir import Graph
 from ..graph.rules import Reason
+from ..graph.topology import leg_in
 from ..parts import patches
 from ..parts.components import kind_of, note_told
 from ..parts.epochs import bump
@@ -144,10 +145,9 @@ class Run:
         for call in sorted(calls, key=lambda c: c.record.start if c.record else 0):
             self._hear(methodcaller("demanded", call), call.record.visit if call.record else None, forecast)
         with self.lock:
-            if self.closed:
-                return
-            self.forecast = forecast
-        forecast.start()
+            self.forecast = forecast if not self.closed else None
+        if self.forecast is not None:
+            forecast.start()
 
     def tell(self, event: Event, visit: Visit | None = None) -> None:
         """Let the forecast know, when it is its turn. `visit`: where it happened, if that matters."""
@@ -168,8 +168,7 @@ class Run:
             self._hear(event, other, forecast)
 
     def _issue_ready(self) -> None:
-        forecast = self.forecast
-        if forecast is not None and not self.closed:
+        if (forecast := self.forecast) is not None and not self.closed:
             forecast.issue_ready()
 
     def enter(
@@ -180,13 +179,14 @@ class Run:
         graph: str = "",
         order: tuple[int, ...] = (),
         outer: Visit | None = None,
+        answers: Sequence[Any] = (),
     ) -> Visit:
         """A framework node starts with this input (`Trace.enter`). Control goes by the outermost ones."""
-        began_s, entered = thread_time(), snapshot(value)
+        began_s, entered, found = thread_time(), snapshot(value), tuple(map(snapshot, answers))
         with self.lock:
-            visit = self.trace.enter(node, entered, around, graph, order, outer)
+            visit = self.trace.enter(node, entered, around, graph, order, outer, found)
             if around is None:
-                self.host.control.enter(node)
+                self.host.control.enter(node, visit.leg if visit.goes_on else None)
         if visit.displaces and self._followed:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
         self.tell(lambda forecast: self._entered(visit, forecast), visit)
@@ -204,15 +204,20 @@ class Run:
         self.tell(lambda forecast: forecast.left(visit, again), visit)
         self.own_s += thread_time() - began_s
 
-    def fail(self, visit: Visit, error: BaseException, interrupted: bool = False) -> None:
-        """A framework node raised or interrupted: whatever follows (a retry, the end) makes its own calls."""
-        visit.failed, visit.interrupted, node = True, interrupted, visit.outermost.node
-        with self.lock:
-            if visit.inside is None:
-                self.host.control.running[node] = self.host.control.running.get(node, 1) - 1
+    def fail(self, visit: Visit, error: BaseException, pauses: bool = False) -> None:
+        """A framework node raised: whatever follows (a retry, the end) makes its own calls. `pauses`: by that it pauses
+        the run, which is over once those beside it are; one inside another leaves that to it."""
+        visit.failed, visit.interrupted, around = True, pauses, visit.outermost
+        if visit is around:
+            with self.lock:
+                self.host.control.stop(visit.node, pauses)
+        elif pauses:
+            return
         if not isinstance(error, asyncio.CancelledError | GeneratorExit):  # those came from elsewhere
-            self.plan.note_barrier(node, self.trace.made_in(visit.outermost), error)
-        self.silence()
+            leg = leg_in(around.node, around.leg())
+            self.plan.note_barrier(around.node, self.trace.made_in(around), error, leg, pauses)
+        if not pauses:
+            self.silence()
 
     def silence(self) -> None:
         """Drop everything early and issue nothing more in this run."""
@@ -231,7 +236,7 @@ class Run:
             if self.closed:
                 return
             self.trace.ended_s = now_s()
-            self.trace.completed = completed and not any(v.failed for v in self.trace.visits if v.inside is None)
+            self.trace.completed = completed and all(v.interrupted or not v.failed for v in self.trace.outermost)
             self.own_s += self.inbox.took_s
             self.closed = True
             self.token.cancel()

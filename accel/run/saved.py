@@ -50,7 +50,7 @@ from .plan import Plan
 from .used import SavedCall
 from .which import Identity
 
-VERSION = 12
+VERSION = 13
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
@@ -64,6 +64,7 @@ def save(plan: Plan, path: str) -> None:
     of = plan.made_for
     program = [of.kind, *sorted(of.nodes)] if of is not None else []
     data = {"accel_plan": VERSION, "program": program, "nodes": nodes, "calls": calls}
+    data["barriers"] = plan.barriers
     _write(os.path.realpath(path), json.dumps(data, indent=1))
 
 
@@ -104,6 +105,7 @@ def load(path: str) -> Plan:
                 known.seen_with = _decode_seen_in(node["seen_with"])
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
         program = _decode_program(data["program"])
+        plan.barriers = _decode_barriers(data["barriers"])
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
     if program is not None:
@@ -196,6 +198,13 @@ def _decode_node(data: dict[str, Any]) -> Node:
         evidence,
         ancestry=tuple(map(bool, data["ancestry"])),
     )
+
+
+def _decode_barriers(data: dict[str, Any]) -> dict[str, dict[str, dict[str, int]]]:
+    return {
+        str(node): {str(leg): {str(site): int(count) for site, count in made.items()} for leg, made in stops.items()}
+        for node, stops in data.items()
+    }
 
 
 def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str, Any]:

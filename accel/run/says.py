@@ -97,10 +97,6 @@ class Says:
         remedy = f"accel.register({name}, concurrency=n), with what it takes; behind a rate limiter, nothing is early"
         self.stands_down("limited", what, remedy, of=name)
 
-    def interrupted(self, node: str) -> None:
-        what = f"runs that interrupt() stops in {node} are not learnt from, only what follows the pause"
-        self.stands_down("interrupted", what, "pause with interrupt_before or interrupt_after instead")
-
     def exhausted(self, budget: Budget, issued: int) -> None:
         """What the rule of the budget refuses. Who waits for others to end hasn't used up anything."""
         if issued >= budget.max_issued:

@@ -12,6 +12,7 @@ import pytest
 from accel.errors import ConfigurationError
 from accel.graph.ir import Evidence, Graph, Level, Node, When
 from accel.graph.ops import OPS
+from accel.graph.topology import ANY
 from accel.parts.references import References
 from accel.run.plan import Plan
 from accel.run.saved import load, save
@@ -90,6 +91,8 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
     plan = Plan()
     plan.program.ran(References([program]))
     plan.follow(Graph((INPUT, *nodes)))
+    plan.note_barrier("node", {"site": 2}, leg="node 1", pauses=True)
+    plan.note_barrier("guard", {})
     path = tmp_path / "plan.json"
     save(plan, str(path))
     return path
@@ -99,6 +102,7 @@ def test_back_and_forth(tmp_path: Path) -> None:
     path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
     plan = load(str(path))
     assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    assert plan.barriers == {"node": {"node 1": {"site": 2}}, "guard": {ANY: {}}}
     again = tmp_path / "again.json"
     save(plan, str(again))
     assert again.read_text() == path.read_text()
@@ -144,7 +148,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
 def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 12"):
+    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 13"):
         load(str(path))
 
 

@@ -21,7 +21,7 @@ from accel.run.pace import AT_FIRST, Pace, load
 from accel.run.plan import Plan
 from accel.tests.fake_host import ASK, Model, node, opened, patched
 from accel.tests.test_alone import Written
-from accel.trace.record import Trace
+from accel.trace.record import Trace, Visit
 
 BUSY_S = 0.003
 """Processor time that following a run takes."""
@@ -112,6 +112,15 @@ def test_two_runs_in_a_row_without_hope_and_one_with() -> None:
     assert [lost for _, lost in told] == [False, False, False, True, True, False]
     assert [again for again, _ in told] == [False] * 5 + [True]
     assert IN_A_ROW == 2
+
+
+def test_a_run_that_a_node_paused_takes_no_hope_as_more_is_to_follow() -> None:
+    program, none, some = Hopes(), chain().ended(), chain(second="Begin anew").ended()
+    asks = Visit("ask", 0, None, 0.0, failed=True, interrupted=True)
+    paused, gains = (replace(trace, visits=[asks]) for trace in (none, some))
+    assert not any(program.note(Graph(), paused, BUSY_S) or program.lost for _ in range(2 * IN_A_ROW))
+    told = [(program.note(Graph(), trace, BUSY_S), program.lost) for trace in (none, paused, none, gains)]
+    assert told == [(False, False), (False, False), (False, True), (True, False)]
 
 
 def test_a_program_with_hope_is_looked_at_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,11 @@ def inside_a(run: Run) -> None:
     run.enter("a", None)
 
 
+def answered_in_a(run: Run) -> None:
+    run.trace.resumed = True
+    run.enter("a", None, answers=["yes"])
+
+
 def beyond_a(run: Run) -> None:
     run.leave(run.enter("a", None), None)
 
@@ -119,12 +124,12 @@ ONE, ONE_AT_A_TIME = Settings(budget=Budget(max_issued=1)), Settings(budget=Budg
 
 
 def why(change: Change = nothing, used: str = "model", values: Any = (), decided: bool = True, settings: Any = None,
-        asks: Node | None = None, **host: Any) -> str:  # fmt: skip
+        asks: Node | None = None, used_at: str = "here", **host: Any) -> str:  # fmt: skip
     """Why nothing may be issued for a node; empty if it may."""
     asks = asks if asks is not None else node()
     component, method = USED[used], FIND if used == "store" else ASK
     with opened(settings=settings, **host) as run:
-        run.bindings.note("here", component, method, run.identities.of(component, method.by_object))
+        run.bindings.note(used_at, component, method, run.identities.of(component, method.by_object))
         change(run)
         return permits.refuses(run, asks, list(values), decided)
 
@@ -138,6 +143,8 @@ def test_what_is_sure_and_used_here_may_go() -> None:
     assert why() is None
 
 
+AFTER = "a|chat|Model|a 1|here"
+"""A call site after a question that was answered."""
 UNSURE, SEEN, LOOPED = node().proven(always=False), node().proven(confidence="seen"), node().proven(confidence="looped")
 WHEN = node(when=(DECIDED,))
 
@@ -155,6 +162,9 @@ WHEN = node(when=(DECIDED,))
     ({"asks": node(within="b")}, {"asks": node(within="b"), "change": inside_b}),
     ({"asks": node(within="b")}, {"asks": node(within="b", when=(DECIDED,))}),
     ({"asks": node(within="a"), "topology": PAUSES}, {"asks": node(within="a")}),
+    ({"asks": node(within="a", site=AFTER), "used_at": AFTER}, {"asks": node(within="a")}),
+    ({"asks": node(within="a"), "change": answered_in_a},
+     {"asks": node(within="a", site=AFTER), "used_at": AFTER, "change": answered_in_a}),
     ({"asks": node(within="b"), "topology": GUARD}, {"asks": node(within="b"), "topology": GUARD, "change": beyond_a}),
     ({"asks": node(within="elsewhere"), "settings": LIKELY}, {"asks": node(within="b"), "settings": LIKELY}),
     ({"asks": node(site="unused")}, {}),

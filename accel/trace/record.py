@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..graph.topology import ANEW, leg
 from ..process.clock import now_s
 from ..text.values import Tree
 
@@ -26,6 +27,13 @@ class Inside:
     """Since its first node started,"""
     end: int | None = None
     """until the last one so far ended."""
+    first: Visit | None = None
+    """That node's visit, in a run that goes on after a pause."""
+
+    @property
+    def is_taken_up(self) -> bool:
+        """Whether it goes on, as far as anybody can tell, where the run before was paused."""
+        return self.number == 0 and self.visit.goes_on
 
     @property
     def beside(self) -> bool:
@@ -52,7 +60,14 @@ class Visit:
     ended_s: float | None = None
     failed: bool = False
     interrupted: bool = False
-    """It failed, as it stopped the run to ask somebody."""
+    """It failed, as it paused the run: to ask somebody, as a rule."""
+    answers: tuple[Tree, ...] = ()
+    """What it finds answered of what it asked before, in the order in which it asked."""
+    goes_on: bool = False
+    """The run that it is part of goes on after a pause, and with it: from its own start, or in the graph inside it."""
+    legs: list[str] = field(default_factory=list)
+    """Of an outermost one that goes on: which of its legs this is (`accel.graph.topology`). More is known of it as the
+    graph inside it goes on."""
     position: int = 0
     """How many times the node had run before, in the same run of its graph."""
     inside: Inside | None = None
@@ -82,6 +97,14 @@ class Visit:
         while visit.inside is not None:
             visit = visit.inside.visit
         return visit
+
+    @property
+    def under_way(self) -> bool:
+        return self.end is None and not self.failed
+
+    def leg(self) -> str:
+        """Which of its legs it is, as far as is known by now."""
+        return self.legs[-1] if self.legs else ANEW
 
     @property
     def line(self) -> tuple[Visit | Inside, ...]:
@@ -212,7 +235,7 @@ class Trace:
     started_s: float = field(default_factory=now_s)
     ended_s: float | None = None
     completed: bool = False
-    """Ran to its end: not raised, interrupted or abandoned."""
+    """Ran to its end, or until it paused: not raised or abandoned."""
     ambient: Mapping[str, str] = field(default_factory=dict)
     """The dimensions of the context it ran in (`accel.trace.ambient`)."""
     found: set[str] = field(default_factory=set)
@@ -241,10 +264,12 @@ class Trace:
         graph: str = "",
         order: tuple[int, ...] = (),
         outer: Visit | None = None,
+        answers: tuple[Tree, ...] = (),
     ) -> Visit:
         """A framework node starts with this value. `around`: the visit that it is inside of, which may run several
         graphs; `graph`: in which of them. `order`: where its framework counts it, which starts side by side in any
-        order; others move on. `outer`: the visit of another node of the same graph that it is a part of."""
+        order; others move on. `outer`: the visit of another node of the same graph that it is a part of. `answers`:
+        what it finds, if it is one that goes on."""
         named = node if around is None else f"{around.node}:{node}"
         visit = Visit(named, self.tick(), value, now_s(), outer=outer, order=order)
         if around is not None:
@@ -265,7 +290,24 @@ class Trace:
         if order[1:]:
             self.begun.setdefault((visit.inside, order[:-1]), Begun()).add(order[-1])
         self.visits.append(visit)
+        if self.resumed:
+            self._go_on(visit, answers)
         return visit
+
+    def _go_on(self, visit: Visit, answers: tuple[Tree, ...]) -> None:
+        """Of a run that goes on after a pause, and of every graph inside the visits that go on with it, the visits do
+        that start first. The first of all, and of each graph, tells in which leg."""
+        inside = visit.inside
+        if inside is None:
+            visit.goes_on = tells = visit.order[:1] == self.visits[0].order[:1]
+        else:
+            inside.first = inside.first or visit
+            visit.goes_on = inside.is_taken_up and visit.order[:1] == inside.first.order[:1]
+            tells = visit.goes_on and inside.first is visit
+        if visit.goes_on:
+            visit.answers = answers
+        if tells:
+            visit.outermost.legs.append(leg(visit.node, len(answers)))
 
     def has_place(self, visit: Visit) -> bool:
         """Whether all have started that its framework counts before it, and before those around it. As long as not,
@@ -304,9 +346,9 @@ class Trace:
         return Trace(self.input, calls, visits, self.started_s)
 
     @property
-    def interrupted(self) -> str:
-        """The framework node that stopped it to ask somebody; empty if none did."""
-        return next((visit.node for visit in self.visits if visit.interrupted), "")
+    def paused(self) -> bool:
+        """Whether a framework node has paused it."""
+        return any(visit.interrupted for visit in self.visits if visit.inside is None)
 
     @property
     def outermost(self) -> list[Visit]:
@@ -316,7 +358,9 @@ class Trace:
     @property
     def given(self) -> Tree:
         """What the run is about: its input, and what it goes on with."""
-        return [self.input, *(visit.entered for visit in self.visits[:1])] if self.resumed else self.input
+        if not self.resumed:
+            return self.input
+        return [self.input, *(given for visit in self.visits[:1] for given in (visit.entered, *visit.answers))]
 
     def tick(self) -> int:
         """The position of the next event; `next` on a count is atomic."""

@@ -88,8 +88,9 @@ class Acceleration:
         )
         run = begin(self.plan, settings, host, None if resumes else value)
         run.trace.resumed = not fresh
-        if not fresh and not isinstance(self.graph, CompiledStateGraph):
-            run.silence()  # tasks that are done won't run again
+        answers = isinstance(value, Command) and value.resume is not None
+        if not (fresh or answers or isinstance(self.graph, CompiledStateGraph)):
+            run.silence()  # tasks that are done won't run again, and nothing tells where it goes on
         return run
 
 

@@ -7,12 +7,13 @@ identity don't change.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from langchain_core.load.serializable import Serializable
 from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import CONFIG_KEY_SCRATCHPAD  # guarded: see test_framework_facts
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.pregel._read import PregelNode  # guarded: see test_framework_facts
 
@@ -68,7 +69,8 @@ def _visit(node: Any, value: Any, config: RunnableConfig | None) -> tuple[Scope,
     name = node._accel_node if here.visit is None else own.partition(":")[0]
     if name in ("", START):
         return None
-    visit = here.run.enter(name, value, here.visit, graph, _order(about))
+    answers = _answers(config) if here.run.trace.resumed else ()
+    visit = here.run.enter(name, value, here.visit, graph, _order(about), answers=answers)
     return here._replace(visit=visit), visit
 
 
@@ -82,8 +84,17 @@ def _fail(here: Scope, visit: Visit, error: BaseException) -> None:
     if isinstance(error, ParentCommand):
         here.run.leave(visit, error.args[0])  # its result, for a graph further out
     else:
-        asks = isinstance(error, GraphInterrupt) and any(error.args)  # empty: a graph inside pauses before a node
-        here.run.fail(visit, error, interrupted=asks)
+        here.run.fail(visit, error, pauses=isinstance(error, GraphInterrupt))
+
+
+def _answers(config: RunnableConfig | None) -> Sequence[Any]:
+    """What a node finds answered of what its `interrupt()`s asked before: that of earlier pauses, and of the last one,
+    which it takes when it asks."""
+    pad = ((config or {}).get("configurable") or {}).get(CONFIG_KEY_SCRATCHPAD)
+    if pad is None:
+        return ()
+    last = pad.get_null_resume(False)  # given by `Command(resume=...)` to whoever asks first
+    return [*pad.resume, *([last] if last is not None else [])]
 
 
 _watchers: dict[type, type] = {}

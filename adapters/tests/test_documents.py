@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import accel
-from accel.graph.rules import INTERRUPTED, NOT_WORTH, WASTE, Rule
+from accel.graph.rules import NOT_WORTH, WASTE, Rule
 from adapters.tests import document_shell, documents
 
 TIME_S = 170
@@ -68,7 +68,7 @@ def test_the_readme_leads_to_what_is_there() -> None:
     assert [link for link in links if not (documents.ROOT / link).exists()] == []
 
 
-@pytest.mark.parametrize("rule", [INTERRUPTED, NOT_WORTH, WASTE], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [NOT_WORTH, WASTE], ids=lambda rule: rule.name)
 def test_what_to_do_about_a_rule_is_found_by_its_words(rule: Rule) -> None:
     page = (documents.ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
     assert f'| "{re.sub(r"{.*?}", "...", rule.sentence)}" |' in page

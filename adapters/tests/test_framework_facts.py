@@ -17,15 +17,17 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph._internal._runnable import RunnableCallable
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import _TaskFunction, entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from langgraph.pregel._read import PregelNode
-from langgraph.types import Send
+from langgraph.types import Command, Send, interrupt
 from langsmith._internal import _context
 from typing_extensions import TypedDict
 
 from accel_langgraph.views import view_answer
+from accel_langgraph.visits import _answers
 
 
 class State(TypedDict):
@@ -75,6 +77,24 @@ def test_what_streams_and_traces_go_by_is_where_it_was() -> None:
     assert isinstance(_context._PARENT_RUN_TREE_REF, ContextVar)
     assert hasattr(_StreamingCallbackHandler, "tap_output_iter")
     assert compiled().nodes["ask"].subgraphs == []
+
+
+def test_what_a_node_finds_answered_is_in_its_configuration() -> None:
+    """`visits` takes it from there, and leaves it to `interrupt()`."""
+    found: list[list[Any]] = []
+
+    def ask(state: State, config: RunnableConfig) -> State:
+        found.append(list(_answers(config)))
+        return {"topic": f"{interrupt('one?')} {interrupt('two?')}"}
+
+    builder = StateGraph(State)
+    builder.add_node("ask", ask)
+    builder.add_edge(START, "ask")
+    graph, thread = builder.compile(InMemorySaver()), {"configurable": {"thread_id": "1"}}
+    for given in ({"topic": "a"}, Command(resume="yes"), Command(resume="no")):
+        graph.invoke(given, thread)  # type: ignore[arg-type]
+    assert found == [[], ["yes"], ["yes", "no"]] and graph.get_state(thread).values == {"topic": "yes no"}  # type: ignore[arg-type]
+    assert _answers(None) == _answers({}) == ()
 
 
 def test_the_configuration_of_a_run_is_in_a_variable() -> None:

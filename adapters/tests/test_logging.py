@@ -113,19 +113,6 @@ def test_a_node_that_raised_or_paused_is_told_by_the_class_of_what_it_raised(
         assert said(caplog, logging.INFO).count(shown) == 1
 
 
-def test_a_program_whose_runs_are_interrupted_says_once_how_they_could_be_learnt_from(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    fast = accelerate(chain(("a", lambda state: {"a": interrupt(state["q"])}), checkpointer=InMemorySaver()))
-    for number in range(3):
-        fast.invoke({"q": f"{TOPIC} {number}"}, {"configurable": {"thread_id": str(number)}})
-        assert accel.settle()
-    assert remedied(caplog) == [
-        "CompiledStateGraph (a): runs that interrupt() stops in a are not learnt from, only what follows the pause"
-    ]
-    assert "Remedy: pause with interrupt_before" in caplog.text
-
-
 def test_a_component_that_is_not_fit_says_why(caplog: pytest.LogCaptureFixture) -> None:
     plan = Plan()
     for component in (Embed(World()), Embed(World()), accel.pure(said)):
