@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
+from ..text.constants import Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, Constants, ways
+from ..text.functions import FUNCTIONS, Computed, ways
 from ..text.templates import EDITS, GATHERS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, leaves, texts_of
 from .cover import stands_alone
@@ -32,6 +33,10 @@ MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
 MAX_ITEMS = 200
 """Of a list: longer ones are not tried."""
+MAX_TRIED_IN_EACH = 2_000
+"""Results of functions of one element, of all lists,"""
+MAX_IN_EACH = 16
+"""and those of one list that a further function is tried on."""
 MAX_PARTS = 12
 """Of one result, of which they are."""
 MAX_WAYS = 48
@@ -139,6 +144,7 @@ class _Known:
     """What a run knew before the calls of a site, and what those hold."""
 
     def __init__(self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[str], exactly: bool) -> None:
+        self._in_each = MAX_TRIED_IN_EACH
         self._wanted = wanted
         self._exactly = exactly
         self._pieces = "\0".join(wanted)
@@ -203,24 +209,28 @@ class _Known:
 
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
-        between: list[_Try] = []
+        between: dict[tuple[type, str], list[_Try]] = {}
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
-        for bases, steps, value in (*self._on_lists(), *self._on_values()):
+        for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
-                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
-                    between.append((bases, (*steps, step, *path), leaf))
+                for path, leaf in leaves(result)[:MAX_PARTS]:
+                    alike = between.setdefault((type(leaf), str(leaf)), []) if len(between) < MAX_BETWEEN else []
+                    if len(alike) < MAX_ALIKE:
+                        alike.append((bases, (*steps, step, *path), leaf))
             if tries > MAX_TRIED:
                 break
             breathe()
-        for bases, steps, value in between:
-            if not self._may_give(value):
-                continue
-            for step, result in ways(value, constants, names) if tries <= 2 * MAX_TRIED else ():
+        for alike in between.values():
+            value = alike[0][-1]
+            for step, result in (
+                ways(value, constants, names) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
+            ):
                 tries += 1
-                self._note(found, bases, (*steps, step), result)
+                for bases, steps, _ in alike:
+                    self._note(found, bases, (*steps, step), result)
             breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 
@@ -245,8 +255,9 @@ class _Known:
         sizes = str(len(value)), str(len(value.split()))
         return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
 
-    def _on_lists(self) -> Iterator[_Try]:
-        """Lists as they are, and what all of their elements have somewhere, as it is and edited."""
+    def _on_lists(self, constants: Constants, names: Sequence[str]) -> Iterator[_Try]:
+        """Lists as they are, and what all of their elements have somewhere, as it is, edited, and what functions give
+        of it that is short."""
         for base, sources in self._lists.items():
             for source in sources:
                 items = self._value(source)
@@ -258,10 +269,24 @@ class _Known:
                     plain = follow(items, (Each(along),)) if along else items
                     if plain is not UNKNOWN and along:
                         yield [base], (Each(along),), plain
-                    for edit in _EDITS:
+                    for edit in (*_EDITS, *self._of_each(plain, constants, names)):
                         edited = follow(items, (each := Each((*along, edit)),))
                         if edited is not UNKNOWN and edited != plain:
                             yield [base], (each,), edited
+
+    def _of_each(self, items: Tree, constants: Constants, names: Sequence[str]) -> Iterator[Computed]:
+        """Functions that give of each of these texts something short; of those that give the same, few."""
+        alike: Counter[str] = Counter()
+        texts = isinstance(items, list) and all(isinstance(item, str) for item in items)
+        for step, first in ways(items[0], constants, names) if texts else ():
+            if self._in_each <= 0:
+                return
+            self._in_each -= 1
+            if isinstance(first, str | int | float) and len(str(first)) <= SHORT and len(alike) <= MAX_IN_EACH:
+                found = str(follow(items, (Each((step,)),)))
+                alike[found] += 1
+                if alike[found] <= MAX_ALIKE and found != str(UNKNOWN):
+                    yield step
 
     def _value(self, source: Source) -> Tree:
         return follow(self._values.outputs[source.node], source.path)

@@ -16,7 +16,7 @@ from typing import TypeGuard
 from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
 from ..graph.verify import verify
-from ..text.functions import Constants
+from ..text.constants import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
