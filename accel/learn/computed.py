@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
-from ..text.constants import Constants
+from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
 from ..text.functions import FUNCTIONS, Computed, ways
-from ..text.templates import EDITS, GATHERS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
+from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, leaves, texts_of
 from .cover import stands_alone
 from .fold import cover_text
@@ -48,6 +48,7 @@ SHORT = 32
 _WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
+LAST = Computed("last")
 _EDITS: tuple[Step, ...] = (STRIP, *EDITS)
 
 
@@ -182,6 +183,8 @@ class _Known:
                         break
                     if isinstance(step, int):
                         self._note_list(seen, source, at)
+                if NUMBER.fullmatch(text):
+                    self._note_dict(seen, source)
         for source in (*seen.values(), *(source for node in gathered for source in self._of_calls(node))):
             self._lists[source.skeleton].append(source)
 
@@ -206,6 +209,15 @@ class _Known:
             seen[source.node, path] = held = replace(source, path=path)
         if source.path[at] == 0 and not any(isinstance(step, _INSIDE) for step in along):
             self._along[held.skeleton][along] = None
+
+    def _note_dict(self, seen: dict[tuple[str, Path], Source], source: Source) -> None:
+        """A dict of numbers holds this one: its items are a list."""
+        *before, key = source.path or (0,)
+        held = self._value(replace(source, path=tuple(before))) if isinstance(key, str) else None
+        if isinstance(held, dict) and len(held) > 1 and all(type(one) in (int, float) for one in held.values()):
+            path = (*before, ITEMS)
+            seen[source.node, path] = listed = replace(source, path=path)
+            self._along[listed.skeleton] |= {("key",): None, ("value",): None}
 
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
@@ -312,14 +324,16 @@ class _Known:
         return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
 
     def _in_order(self, items: Sequence[Tree]) -> set[str]:
-        """The first text of the first element that stands before that of another one."""
+        """The first text of the first element that stands before that of another one; else what stands there of the
+        first or the last one."""
         for path, leaf in leaves(items[0]) if len(items) > 1 else ():
             texts = (as_text(follow(item, path)) for item in items[1:])
             other = next((text for text in texts if text != leaf), None)
             if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
                 if 0 <= self._text.find(leaf) < self._text.find(other):
                     return {leaf}
-        return set()
+        ends = (leaf for item in (items[:1], items[-1:]) for _, leaf in leaves(item) if isinstance(leaf, str) and leaf)
+        return {leaf for leaf in ends if self._may_be((leaf,)) and _stands(leaf, self._text)}
 
     def _may_be(self, shown: Iterable[str]) -> bool:
         return not self._exactly or self._wanted.issuperset(shown)
@@ -340,7 +354,9 @@ class _Known:
     def add(self, found: Iterable[Way]) -> None:
         for way in found:
             for source, result in list(self._results(way)):
-                for path, leaf in leaves(result):
+                held = leaves(result)
+                held += leaves(result[-1], (LAST,)) if isinstance(result, list) and result else []
+                for path, leaf in held:
                     text = as_text(leaf)
                     if text:
                         self._values.add_computed(

@@ -29,6 +29,7 @@ _PIECE = re.compile(
 )  # fmt: skip
 _REPEAT = re.compile(r"[*+]|\{\d")
 SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d{1,2}d?)\}?")
+_IN_TEMPLATE = re.compile(r"\{\w+:[^{}]{1,8}\}")
 _DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
 NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
 
@@ -49,11 +50,12 @@ class Constants:
         """Those among a program's texts; numbers are written as texts, too."""
         said = sorted(set(texts), key=lambda text: (len(text), text))
         marks = sorted({mark for text in said for mark in _MARK.findall(text)})
+        specs = (spec for text in said for spec in (text, *_IN_TEMPLATE.findall(text)))
         numbers = [text for text in said if NUMBER.fullmatch(text) and len(text) <= 8]
         return cls(
             separators=tuple(dict.fromkeys((*marks[:MOST], *filter(_may_part, said))))[: 2 * MOST],
             patterns=tuple(text for text in said if _may_search(text))[:MOST],
-            specs=tuple(dict.fromkeys(m[1] for text in said if (m := SPEC.fullmatch(text))))[:MOST],
+            specs=tuple(dict.fromkeys(m[1] for text in specs if (m := SPEC.fullmatch(text))))[:MOST],
             dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
             whole=tuple(sorted({int(text) for text in numbers if text.strip().isdecimal()}))[:MOST],
             numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],

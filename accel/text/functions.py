@@ -286,6 +286,7 @@ FUNCTIONS: dict[str, Function] = {
     "how many": Function(lambda items, said: items.count(said), "how many are so", _said),
     "sorted": Function(lambda items: sorted(items), "in order", _in_any_case),
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
+    "last": Function(lambda items: items[-1], "the last one", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
     "ranked by product": Function(
