@@ -16,7 +16,7 @@ from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, Computed, ways
+from ..text.functions import FUNCTIONS, ORDERS, Computed, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, leaves, texts_of
 from .cover import stands_alone
@@ -131,7 +131,7 @@ def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
     """Of ways from one node to one result, few; of all, so many."""
     alike: Counter[object] = Counter()
     for way in sorted(results, key=lambda way: (way.size, str(way))):
-        told = (way.base[0], tuple(results[way]))
+        told = (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
         alike[told] += 1
         if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
             yield way
@@ -305,17 +305,17 @@ class _Known:
 
     def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
         for base in bases:
-            if shown := self._standing(base, result):
+            if shown := self._standing(base, steps, result):
                 found[Way(base, steps)] |= shown
             if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self._standing(base, stripped):
+                if shown := self._standing(base, steps, stripped):
                     found[Way(base, (*steps, STRIP))] |= shown
 
-    def _standing(self, base: Skeleton, result: Tree) -> set[str]:
+    def _standing(self, base: Skeleton, steps: Path, result: Tree) -> set[str]:
         """What of a result stands in the calls: a list in this order, something of a list, or a text that nobody knew
         by itself."""
         if isinstance(result, list):
-            return self._in_order(result)
+            return self._in_order(result, _by_number(steps[-1], result))
         shown = as_text(result)
         if not shown or not shown.strip():
             return set()
@@ -323,17 +323,18 @@ class _Known:
             return {shown} if shown in self._wanted else set()
         return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
 
-    def _in_order(self, items: Sequence[Tree]) -> set[str]:
+    def _in_order(self, items: Sequence[Tree], by_number: bool) -> set[str]:
         """The first text of the first element that stands before that of another one; else what stands there of the
-        first or the last one."""
+        one with the least number, or with the greatest."""
         for path, leaf in leaves(items[0]) if len(items) > 1 else ():
             texts = (as_text(follow(item, path)) for item in items[1:])
             other = next((text for text in texts if text != leaf), None)
             if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
                 if 0 <= self._text.find(leaf) < self._text.find(other):
                     return {leaf}
-        ends = (leaf for item in (items[:1], items[-1:]) for _, leaf in leaves(item) if isinstance(leaf, str) and leaf)
-        return {leaf for leaf in ends if self._may_be((leaf,)) and _stands(leaf, self._text)}
+        ends = leaves([items[0], items[-1]]) if items and by_number else ()
+        said = {leaf for _, leaf in ends if isinstance(leaf, str) and leaf.strip()}
+        return {text for text in said if self._may_be((text,)) and _stands(text, self._text)}
 
     def _may_be(self, shown: Iterable[str]) -> bool:
         return not self._exactly or self._wanted.issuperset(shown)
@@ -343,7 +344,7 @@ class _Known:
     def shown(self, way: Way) -> frozenset[str]:
         """What stands in these calls by it."""
         results = (result for _, result in self._results(way))
-        return frozenset(text for result in results for text in self._standing(way.base, result))
+        return frozenset(text for result in results for text in self._standing(way.base, way.steps, result))
 
     def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
         for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
@@ -362,6 +363,13 @@ class _Known:
                         self._values.add_computed(
                             text, replace(source, path=(*source.path, *way.steps, *path), computed=True)
                         )
+
+
+def _by_number(step: Step | None, items: Sequence[Tree]) -> bool:
+    """Whether this function has put them in the order of a number that each has."""
+    if not isinstance(step, Computed) or step.name not in ("ranked", "ranked by product") or not items:
+        return False
+    return isinstance(items[0][step.given[0]], int | float)
 
 
 def _stands(shown: str, text: str) -> bool:

@@ -284,9 +284,9 @@ FUNCTIONS: dict[str, Function] = {
         lambda items, one, other: sum(_products(items, one, other)), "the sum of two fields' products", _pairs
     ),
     "how many": Function(lambda items, said: items.count(said), "how many are so", _said),
+    "last": Function(lambda items: items[-1], "the last one", _in_any_case),
     "sorted": Function(lambda items: sorted(items), "in order", _in_any_case),
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
-    "last": Function(lambda items: items[-1], "the last one", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
     "ranked by product": Function(
@@ -298,6 +298,7 @@ FUNCTIONS: dict[str, Function] = {
 OF_TEXT = tuple(FUNCTIONS)[: tuple(FUNCTIONS).index("format")]
 OF_NUMBER = ("format", "round", "int", "float", "plus", "times")
 OF_LIST = tuple(FUNCTIONS)[tuple(FUNCTIONS).index("sum") :]
+ORDERS = OF_LIST[OF_LIST.index("sorted") :]
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
 MOST_FACTORS = 6
