@@ -16,7 +16,7 @@ from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, ORDERS, Computed, ways
+from ..text.functions import FUNCTIONS, OF_EACH, ORDERS, Computed, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, leaves, texts_of
 from .cover import stands_alone
@@ -64,6 +64,10 @@ class Way:
         return len(self.base[1]) + len(self.steps), sum(len(str(step)) for step in self.steps)
 
 
+_Shown = Mapping[Way, Sequence[frozenset[str]]]
+"""By way, what it gives of the calls of each run."""
+
+
 def computes(node: Node) -> bool:
     """Whether anything in its input, or what decides on its calls, is computed."""
     refs = (*node.refs(), *(when.ref for when in node.when))
@@ -90,7 +94,7 @@ def compute(
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
-    found = list(_smallest(results))
+    found = [way for unknown in (True, False) for way in _smallest(_of_kind(results, first, unknown))]
     for known in (first, *others):
         known.add(found)
     return bool(found)
@@ -127,7 +131,12 @@ def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) 
     return {number: frozenset(texts) for number, texts in found.items()}
 
 
-def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
+def _of_kind(results: _Shown, known: _Known, unknown: bool) -> _Shown:
+    """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
+    return {way: told for way, told in results.items() if known.lacks(told[0]) is unknown}
+
+
+def _smallest(results: _Shown) -> Iterator[Way]:
     """Of ways from one node to one result, few; of all, so many."""
     alike: Counter[object] = Counter()
     for way in sorted(results, key=lambda way: (way.size, str(way))):
@@ -290,7 +299,7 @@ class _Known:
         """Functions that give of each of these texts something short; of those that give the same, few."""
         alike: Counter[str] = Counter()
         texts = isinstance(items, list) and all(isinstance(item, str) for item in items)
-        for step, first in ways(items[0], constants, names) if texts else ():
+        for step, first in ways(items[0], constants, filter(names.__contains__, OF_EACH)) if texts else ():
             if self._in_each <= 0:
                 return
             self._in_each -= 1
@@ -338,6 +347,10 @@ class _Known:
 
     def _may_be(self, shown: Iterable[str]) -> bool:
         return not self._exactly or self._wanted.issuperset(shown)
+
+    def lacks(self, texts: Iterable[str]) -> bool:
+        """Whether one of these stands in the calls, and is no known value."""
+        return any(_stands(text, self._pieces) for text in texts)
 
     # --- a way of another run
 

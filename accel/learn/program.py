@@ -83,16 +83,13 @@ class Program:
         return self._texts is None or not all(map(self._texts.cover, texts))
 
     def loops(self, nodes: Sequence[Node]) -> None:
-        """These are the nodes now. If every run asks with all texts of a list or dict in its order, by the calls of one
-        site, each of them is said by the program as if it stood in its code."""
+        """These are the nodes now. If every run asks with all texts of a list or dict in its order, each of them is the
+        program's as if it stood in its code."""
         made = [node for node in nodes if node.predictable and node.evidence.always and not node.when]
-        said: dict[str, str] = {}
-        for node in made if any(map(self._is_beyond, made)) else ():
-            said[node.site] = "\0".join((said.get(node.site, ""), *literals(node.input)))
-        columns = self._references.columns(self._standing) if said else []
-        whole = dict(
-            row for column in columns if any(_goes_through(by, column) for by in said.values()) for row in column
-        )
+        beyond = any(map(self._is_beyond, made))
+        said = "\0".join(text for node in made for text in literals(node.input)) if beyond else ""
+        columns = self._references.columns(self._standing) if beyond else []
+        whole = dict(row for column in columns if _goes_through(said, column) for row in column)
         self._lost = self._whole.keys() - whole.keys()
         if whole.keys() != self._whole.keys():
             self._whole = whole
@@ -129,7 +126,7 @@ class Program:
 
     def _look(self, references: References) -> None:
         alone = references.texts(self._standing)
-        found = {**alone, **self._whole}
+        found = {**alone, **{text: at for text, at in self._whole.items() if references.stands(text, at)}}
         texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):
             chosen = Texts(text for text, place in found.items() if place is None or not place.several)

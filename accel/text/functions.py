@@ -284,7 +284,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda items, one, other: sum(_products(items, one, other)), "the sum of two fields' products", _pairs
     ),
     "how many": Function(lambda items, said: items.count(said), "how many are so", _said),
-    "last": Function(lambda items: items[-1], "the last one", _in_any_case),
+    "last": Function(lambda items: items[-1], "the last one", lambda items, constants: ()),
     "sorted": Function(lambda items: sorted(items), "in order", _in_any_case),
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
@@ -298,6 +298,8 @@ FUNCTIONS: dict[str, Function] = {
 OF_TEXT = tuple(FUNCTIONS)[: tuple(FUNCTIONS).index("format")]
 OF_NUMBER = ("format", "round", "int", "float", "plus", "times")
 OF_LIST = tuple(FUNCTIONS)[tuple(FUNCTIONS).index("sum") :]
+OF_EACH = ("re.search", "as number", "after", "before", "behind", "word count", "length")
+"""Of those of texts, the ones that give something short of each element of a list."""
 ORDERS = OF_LIST[OF_LIST.index("sorted") :]
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
