@@ -48,6 +48,8 @@ SHORT = 32
 _WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
+WRITTEN = ("format",)
+"""What any number may go through at last."""
 LAST = Computed("last")
 _EDITS: tuple[Step, ...] = (STRIP, *EDITS)
 
@@ -252,6 +254,8 @@ class _Known:
                 tries += 1
                 for bases, steps, _ in alike:
                     self._note(found, bases, (*steps, step), result)
+                    for written, text in ways(result, constants, WRITTEN) if "format" in names else ():
+                        self._note(found, bases, (*steps, step, written), text)
             breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 

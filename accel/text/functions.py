@@ -163,6 +163,14 @@ def _formatted(value: Tree, spec: str) -> Tree:
     return format(as_number(value), spec)
 
 
+def _factors(constants: Constants) -> Iterator[float]:
+    """With shares of one that come in addition, or off."""
+    shares = [n for n in constants.numbers if 0 < n < 1]
+    yield from dict.fromkeys(
+        (*(n for n in constants.numbers if n not in (0, 1)), *(1 + n for n in shares), *(1 - n for n in shares))
+    )
+
+
 def _thresholds(value: float, constants: Constants) -> Iterator[tuple[Given, ...]]:
     return ((constant,) for constant in constants.numbers[:MOST_THRESHOLDS])
 
@@ -267,7 +275,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "times": Function(
         lambda number, n: as_number(number) * n, "a number times a constant",
-        lambda number, constants: ((n,) for n in constants.numbers if n not in (0, 1)),
+        lambda number, constants: ((n,) for n in _factors(constants)),
     ),
     "above": Function(lambda number, n: as_number(number) > n, "whether it is above a constant", _thresholds),
     "at least": Function(lambda number, n: as_number(number) >= n, "or equal to it", _thresholds),
