@@ -7,11 +7,12 @@ and what stands between them differs from row to row just as other fields of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from ..text.evaluate import as_text, follow
 from ..text.values import is_handed_on, leaves
 from .cover import in_common, known, stands_alone
-from .holes import ANY, Hole, Parts, Path, filled
+from .holes import ANY, Hole, Parts, Path, Row, Skeleton, filled
 from .index import SHORTEST, Values
 
 Fields = dict[Path, str]
@@ -22,34 +23,41 @@ def beside(values: Values, parts: Parts, before: int) -> Parts:
     """`parts` with holes for such values."""
     at = 1
     while "beside" in values.readings and at < len(parts) - 2:
-        rows = max(_rows(values, parts, at), key=len, default=[])
-        texts = [part for part in parts[at + 1 : at + 2 * len(rows) : 2] if isinstance(part, str)]
-        split = _split(values, texts, rows, before) if len(rows) > 1 else None
-        if split is not None:
-            filled_in = [part for hole, text in zip(parts[at::2], split, strict=False) for part in (hole, *text)]
-            parts = [*parts[:at], *filled_in, *parts[at + 2 * len(rows) :]]
-            at = len(parts[:at]) + len(filled_in)
+        count, skeleton, row = max(_runs(parts, at), key=lambda run: run[0], default=(0, None, ()))
+        texts = [part for part in parts[at + 1 : at + 2 * count : 2] if isinstance(part, str)]
+        if skeleton is not None and count > 1 and _differ(texts):
+            rows = [_fields(values, skeleton, (*row[:-1], number)) for number in range(count)]
+            split = _split(values, texts, rows, before)
+            if split is not None:
+                inside = [part for hole, text in zip(parts[at::2], split, strict=False) for part in (hole, *text)]
+                parts = [*parts[:at], *inside, *parts[at + 2 * count :]]
+                at += len(inside) - 2
         at += 2
     return parts
 
 
-def _rows(values: Values, parts: Parts, at: int) -> Iterator[list[Fields]]:
-    """The elements of which the holes from there on hold one after the other, from the first one of a list on."""
+def _runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row]]:
+    """How many of the holes from there on hold elements of a list, one after the other from the first one on; and where
+    that one is."""
     first = parts[at]
     assert isinstance(first, Hole)
-    for (node, path), origin in first.origins.items():
-        for row in origin.rows if ANY in path else ():
-            if row[-1] != 0:
-                continue
-            found: list[Fields] = []
-            for place, hole in enumerate(parts[at::2]):
-                here = (*row[:-1], place)
-                if not isinstance(hole, Hole) or here not in hole.rows((node, path)):
-                    break
-                last = len(path) - 1 - path[::-1].index(ANY)
-                element = follow(values.outputs[node], filled(path[: last + 1], here))
-                found.append({inside: text for inside, text in _short(element)})
-            yield found
+    for skeleton, origin in first.origins.items():
+        for row in origin.rows if ANY in skeleton[1] else ():
+            if row[-1] == 0:
+                further = enumerate(parts[at + 2 :: 2], 1)
+                held = (isinstance(hole, Hole) and (*row[:-1], n) in hole.rows(skeleton) for n, hole in further)
+                yield 1 + sum(takewhile(bool, held)), skeleton, row
+
+
+def _differ(texts: Sequence[str]) -> bool:
+    """Whether what follows them is not the same text in all rows; behind the last one more may follow."""
+    return any(text != texts[0] for text in texts[:-1]) or not texts[-1].startswith(texts[0])
+
+
+def _fields(values: Values, skeleton: Skeleton, row: Row) -> Fields:
+    node, path = skeleton
+    last = len(path) - 1 - path[::-1].index(ANY)
+    return dict(_short(follow(values.outputs[node], filled(path[: last + 1], row))))
 
 
 def _short(element: object) -> Iterator[tuple[Path, str]]:
@@ -66,7 +74,7 @@ def _split(values: Values, texts: Sequence[str], rows: Sequence[Fields], before:
     while True:
         rest = [text[at:] for text, at in zip(texts, done, strict=True)]
         same = min(in_common(text, 0, rest[0]) for text in rest)
-        if all(text == rest[0] for text in rest[:-1]) and rest[-1].startswith(rest[0]):
+        if not _differ(rest):
             break
         while same and rest[0][same - 1].isalnum():
             same -= 1
