@@ -76,6 +76,17 @@ def computes(node: Node) -> bool:
     return any(isinstance(step, GATHERS) for ref in refs for step in ref.path)
 
 
+def looks_up(node: Node) -> bool:
+    """Whether it holds a dict of the program's, of whose texts a run uses one: the others may be anybody's."""
+    return any(_is_table(step) for ref in node.refs() for step in ref.path)
+
+
+def _is_table(step: Step) -> bool:
+    return (isinstance(step, Computed) and step.name == "look up") or (
+        isinstance(step, Each) and any(map(_is_table, step.path))
+    )
+
+
 def compute(
     views: Sequence[View],
     site: str,

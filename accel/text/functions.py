@@ -141,6 +141,21 @@ def _if_number(text: str, constants: Constants) -> Iterable[tuple[Given, ...]]:
     return ((),) if NUMBER.fullmatch(text) else ()
 
 
+def _tables(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
+    for table in constants.tables if len(text) <= LONGEST_KEY else ():
+        items = tuple(part for item in table for part in item)
+        keys = {key for key, _ in table}
+        yield from ((how, *items) for how in ("", "said") if _key(text, how) in keys)
+
+
+def _key(text: str, how: str) -> str:
+    return text.strip(" .,:;!?*_`'\"()[]\n").lower() if how else text
+
+
+def _looked_up(text: str, how: str, *items: str) -> Tree:
+    return dict(zip(items[::2], items[1::2], strict=True))[_key(text, how)]
+
+
 def _in_any_case(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]]:
     return ((),)
 
@@ -252,6 +267,7 @@ FUNCTIONS: dict[str, Function] = {
     "day": Function(_day, "a day that is so many days from another", _days),
     "length": Function(lambda text: len(text), "the number of characters", _in_any_case),
     "word count": Function(lambda text: len(text.split()), "the number of words", _in_any_case),
+    "look up": Function(_looked_up, "what a dict has for it", _tables),
     "as number": Function(as_number, "the number that a text is", _if_number),
     "format": Function(
         _formatted, "a number as it is written",
@@ -312,6 +328,7 @@ ORDERS = OF_LIST[OF_LIST.index("sorted") :]
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
 MOST_FACTORS = 6
+LONGEST_KEY = 64
 
 
 def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) -> Iterator[tuple[Computed, Tree]]:
