@@ -16,7 +16,7 @@ from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, OF_EACH, ORDERS, Computed, ways
+from ..text.functions import FUNCTIONS, OF_EACH, ORDERS, Computed, name_of, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, leaves, texts_of
 from .cover import stands_alone
@@ -168,6 +168,8 @@ class _Known:
 
     def __init__(self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[str], exactly: bool) -> None:
         self._in_each = MAX_TRIED_IN_EACH
+        self._keys: frozenset[str] = frozenset()
+        """Of the program's dicts."""
         self._wanted = wanted
         self._exactly = exactly
         self._pieces = "\0".join(wanted)
@@ -243,6 +245,7 @@ class _Known:
 
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
+        self._keys = frozenset(name for table in constants.tables for name, _ in table)
         between: dict[tuple[type, str], list[_Try]] = {}
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
@@ -285,8 +288,10 @@ class _Known:
 
     def _may_give(self, value: Tree) -> bool:
         """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is as short as
-        a day or a number, which may be written in another way."""
+        a day or a number, which may be written in another way, or a name in a dict."""
         if not isinstance(value, str) or (len(value) <= SHORT and any(map(str.isdigit, value))):
+            return True
+        if not self._keys.isdisjoint((value, name_of(value))):
             return True
         sizes = str(len(value)), str(len(value.split()))
         return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)

@@ -148,8 +148,13 @@ def _tables(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
         yield from ((how, *items) for how in ("", "said") if _key(text, how) in keys)
 
 
+def name_of(text: str) -> str:
+    """A word that a model says, as a program looks it up."""
+    return text.strip(" .,:;!?*_`'\"()[]\n").lower() if len(text) <= LONGEST_KEY else text
+
+
 def _key(text: str, how: str) -> str:
-    return text.strip(" .,:;!?*_`'\"()[]\n").lower() if how else text
+    return name_of(text) if how else text
 
 
 def _looked_up(text: str, how: str, *items: str) -> Tree:
