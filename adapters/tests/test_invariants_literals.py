@@ -219,3 +219,16 @@ def test_a_run_that_leaves_one_out_shows_that_they_are_chosen() -> None:
     world.forget()
     asked(fast, 6)
     assert not world.texts("the second note")
+
+
+def test_what_it_looks_up_is_judged_like_a_value() -> None:
+    """A run looks one text up; that the endpoint may have another one of them, no run has shown."""
+    world = World(answer=lambda text: ("facts", "doubts")[len(text) % 2])
+    fast = accelerate(asking(world, lambda state: [EVERY[state["a"]]]))
+    for number in (*range(4), 9, 14, 98, 103):
+        asked(fast, number)
+    world.forget()
+    for number in (5, 97, 6, 99):
+        asked(fast, number)
+    assert len({text.split(":")[0] for text in world.texts() if not text.startswith("Alpha")}) == 2
+    assert not world.texts("Say what", early=True) and not world.texts("Give the", early=True)
