@@ -23,6 +23,7 @@ from .view import Fit, View
 
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
+TABLES = ("look up",)
 MAX_WAYS = 48
 """That are kept."""
 
@@ -43,7 +44,7 @@ def looks_up(node: Node) -> bool:
 
 
 def _is_table(step: Step) -> bool:
-    return (isinstance(step, Computed) and step.name == "look up") or (
+    return (isinstance(step, Computed) and step.name in TABLES) or (
         isinstance(step, Each) and any(map(_is_table, step.path))
     )
 
@@ -54,15 +55,19 @@ def compute(
     constants: Constants,
     gathered: Sequence[Node] = (),
     wanted: Mapping[int, frozenset[str]] | None = None,
+    tables: bool = False,
 ) -> bool:
     """Add sources for what the open calls of a site hold; False if there are none. `gathered`: lists of what several
     calls gave; `wanted`: by number of the view, the texts that are to be given, which is what stands in the calls
-    otherwise."""
+    otherwise; `tables`: only what dicts of the program have."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
-    names = [name for name in FUNCTIONS if name in held[0].values.readings]
-    told = [wanted[view.number] for view in held] if wanted is not None else _literals(held, site)
+    names = [name for name in (TABLES if tables else FUNCTIONS) if name in held[0].values.readings]
+    if wanted is not None:
+        told = [wanted[view.number] for view in held]
+    else:
+        told = [_texts(view, site) for view in held] if tables else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
@@ -88,8 +93,12 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
     ]
     same = set.intersection(*texts)
     if all(found <= same for found in texts):  # parts of values, by which no two of them agree
-        return [frozenset(text for call in view.open[site] for text in texts_of(call.input)) for view in views]
+        return [_texts(view, site) for view in views]
     return [frozenset(found - same) for found in texts]
+
+
+def _texts(view: View, site: str) -> frozenset[str]:
+    return frozenset(text for call in view.open[site] for text in texts_of(call.input))
 
 
 def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[str]]:
