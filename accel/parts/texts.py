@@ -147,7 +147,9 @@ class _Look:
         self.names: set[str] = set()
         """What code names."""
         self.columns: list[tuple[str, Column]] = []
-        """Of lists and dicts, by the name that code has for them."""
+        """Of lists and dicts, by the name that code has for them;"""
+        self._in_rows: set[tuple[str, int]] = set()
+        """those that were looked at: many functions may name one."""
         self.codes: list[types.CodeType] = []
         self._entries = MAX_ENTRIES
 
@@ -289,6 +291,9 @@ class _Look:
         """The keys of a dict, its values and those of a list, or what their entries have in one field or position."""
         if not isinstance(value, dict | list | tuple) or not 1 < len(value) <= MAX_ROWS:
             return
+        if (name, id(value)) in self._in_rows:
+            return
+        self._in_rows.add((name, id(value)))
         rows: list[list[tuple[str, Place]]] = []
         for step, key, inner in _parts(value):
             held = [(key, place.to(places.key, key))] if isinstance(value, dict) else []
