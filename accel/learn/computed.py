@@ -24,6 +24,7 @@ from .view import Fit, View
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
 TABLES = ("look up",)
+AGREED = ("majority", "most common")
 MAX_WAYS = 48
 """That are kept."""
 
@@ -43,6 +44,11 @@ def looks_up(node: Node) -> bool:
     return any(_is_table(step) for ref in node.refs() for step in ref.path)
 
 
+def agrees(node: Node) -> bool:
+    """Whether it holds what most of several are."""
+    return any(isinstance(step, Computed) and step.name in AGREED for ref in node.refs() for step in ref.path)
+
+
 def _is_table(step: Step) -> bool:
     return (isinstance(step, Computed) and step.name in TABLES) or (
         isinstance(step, Each) and any(map(_is_table, step.path))
@@ -55,19 +61,19 @@ def compute(
     constants: Constants,
     gathered: Sequence[Node] = (),
     wanted: Mapping[int, frozenset[str]] | None = None,
-    tables: bool = False,
+    only: Sequence[str] = (),
 ) -> bool:
     """Add sources for what the open calls of a site hold; False if there are none. `gathered`: lists of what several
     calls gave; `wanted`: by number of the view, the texts that are to be given, which is what stands in the calls
-    otherwise; `tables`: only what dicts of the program have."""
+    otherwise; `only`: these functions, on all that stands in the calls."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
-    names = [name for name in (TABLES if tables else FUNCTIONS) if name in held[0].values.readings]
+    names = [name for name in only or FUNCTIONS if name in held[0].values.readings]
     if wanted is not None:
         told = [wanted[view.number] for view in held]
     else:
-        told = [_texts(view, site) for view in held] if tables else _literals(held, site)
+        told = [_texts(view, site) for view in held] if only else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}

@@ -13,6 +13,7 @@ from itertools import chain, pairwise
 
 from ..graph.ir import Evidence, Level, Node
 from ..graph.ops import OPS
+from ..text.evaluate import UNKNOWN, as_text, follow
 from ..text.extract import extract
 from ..text.templates import STAR, Collect, Leaf, Ref, Whole
 from ..text.values import texts_of
@@ -48,6 +49,21 @@ class Gathered:
                 for view in self._views:
                     view.gather(node)
         return list(self._found.values())
+
+    def around(self, node: Node, nodes: Sequence[Node]) -> dict[str, frozenset[str]]:
+        """By name, the lists of three or more calls of which a node refers to the short answer of one, with the nodes
+        that each gathers."""
+        calls = {one.name for one in nodes if one.site}
+        single = {ref.node for ref in node.refs() if ref.node in calls and self._is_short(ref)}
+        lists = self.among(nodes) if single and not self.used(node) else []
+        parts = {one.name: frozenset(ref.node for ref in one.refs()) for one in lists if not one.many}
+        return {name: held for name, held in parts.items() if len(held) > 2 and len(single & held) == 1}
+
+    def _is_short(self, ref: Ref) -> bool:
+        """Whether it is a short text in all runs."""
+        known = [view.values.value(ref.node) for view in self._views]
+        texts = [as_text(follow(value, ref.path)) for value in known if value is not UNKNOWN and not ref.stars]
+        return bool(texts) and all(text is not None and 0 < len(text) <= SHORT for text in texts)
 
     def used(self, node: Node) -> list[Node]:
         """Those that a node refers to."""

@@ -20,7 +20,7 @@ from ..text.constants import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
-from .computed import compute, late_texts
+from .computed import AGREED, TABLES, agrees, compute, late_texts
 from .foreign import Data, Wording
 from .gathered import Gathered
 from .index import Values
@@ -192,7 +192,7 @@ class _Builder:
         constants = self.views[0].values.constants()
         if asked not in self._asked and constants.tables:
             self._asked.add(asked)
-            self._computed |= {site} if compute(self.views, site, constants, tables=True) else set()
+            self._computed |= {site} if compute(self.views, site, constants, only=TABLES) else set()
 
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
@@ -242,6 +242,7 @@ class _Builder:
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
                     best = self._better(search, best, search.best(view, call))
+            best = self._agreed(search, site, best, view, call)
             if self._is_known(best.node):
                 ended = self._rounds.ended(best.node, best.fits)
                 node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
@@ -282,6 +283,19 @@ class _Builder:
             return computed
         earlier = len(search.late(computed.node)) < len(search.late(plain.node))
         return computed if earlier and computed.score == plain.score else plain
+
+    def _agreed(self, search: Search, site: str, best: Best, view: View, call: CallRecord) -> Best:
+        """What most answers of several alike calls are, where that explains as much as the short answer of one of them:
+        that the one agrees with the most in all runs is rare, unless it is they that count."""
+        parts = self._gathered.around(best.node, self.nodes) if self._is_known(best.node) else {}
+        for name, others in parts.items():
+            lists = [one for one in self._gathered.among(self.nodes) if one.name == name]
+            if compute(self.views, site, self.views[0].values.constants(), lists, only=AGREED):
+                with counting(self.views, computed=True, without=others):
+                    found = search.best(view, call)
+                if self._is_known(found.node) and agrees(found.node) and found.score >= best.score:
+                    return found
+        return best
 
     def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node that explains one of these calls by an answer before it."""

@@ -152,3 +152,27 @@ def test_nothing_is_known_of_a_list_that_may_go_on(count: int, goes_on: bool) ->
     (found,) = predict(gathered, Known({"first": "a", "rest": rest})).inputs
     assert state.gather(0, found, ()) is not goes_on
     assert goes_on or state.output() == ["a", *range(count)]
+
+
+def judged(votes: dict[str, str], of: str) -> str:
+    """What is learnt of a program that asks three, and goes on with what most of them say, or with the last one's."""
+
+    def program(script: Script, town: str) -> None:
+        said = [
+            script.call("poll", f"You are {who}. Judge {town}.", vote)
+            for who, vote in zip(WHO, votes[town].split(), strict=True)
+        ]
+        word = Counter(said).most_common(1)[0][0] if of == "most" else said[-1]
+        script.call("report", f"People call {town} {word}. Why?", "because")
+
+    return shown(learnt(program, towns=votes))[-1]
+
+
+def test_that_one_agrees_with_most_in_all_runs_says_rather_that_most_count() -> None:
+    votes = dict(zip(TOWNS, ("good bad bad", "bad good good", "fair good fair"), strict=False))
+    assert judged(votes, "most") == ": People call {input.q} {main.aggregate|each .content|majority}. Why?"
+
+
+def test_one_that_does_not_agree_with_most_counts_by_itself() -> None:
+    votes = dict(zip(TOWNS, ("good bad bad", "bad good good", "fair fair good"), strict=False))
+    assert judged(votes, "last") == ": People call {input.q} {main.decode.3.content}. Why?"
