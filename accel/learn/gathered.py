@@ -17,6 +17,7 @@ from ..text.evaluate import UNKNOWN, as_text, follow
 from ..text.extract import extract
 from ..text.templates import STAR, Collect, Leaf, Ref, Whole
 from ..text.values import texts_of
+from .computed import FEWEST
 from .foreign import literals
 from .view import View
 
@@ -37,14 +38,14 @@ class Gathered:
         self._found: dict[Hashable, Node] = {}
 
     def among(self, nodes: Sequence[Node]) -> list[Node]:
-        """All of them, with those of these nodes."""
+        """All of them, with those of these nodes; none before functions are tried."""
+        runs = len({view.witness for view in self._views})
+        if runs < FEWEST or "gathered" not in self._views[0].values.readings:
+            return []
         for parts, side_by_side in _groups(nodes, self._views):
             key = (side_by_side, *(part.name for part in parts))
-            if (
-                key not in self._found
-                and len(self._found) < MOST_GROUPS
-                and _in_order(self._views, parts, side_by_side)
-            ):
+            new = key not in self._found and len(self._found) < MOST_GROUPS
+            if new and _in_order(self._views, parts, side_by_side):
                 self._found[key] = node = _node(parts, side_by_side, len(self._found))
                 for view in self._views:
                     view.gather(node)

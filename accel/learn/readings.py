@@ -59,6 +59,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("guide", "elements that stand at several places of a list, told by what else the call uses"),
     Reading("rounds", "calls of tools by the answer that asks for them, and the model's next call by their results"),
     Reading("ordinal", "calls that no loop explains, each by its place among those of its site"),
+    Reading("gathered", "the answers of calls that are no loop, as a list of which functions are tried"),
     Reading("constant", "a list or dict that all calls of a site have is a literal"),
     # which calls are made, and when
     Reading("verdict", "a short value that decides whether a call is made"),

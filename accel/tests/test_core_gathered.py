@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from accel.graph.ir import Evidence, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import predict
+from accel.learn.readings import without
 from accel.run.outlook import Outlook
 from accel.tests.interpret import interpret
 from accel.tests.test_core_computed import SCORES, TOWNS, VOTES, last, learnt
@@ -36,6 +37,10 @@ def jury(script: Script, town: str) -> None:
 def test_what_most_of_unrolled_calls_say() -> None:
     head, tree = shown(learnt(jury))[-2:]
     assert tree == ": People call {input.q} {main.aggregate|each .content|lower|majority}. Why?" and "verified" in head
+
+
+def test_it_can_be_switched_off() -> None:
+    assert last(jury, readings=without("gathered")).startswith("?")
 
 
 def test_scores_of_several_sites_that_ask_about_the_same() -> None:
