@@ -314,7 +314,7 @@ class Forecast:
         whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
         waits_for = self.compiled.reach[node.name].waits_for
-        if places is None and state.may_wait([self.states[name] for name in waits_for(changed)]):
+        if places is None and state.may_wait(lambda: [self.states[name] for name in waits_for(changed)]):
             return False
         state.whose, state.put_off = whose, 0
         before, was_complete = len(state.elements), state.complete

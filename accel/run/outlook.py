@@ -187,7 +187,7 @@ class Outlook:
         return True
 
     def output(self) -> Tree:
-        """Of many, a list that is kept up to date: no reference takes it as a whole (`ir.verify`)."""
+        """Of many, a list that is kept up to date: no reference takes it as a whole (`verify`)."""
         if not self.node.many:
             return self.elements[0].value if self.elements else UNKNOWN
         if not self._listed:
@@ -223,12 +223,13 @@ class Outlook:
         """How many elements have their value."""
         return len(self.elements) - self._gaps
 
-    def may_wait(self, lists: Sequence[Outlook]) -> bool:
+    def may_wait(self, joined: Callable[[], Sequence[Outlook]]) -> bool:
         """Whether looking at one input that joins these as a whole can wait until there is more of them."""
         if self.node.level is not None or self.node.when or self.whose is UNKNOWN or not self.elements:
             return False
         if self.elements[0].key is not None or self.elements[0].call is not None:
             return False
+        lists = joined()
         if not any(other.open for other in lists):
             return False
         self.put_off += 1
