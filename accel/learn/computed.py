@@ -7,55 +7,30 @@ the calls of all of them is a source like others, so that the search for templat
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..graph.ir import Node
-from ..process.spare import breathe
-from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, Constants, ways
-from ..text.templates import EDITS, GATHERS, STRIP, Clip, Count, Each, Escape, Ref, Step
-from ..text.values import Tree, leaves, texts_of
-from .cover import stands_alone
+from ..text.constants import Constants
+from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow
+from ..text.functions import FUNCTIONS, ORDERS, Computed
+from ..text.templates import GATHERS, Each, Ref, Step
+from ..text.values import texts_of
 from .fold import cover_text
-from .holes import Path, Skeleton, Source
 from .index import SHORTEST
+from .tried import MAX_ALIKE, Known, Way
 from .view import Fit, View
 
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
-MAX_TRIED = 30_000
-"""Results that are looked at in the first run,"""
-MAX_BETWEEN = 400
-"""and those of them that a further function is tried on."""
-MAX_ITEMS = 200
-"""Of a list: longer ones are not tried."""
-MAX_PARTS = 12
-"""Of one result, of which they are."""
+TABLES = ("look up",)
+AGREED = ("majority", "most common")
 MAX_WAYS = 48
 """That are kept."""
-MAX_ALIKE = 4
-"""Of one result."""
-SHORT = 32
-"""Characters of a text that may become quite another one, as a day does."""
-_WORD = re.compile(r"\w+")
-_INSIDE = (*GATHERS, Clip, Count, Escape)
-"""Steps after which a value is no longer one that something brought."""
-_EDITS: tuple[Step, ...] = (STRIP, *EDITS)
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """From values with this skeleton by these steps."""
-
-    base: Skeleton
-    steps: Path
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return len(self.base[1]) + len(self.steps), sum(len(str(step)) for step in self.steps)
+_Shown = Mapping[Way, Sequence[frozenset[str]]]
+"""By way, what it gives of the calls of each run."""
 
 
 def computes(node: Node) -> bool:
@@ -64,22 +39,47 @@ def computes(node: Node) -> bool:
     return any(isinstance(step, GATHERS) for ref in refs for step in ref.path)
 
 
+def looks_up(node: Node) -> bool:
+    """Whether it holds a dict of the program's, of whose texts a run uses one: the others may be anybody's."""
+    return any(_is_table(step) for ref in node.refs() for step in ref.path)
+
+
+def agrees(node: Node) -> bool:
+    """Whether it holds what most of several are."""
+    return any(isinstance(step, Computed) and step.name in AGREED for ref in node.refs() for step in ref.path)
+
+
+def _is_table(step: Step) -> bool:
+    return (isinstance(step, Computed) and step.name in TABLES) or (
+        isinstance(step, Each) and any(map(_is_table, step.path))
+    )
+
+
 def compute(
-    views: Sequence[View], site: str, constants: Constants, wanted: Mapping[int, frozenset[str]] | None = None
+    views: Sequence[View],
+    site: str,
+    constants: Constants,
+    gathered: Sequence[Node] = (),
+    wanted: Mapping[int, frozenset[str]] | None = None,
+    only: Sequence[str] = (),
 ) -> bool:
-    """Add sources for what the open calls of a site hold; False if there are none. `wanted`: by number of the view, the
-    texts that are to be given, which is what stands in the calls otherwise."""
+    """Add sources for what the open calls of a site hold; False if there are none. `gathered`: lists of what several
+    calls gave; `wanted`: by number of the view, the texts that are to be given, which is what stands in the calls
+    otherwise; `only`: these functions, on all that stands in the calls."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
-    names = [name for name in FUNCTIONS if name in held[0].values.readings]
-    told = [wanted[view.number] for view in held] if wanted is not None else _literals(held, site)
+    names = [name for name in only or FUNCTIONS if name in held[0].values.readings]
+    if wanted is not None:
+        told = [wanted[view.number] for view in held]
+    else:
+        told = [_texts(view, site) for view in held] if only else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
-    first, *others = (_Known(view, site, texts, wanted is not None) for view, texts in both)
+    first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
-    found = list(_smallest(results))
+    found = [way for unknown in (True, False) for way in _smallest(_of_kind(results, first, unknown))]
     for known in (first, *others):
         known.add(found)
     return bool(found)
@@ -99,8 +99,12 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
     ]
     same = set.intersection(*texts)
     if all(found <= same for found in texts):  # parts of values, by which no two of them agree
-        return [frozenset(text for call in view.open[site] for text in texts_of(call.input)) for view in views]
+        return [_texts(view, site) for view in views]
     return [frozenset(found - same) for found in texts]
+
+
+def _texts(view: View, site: str) -> frozenset[str]:
+    return frozenset(text for call in view.open[site] for text in texts_of(call.input))
 
 
 def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[str]]:
@@ -116,188 +120,16 @@ def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) 
     return {number: frozenset(texts) for number, texts in found.items()}
 
 
-def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
+def _of_kind(results: _Shown, known: Known, unknown: bool) -> _Shown:
+    """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
+    return {way: told for way, told in results.items() if known.lacks(told[0]) is unknown}
+
+
+def _smallest(results: _Shown) -> Iterator[Way]:
     """Of ways from one node to one result, few; of all, so many."""
     alike: Counter[object] = Counter()
     for way in sorted(results, key=lambda way: (way.size, str(way))):
-        told = (way.base[0], tuple(results[way]))
+        told = (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
         alike[told] += 1
         if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
             yield way
-
-
-_Try = tuple[Sequence[Skeleton], Path, Tree]
-"""What a function is tried on: a value, and where from and by which steps it came."""
-
-
-class _Known:
-    """What a run knew before the calls of a site, and what those hold."""
-
-    def __init__(self, view: View, site: str, wanted: frozenset[str], exactly: bool) -> None:
-        self._wanted = wanted
-        self._exactly = exactly
-        self._pieces = "\0".join(wanted)
-        self._words = frozenset(_WORD.findall(self._pieces))
-        self._values = view.values
-        calls = view.open[site]
-        self._before = max(call.start for call in calls)
-        self._text = "\0".join(text for call in calls for text in texts_of(call.input))
-        self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
-        """What functions of one value are tried on,"""
-        self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
-        """lists,"""
-        self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
-        """and the paths along which their elements have something."""
-        self._gather()
-
-    def _gather(self) -> None:
-        seen: dict[tuple[str, Path], Source] = {}
-        for text in list(self._values.texts):
-            breathe()
-            for source in self._values.seen(text, self._before):
-                if not any(isinstance(step, _INSIDE) for step in source.path):
-                    self._bases[source.skeleton].append(source)
-                for at, step in enumerate(source.path):
-                    if isinstance(step, _INSIDE):
-                        break
-                    if isinstance(step, int):
-                        self._note_list(seen, source, at)
-        for source in seen.values():
-            self._lists[source.skeleton].append(source)
-
-    def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:
-        """A list holds this value: it was known when the last of its elements was."""
-        path, along = source.path[:at], source.path[at + 1 :]
-        held = seen.get((source.node, path))
-        if held is None or held.known < source.known:
-            seen[source.node, path] = held = replace(source, path=path)
-        if source.path[at] == 0 and not any(isinstance(step, _INSIDE) for step in along):
-            self._along[held.skeleton][along] = None
-
-    def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
-        """Every way to something that stands in the calls, and what that is."""
-        between: list[_Try] = []
-        found: dict[Way, set[str]] = defaultdict(set)
-        tries = 0
-        for bases, steps, value in (*self._on_lists(), *self._on_values()):
-            for step, result in ways(value, constants, names):
-                tries += 1
-                self._note(found, bases, (*steps, step), result)
-                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
-                    between.append((bases, (*steps, step, *path), leaf))
-            if tries > MAX_TRIED:
-                break
-            breathe()
-        for bases, steps, value in between:
-            if not self._may_give(value):
-                continue
-            for step, result in ways(value, constants, names) if tries <= 2 * MAX_TRIED else ():
-                tries += 1
-                self._note(found, bases, (*steps, step), result)
-            breathe()
-        return ((way, frozenset(shown)) for way, shown in found.items())
-
-    def _on_values(self) -> Iterator[_Try]:
-        by_value: dict[tuple[type, str], list[Skeleton]] = defaultdict(list)
-        values: dict[tuple[type, str], Tree] = {}
-        for base, sources in self._bases.items():
-            for source in sources:
-                value = self._value(source)
-                if isinstance(value, str | int | float):
-                    key = type(value), str(value)
-                    values[key] = value
-                    if base not in by_value[key]:
-                        by_value[key].append(base)
-        return ((by_value[key], (), value) for key, value in values.items() if self._may_give(value))
-
-    def _may_give(self, value: Tree) -> bool:
-        """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is as short as
-        a day or a number, which may be written in another way."""
-        if not isinstance(value, str) or (len(value) <= SHORT and any(map(str.isdigit, value))):
-            return True
-        sizes = str(len(value)), str(len(value.split()))
-        return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
-
-    def _on_lists(self) -> Iterator[_Try]:
-        """Lists as they are, and what all of their elements have somewhere, as it is and edited."""
-        for base, sources in self._lists.items():
-            for source in sources:
-                items = self._value(source)
-                if not isinstance(items, list) or not 2 <= len(items) <= MAX_ITEMS or has_gap(items):
-                    continue
-                breathe()
-                yield [base], (), items
-                for along in self._along[base]:
-                    plain = follow(items, (Each(along),)) if along else items
-                    if plain is not UNKNOWN and along:
-                        yield [base], (Each(along),), plain
-                    for edit in _EDITS:
-                        edited = follow(items, (each := Each((*along, edit)),))
-                        if edited is not UNKNOWN and edited != plain:
-                            yield [base], (each,), edited
-
-    def _value(self, source: Source) -> Tree:
-        return follow(self._values.outputs[source.node], source.path)
-
-    def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
-        for base in bases:
-            if shown := self._standing(base, result):
-                found[Way(base, steps)] |= shown
-            if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self._standing(base, stripped):
-                    found[Way(base, (*steps, STRIP))] |= shown
-
-    def _standing(self, base: Skeleton, result: Tree) -> set[str]:
-        """What of a result stands in the calls: a list in this order, something of a list, or a text that nobody knew
-        by itself."""
-        if isinstance(result, list):
-            return self._in_order(result)
-        shown = as_text(result)
-        if not shown or not shown.strip():
-            return set()
-        if self._exactly:
-            return {shown} if shown in self._wanted else set()
-        return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
-
-    def _in_order(self, items: Sequence[Tree]) -> set[str]:
-        """The first text of the first element that stands before that of another one."""
-        for path, leaf in leaves(items[0]) if len(items) > 1 else ():
-            texts = (as_text(follow(item, path)) for item in items[1:])
-            other = next((text for text in texts if text != leaf), None)
-            if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
-                if 0 <= self._text.find(leaf) < self._text.find(other):
-                    return {leaf}
-        return set()
-
-    def _may_be(self, shown: Iterable[str]) -> bool:
-        return not self._exactly or self._wanted.issuperset(shown)
-
-    # --- a way of another run
-
-    def shown(self, way: Way) -> frozenset[str]:
-        """What stands in these calls by it."""
-        results = (result for _, result in self._results(way))
-        return frozenset(text for result in results for text in self._standing(way.base, result))
-
-    def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
-        for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
-            result = follow(self._value(source), way.steps)
-            if result is not UNKNOWN and not has_gap(result):
-                yield source, result
-
-    def add(self, found: Iterable[Way]) -> None:
-        for way in found:
-            for source, result in list(self._results(way)):
-                for path, leaf in leaves(result):
-                    text = as_text(leaf)
-                    if text:
-                        self._values.add_computed(
-                            text, replace(source, path=(*source.path, *way.steps, *path), computed=True)
-                        )
-
-
-def _stands(shown: str, text: str) -> bool:
-    at = text.find(shown)
-    while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(text, at, at + len(shown))):
-        at = text.find(shown, at + 1)
-    return at >= 0

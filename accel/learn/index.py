@@ -7,9 +7,9 @@ from functools import partial
 from itertools import takewhile
 
 from ..process.spare import breathe
+from ..text.constants import Constants
 from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from ..text.extract import EXTRACTORS, extract
-from ..text.functions import Constants
 from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
 from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves

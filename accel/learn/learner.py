@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeGuard
 
-from ..graph.ir import Evidence, Graph, Node, verify
+from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
-from ..text.functions import Constants
+from ..graph.verify import verify
+from ..text.constants import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
-from .computed import compute, late_texts
+from .computed import AGREED, TABLES, agrees, compute, late_texts
 from .foreign import Data, Wording
+from .gathered import Gathered
 from .index import Values
 from .judging import decided
 from .readings import ALL, Readings
@@ -59,7 +61,7 @@ def learn(traces: Sequence[Trace]) -> Graph:
 def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Readings | None = None) -> Lesson:
     """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
     readings = ALL if readings is None else readings
-    constants = cache(lambda: Constants.among(program.constants() if program is not None else ()))
+    constants = cache(lambda: Constants.among(program.constants(), program.tables()) if program else Constants())
     views = [
         View(i, trace, True, Values(readings=readings, program=program, constants=constants))
         for i, trace in enumerate(traces)
@@ -83,6 +85,8 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
     builder = _Builder([view], known)
     confirmed = False
     for node in known.nodes:
+        if node.gathers:
+            view.gather(node)
         if node.site and node.predictable:
             fit = view.follow(node)
             if node.evidence.confidence != "verified":
@@ -113,9 +117,10 @@ class _Builder:
         self.whose: dict[str, Hashable] = {}
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
-        self._asked: set[tuple[str, bool]] = set()
+        self._asked: set[tuple[str, bool | None]] = set()
         self._computed: set[str] = set()
         """Sites for which functions give something, as far as that was asked."""
+        self._gathered = Gathered(views)
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -179,9 +184,17 @@ class _Builder:
         if asked in self._asked or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
             return False
         self._asked.add(asked)
-        found = compute(self.views, site, self.views[0].values.constants())
+        found = compute(self.views, site, self.views[0].values.constants(), self._gathered.among(self.nodes))
         self._computed |= {site} if found else set()
         return found
+
+    def _look_up(self, site: str) -> None:
+        """Whether dicts of the program have what stands in the calls; asked once."""
+        asked = (site, None)
+        constants = self.views[0].values.constants()
+        if asked not in self._asked and constants.tables:
+            self._asked.add(asked)
+            self._computed |= {site} if compute(self.views, site, constants, only=TABLES) else set()
 
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
@@ -190,7 +203,8 @@ class _Builder:
             self._asked.add(asked)
             wanted = late_texts(self.views, best.fits, late)
             with counting(self.views, late=False):
-                found = compute(self.views, site, self.views[0].values.constants(), wanted)
+                lists = self._gathered.among(self.nodes)
+                found = compute(self.views, site, self.views[0].values.constants(), lists, wanted)
             self._computed |= {site} if found else set()
 
     def explain_what_can_be(self, site: str) -> bool:
@@ -230,6 +244,7 @@ class _Builder:
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
                     best = self._better(search, best, search.best(view, call))
+            best = self._agreed(search, site, best, view, call)
             if self._is_known(best.node):
                 ended = self._rounds.ended(best.node, best.fits)
                 node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
@@ -247,7 +262,7 @@ class _Builder:
 
     def _may_be_computed(self, search: Search, site: str, best: Best) -> bool:
         """Whether functions may give something for a site: where nothing else explains it, or what does is equal in
-        some runs, or handed on by a framework's node."""
+        some runs or some of its calls, or handed on by a framework's node."""
         if self._is_known(best.node):
             late = search.late(best.node)
             partly = best.score[0] < sum(bool(view.open.get(site)) for view in self.views)
@@ -255,7 +270,10 @@ class _Builder:
                 self._compute(site)
             if late:
                 self._compute_early(site, best, late)
-            if not (partly or late):
+            few = best.score[1] < len(self._open(site))
+            if few:
+                self._look_up(site)
+            if not (partly or late or few):
                 return False
         return site in self._computed
 
@@ -267,6 +285,19 @@ class _Builder:
             return computed
         earlier = len(search.late(computed.node)) < len(search.late(plain.node))
         return computed if earlier and computed.score == plain.score else plain
+
+    def _agreed(self, search: Search, site: str, best: Best, view: View, call: CallRecord) -> Best:
+        """What most answers of several alike calls are, where that explains as much as the short answer of one of them:
+        that the one agrees with the most in all runs is rare, unless it is they that count."""
+        parts = self._gathered.around(best.node, self.nodes) if self._is_known(best.node) else {}
+        for name, others in parts.items():
+            lists = [one for one in self._gathered.among(self.nodes) if one.name == name]
+            if compute(self.views, site, self.views[0].values.constants(), lists, only=AGREED):
+                with counting(self.views, computed=True, without=others):
+                    found = search.best(view, call)
+                if self._is_known(found.node) and agrees(found.node) and found.score >= best.score:
+                    return found
+        return best
 
     def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node that explains one of these calls by an answer before it."""
@@ -294,6 +325,7 @@ class _Builder:
             unreplaced=still_given(sorted(node.given(), key=str), made),
             usual=usual(node, fits, self.views, self.nodes),
         )
+        self.nodes += [gathered for gathered in self._gathered.used(node) if gathered not in self.nodes]
         self._take_name(node.name)
         self.nodes.append(node)
         identities = {call.identity for fit in fits for call in fit.calls}

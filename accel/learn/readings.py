@@ -48,6 +48,7 @@ READINGS: tuple[Reading, ...] = (
     # several values
     Reading("join", "the elements of a list, with a text between them"),
     Reading("rows", "the elements of several lists side by side, joined"),
+    Reading("beside", "a short value beside a longer one of the same element, in every row"),
     Reading("counted", "a join whose text between the elements counts them"),
     Reading("unique", "a join without repetitions"),
     Reading("single", "a list of one, joined"),
@@ -58,6 +59,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("guide", "elements that stand at several places of a list, told by what else the call uses"),
     Reading("rounds", "calls of tools by the answer that asks for them, and the model's next call by their results"),
     Reading("ordinal", "calls that no loop explains, each by its place among those of its site"),
+    Reading("gathered", "the answers of calls that are no loop, as a list of which functions are tried"),
     Reading("constant", "a list or dict that all calls of a site have is a literal"),
     # which calls are made, and when
     Reading("verdict", "a short value that decides whether a call is made"),

@@ -11,9 +11,10 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from accel.graph.ir import Graph, GraphError, Node
+from accel.graph.ir import Graph, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
+from accel.graph.verify import GraphError
 from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, text_of
 from accel.text.extract import Open, Partial
 from accel.text.templates import Join, Ref, Template, leaves_in
@@ -175,7 +176,10 @@ class _Interpreter:
 
     def execute(self, node: Node) -> None:
         """All calls of a node."""
-        if node.op.engine == "none":
+        if node.gathers:
+            found = predict(node, self)
+            self._outputs[node.name] = found.inputs if node.many else found.inputs[0]
+        elif node.op.engine == "none":
             self._outputs[node.name] = self._recorded.given(node)
         elif node.predictable:
             self._publish(node, *self._elements(node, sure=False))

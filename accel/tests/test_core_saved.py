@@ -17,12 +17,14 @@ from accel.parts.references import References
 from accel.run.plan import Plan
 from accel.run.saved import load, save
 from accel.text.dumps import Dump
+from accel.text.functions import Computed
 from accel.text.templates import (
     STAR,
     STRIP,
     Clip,
     Collect,
     Counter,
+    Each,
     Extract,
     Join,
     Ref,
@@ -81,6 +83,17 @@ TALK = Node(
     "site", "node", evidence=VERIFIED, when=(When(Ref("said", (CALLED,)), frozenset({"calls"}), only=True),),
 )  # fmt: skip
 
+ALL = Node("all", OPS["aggregate"], [Whole(Ref("list")), Collect(Ref("each", (STAR,)))], evidence=VERIFIED)
+BOTH = Node(
+    "both", OPS["aggregate"], [Whole(Ref("each", (STAR,))), Whole(Ref("later", (STAR,)))], many=True,
+    level=Level(Ref("each", (STAR,))), evidence=VERIFIED,
+)  # fmt: skip
+MOST = Node(
+    "most", OPS["decode"],
+    Template(("About ", Ref("all", (Each(("content",)), Computed("re.search", ("a", 0, 2)), Computed("majority"))))),
+    "site", evidence=VERIFIED,
+)  # fmt: skip
+
 
 def program() -> tuple[object, ...]:
     """Its own texts: those of the nodes above."""
@@ -99,9 +112,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, ALL, BOTH, MOST)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, ALL, BOTH, MOST)
     assert plan.barriers == {"node": {"node 1": {"site": 2}}, "guard": {ANY: {}}}
     again = tmp_path / "again.json"
     save(plan, str(again))
@@ -210,3 +223,11 @@ def test_any_damage_is_named_as_damage(tmp_path: Path) -> None:
         for value in (None, 7, "x", [], {}, [[]], {"$": 3})
     }
     assert found <= {"damaged", "loaded"}
+
+
+def test_dicts_in_which_a_program_looks_something_up_are_not_written(tmp_path: Path) -> None:
+    """Of their texts a run uses one: the others may be anybody's."""
+    found = Ref("list", ("content", Computed("look up", ("", "ann", "a note on Ann", "bob", "a note on Bob"))))
+    path = saved(tmp_path, LIST, Node("look", OPS["decode"], Template(("About ", found)), "site", evidence=VERIFIED))
+    assert "Ann" not in path.read_text()
+    assert not load(str(path)).learnt.by_name["look"].predictable

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.run.saved import _decode_step, _encode_step
+from accel.text.constants import Constants
 from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial
-from accel.text.functions import FUNCTIONS, Computed, Constants, ways
+from accel.text.functions import FUNCTIONS, Computed, ways
 from accel.text.templates import STRIP, Each, Extract
 
 TEXT = "<think>hm, 12</think>\nAnswer: a long and winding road, of 42 miles"
@@ -43,6 +44,8 @@ SAID = [
         (Computed("day", ("%Y-%m-%d", -7, "%d %B %Y")), "2024-03-01", "23 February 2024"),
         (Computed("length"), TEXT, len(TEXT)),
         (Computed("word count"), TEXT, len(TEXT.split())),
+        (Computed("look up", ("", "a", "one", "b", "two")), "b", {"a": "one", "b": "two"}["b"]),
+        (Computed("look up", ("said", "a", "one", "b", "two")), " B.", {"a": "one", "b": "two"}["b"]),
         (Computed("as number"), " 4.5 ", 4.5),
         (Computed("format", (",.2f",)), 1234.5, "1,234.50"),
         (Computed("round", (1,)), 2.25, round(2.25, 1)),
@@ -57,6 +60,17 @@ SAID = [
         (Computed("min"), [5, 1, 3], 1),
         (Computed("max"), ["5", "1", "3"], 5),
         (Computed("majority"), ["no", "yes", "yes"], Counter(["no", "yes", "yes"]).most_common(1)[0][0]),
+        (Computed("last"), [5, 1, 3], 3),
+        (Computed("most common"), ["b", "a", "a", "b"], Counter("baab").most_common(1)[0][0]),
+        (Computed("most times"), ["b", "a", "a", "b"], Counter("baab").most_common(1)[0][1]),
+        (Computed("most of all"), ["b", "a", "a"], Counter("baa").most_common(1)[0][1] / 3),
+        (Computed("sum of products", ("h", "p")), [{"h": 2, "p": 3}, {"h": 4, "p": 5}], 2 * 3 + 4 * 5),
+        (Computed("float"), 7, 7.0),
+        (
+            Computed("ranked by product", ("h", "p", 1)),
+            [{"h": 2, "p": 3}, {"h": 4, "p": 5}, {"h": 1, "p": 6}],
+            [{"h": 4, "p": 5}, {"h": 2, "p": 3}, {"h": 1, "p": 6}],
+        ),
         (Computed("how many", ("yes",)), ["no", "yes", "yes"], 2),
         (Computed("sorted"), ["b", "a"], ["a", "b"]),
         (Computed("descending"), [1, 3, 2], [3, 2, 1]),

@@ -16,41 +16,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import product
-from time import thread_time
+from itertools import combinations, product
 from typing import Any
 
+from .constants import NUMBER, SPEC, Constants, compiled_on
 from .values import Tree, freeze
 
 Given = str | int | float
 LONGEST = 20_000
 """A text of more characters is not tried."""
-LONGEST_SEARCHED = 4_000
-"""And of so many no pattern is."""
-SLOW_S = 0.001
-"""A pattern that takes longer on a part of a text is not tried on more of it: the interpreter cannot be had back from
-it, and it may take many times as long on twice as many characters."""
-FIRST_PART = 32
-"""Characters of the first part; each further one is twice as long."""
-MOST_REPEATS = 12
-"""In one pattern."""
 NARROWEST = 16
 """Characters of a line that a program may ask for."""
-MOST = 200
-"""Constants of one kind."""
-_LITERAL = re.compile(r"(?:[\w#:<>/=\"' -](?![*?{])){2,}")
-_SPECIAL = re.compile(r"\\[dwsSDWbn]|\.[*+]|[\])][*+?{]|\((?:\?:)?[^()]*\|")
 _FLAGS = (0, int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE))
-_MARK = re.compile(r"(?<!\w)(?:[#$@%]\w{1,24}|\[[A-Z_]{2,24}\]|</?[a-z_]{2,24}>|<<\w{1,24}>>|\{\{\w{1,24}\}\})")
-"""Where texts have a place for something, as prompts tell a model: results called #E1, names in brackets, tags."""
-_PIECE = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\((?:\?(?:P<\w+>|[:=!]|<[=!]))?)|(?P<close>\))|(?P<repeat>[*+]|\{\d*,\d*\})"
-    r"|(?P<choice>\|)", re.DOTALL,
-)  # fmt: skip
-_REPEAT = re.compile(r"[*+]|\{\d")
-_SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d{1,2}d?)\}?")
-_DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
-_NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%B %d, %Y", "%Y/%m/%d", "%d/%m/%Y")
 """How inputs write a day."""
 
@@ -80,91 +57,6 @@ class Function:
     of: Callable[..., Tree]
     says: str
     ways: Callable[[Any, Constants], Iterable[tuple[Given, ...]]]
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What a program says, by what it may be for."""
-
-    separators: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    specs: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    whole: tuple[int, ...] = ()
-    numbers: tuple[float, ...] = ()
-
-    @classmethod
-    def among(cls, texts: Iterable[str]) -> Constants:
-        """Those among a program's texts; numbers are written as texts, too."""
-        said = sorted(set(texts), key=lambda text: (len(text), text))
-        marks = sorted({mark for text in said for mark in _MARK.findall(text)})
-        numbers = [text for text in said if _NUMBER.fullmatch(text) and len(text) <= 8]
-        return cls(
-            separators=tuple(dict.fromkeys((*marks[:MOST], *filter(_may_part, said))))[: 2 * MOST],
-            patterns=tuple(text for text in said if _may_search(text))[:MOST],
-            specs=tuple(dict.fromkeys(m[1] for text in said if (m := _SPEC.fullmatch(text))))[:MOST],
-            dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
-            whole=tuple(sorted({int(text) for text in numbers if text.strip().isdecimal()}))[:MOST],
-            numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],
-        )
-
-    def searching(self, text: str) -> Iterator[str]:
-        """The patterns that may be found in a text."""
-        if len(text) > LONGEST_SEARCHED:
-            return
-        for pattern in self.patterns:
-            literal = max(_LITERAL.findall(re.sub(r"\\.|\[[^\]]*\]", "\0", pattern)), key=len, default="")
-            if literal.strip("\0").casefold() in text.casefold():
-                with suppress(LookupError):
-                    if _on(text, pattern, int(re.DOTALL)).search(text) is not None:
-                        yield pattern
-
-
-_slow: set[str] = set()
-"""Patterns that took too long once."""
-
-
-def _on(text: str, pattern: str, flags: int) -> re.Pattern[str]:
-    """The pattern, if it takes no time on this text. Raises LookupError."""
-    if len(text) > LONGEST_SEARCHED or pattern in _slow:
-        raise LookupError("too long a text, or a pattern that takes too long")
-    compiled, part = re.compile(pattern, flags), FIRST_PART
-    while part < 2 * len(text):
-        began_s = thread_time()
-        compiled.search(text[:part])
-        if thread_time() - began_s > SLOW_S:
-            _slow.add(pattern)
-            raise LookupError("a pattern that takes too long")
-        part *= 2
-    return compiled
-
-
-def _may_part(text: str) -> bool:
-    return 0 < len(text) <= 32 and not _NUMBER.fullmatch(text)
-
-
-def _may_search(text: str) -> bool:
-    """Whether a text is a pattern that may be tried: in none of its groups that repeat does anything repeat or is there
-    a choice, which may take twice as long with every character."""
-    if not _SPECIAL.search(text) or len(text) > 200 or re.search(r"\\[1-9]", text):
-        return False
-    groups, repeats, unbounded = [False], 0, False
-    for piece in _PIECE.finditer(text):
-        if piece["open"]:
-            groups.append(False)
-        elif piece["close"] and len(groups) > 1:
-            unbounded = groups.pop()
-            if unbounded and _REPEAT.match(text, piece.end()):
-                return False
-            groups[-1] = groups[-1] or unbounded
-        elif piece["repeat"] or piece["choice"]:
-            groups[-1] = True
-            repeats += 1
-    try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return repeats <= MOST_REPEATS
 
 
 # --- of texts -------------------------------------------------------------------------------------------------------
@@ -200,11 +92,11 @@ def _all(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
 
 
 def _found(text: str, pattern: str, flags: int) -> Tree:
-    return [list(each) if isinstance(each, tuple) else each for each in _on(text, pattern, flags).findall(text)]
+    return [list(each) if isinstance(each, tuple) else each for each in compiled_on(text, pattern, flags).findall(text)]
 
 
 def _group(text: str, pattern: str, group: int, flags: int) -> Tree:
-    found = _on(text, pattern, flags).search(text)
+    found = compiled_on(text, pattern, flags).search(text)
     if found is None or found[group] is None:
         raise LookupError(pattern)
     return found[group]
@@ -246,7 +138,27 @@ def _number(text: str) -> Tree:
 
 
 def _if_number(text: str, constants: Constants) -> Iterable[tuple[Given, ...]]:
-    return ((),) if _NUMBER.fullmatch(text) else ()
+    return ((),) if NUMBER.fullmatch(text) else ()
+
+
+def _tables(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
+    for table in constants.tables if len(text) <= LONGEST_KEY else ():
+        items = tuple(part for item in table for part in item)
+        keys = {key for key, _ in table}
+        yield from ((how, *items) for how in ("", "said") if _key(text, how) in keys)
+
+
+def name_of(text: str) -> str:
+    """A word that a model says, as a program looks it up."""
+    return text.strip(" .,:;!?*_`'\"()[]\n").lower() if len(text) <= LONGEST_KEY else text
+
+
+def _key(text: str, how: str) -> str:
+    return name_of(text) if how else text
+
+
+def _looked_up(text: str, how: str, *items: str) -> Tree:
+    return dict(zip(items[::2], items[1::2], strict=True))[_key(text, how)]
 
 
 def _in_any_case(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]]:
@@ -258,7 +170,7 @@ def _in_any_case(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]
 
 def as_number(value: Tree) -> int | float:
     """A number, or a text that is one. Raises LookupError for anything else."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and NUMBER.fullmatch(value):
         value = _number(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise LookupError("no number")
@@ -266,9 +178,17 @@ def as_number(value: Tree) -> int | float:
 
 
 def _formatted(value: Tree, spec: str) -> Tree:
-    if not _SPEC.fullmatch(spec):  # a wide one may take all memory
+    if not SPEC.fullmatch(spec):  # a wide one may take all memory
         raise LookupError(spec)
     return format(as_number(value), spec)
+
+
+def _factors(constants: Constants) -> Iterator[float]:
+    """With shares of one that come in addition, or off."""
+    shares = [n for n in constants.numbers if 0 < n < 1]
+    yield from dict.fromkeys(
+        (*(n for n in constants.numbers if n not in (0, 1)), *(1 + n for n in shares), *(1 - n for n in shares))
+    )
 
 
 def _thresholds(value: float, constants: Constants) -> Iterator[tuple[Given, ...]]:
@@ -290,6 +210,15 @@ def _majority(items: Sequence[Tree]) -> Tree:
     return next(item for item in items if freeze(item) == most)
 
 
+def _most(items: Sequence[Tree]) -> tuple[Tree, int]:
+    """As `Counter.most_common` says, which of equal ones takes the first, and how many are so. Where all differ, it is
+    just the first."""
+    (most, times), *_ = Counter(map(freeze, items)).most_common(1) if items else [(None, 0)]
+    if times < 2:
+        raise LookupError("nothing comes twice")
+    return next(item for item in items if freeze(item) == most), times
+
+
 def _said(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, ...]]:
     held = {item for item in items if isinstance(item, str)}
     return ((sep,) for sep in constants.separators if sep in held)
@@ -304,6 +233,21 @@ def _keys(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, 
                 yield from ((key, 0), (key, 1))
 
 
+def _pairs(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, ...]]:
+    """The fields of dicts that may be multiplied."""
+    numbers = [key for key, descending in _keys(items, constants) if not descending and type(items[0][key]) is not str]
+    return combinations(numbers[:MOST_FACTORS], 2)
+
+
+def _products(items: Sequence[Any], one: str, other: str) -> list[int | float]:
+    return [as_number(item[one]) * as_number(item[other]) for item in items]
+
+
+def _ranked_by_product(items: Sequence[Any], one: str, other: str, descending: int) -> Tree:
+    products = iter(_products(items, one, other))
+    return sorted(items, key=lambda _: next(products), reverse=bool(descending))
+
+
 def _ranked(items: Sequence[Any], key: str, descending: int) -> Tree:
     return sorted(items, key=lambda item: item[key], reverse=bool(descending))
 
@@ -314,7 +258,9 @@ FUNCTIONS: dict[str, Function] = {
     "behind": Function(lambda text, sep: text.split(sep, 1)[1], "what stands after the first one", _parts),
     "split": Function(lambda text, sep: text.split(sep), "the parts between separators", _parts),
     "replace": Function(lambda text, old, new: text.replace(old, new), "a word replaced everywhere", _replaced),
-    "re.sub": Function(lambda text, p, new, flags: _on(text, p, flags).sub(new, text), "a pattern replaced", _sub),
+    "re.sub": Function(
+        lambda text, p, new, flags: compiled_on(text, p, flags).sub(new, text), "a pattern replaced", _sub
+    ),
     "re.search": Function(_group, "a group of a pattern", _groups),
     "re.findall": Function(_found, "all places of a pattern", _all),
     "words": Function(lambda text, n: " ".join(text.split()[:n]), "the first words", _cut),
@@ -326,6 +272,7 @@ FUNCTIONS: dict[str, Function] = {
     "day": Function(_day, "a day that is so many days from another", _days),
     "length": Function(lambda text: len(text), "the number of characters", _in_any_case),
     "word count": Function(lambda text: len(text.split()), "the number of words", _in_any_case),
+    "look up": Function(_looked_up, "what a dict has for it", _tables),
     "as number": Function(as_number, "the number that a text is", _if_number),
     "format": Function(
         _formatted, "a number as it is written",
@@ -333,11 +280,15 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "round": Function(
         lambda number, digits: round(as_number(number), digits), "a rounded number",
-        lambda number, constants: ((digits,) for digits in range(5)) if isinstance(number, float) else (),
+        lambda number, constants: ((n,) for n in constants.whole if n < 8) if isinstance(number, float) else (),
     ),
     "int": Function(
         lambda number: int(as_number(number)), "its whole part",
         lambda number, constants: ((),) if isinstance(number, float) else (),
+    ),
+    "float": Function(
+        lambda number: float(as_number(number)), "a whole number as another one",
+        lambda number, constants: ((),) if isinstance(number, int) else (),
     ),
     "plus": Function(
         lambda number, n: as_number(number) + n, "a number and a constant",
@@ -345,7 +296,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "times": Function(
         lambda number, n: as_number(number) * n, "a number times a constant",
-        lambda number, constants: ((n,) for n in constants.numbers if n not in (0, 1)),
+        lambda number, constants: ((n,) for n in _factors(constants)),
     ),
     "above": Function(lambda number, n: as_number(number) > n, "whether it is above a constant", _thresholds),
     "at least": Function(lambda number, n: as_number(number) >= n, "or equal to it", _thresholds),
@@ -355,18 +306,34 @@ FUNCTIONS: dict[str, Function] = {
     "min": Function(lambda items: min(_numbers(items)), "the least", _in_any_case),
     "max": Function(lambda items: max(_numbers(items)), "the greatest", _in_any_case),
     "majority": Function(_majority, "what most are", _in_any_case),
+    "most common": Function(lambda items: _most(items)[0], "what most are, or the first of several", _in_any_case),
+    "most times": Function(lambda items: _most(items)[1], "how many are so", _in_any_case),
+    "most of all": Function(lambda items: _most(items)[1] / len(items), "the share of them", _in_any_case),
+    "sum of products": Function(
+        lambda items, one, other: sum(_products(items, one, other)), "the sum of two fields' products", _pairs
+    ),
     "how many": Function(lambda items, said: items.count(said), "how many are so", _said),
+    "last": Function(lambda items: items[-1], "the last one", lambda items, constants: ()),
     "sorted": Function(lambda items: sorted(items), "in order", _in_any_case),
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
+    "ranked by product": Function(
+        _ranked_by_product, "by two fields' product",
+        lambda items, constants: ((*pair, way) for pair in _pairs(items, constants) for way in (0, 1)),
+    ),
 }  # fmt: skip
 """By name."""
 OF_TEXT = tuple(FUNCTIONS)[: tuple(FUNCTIONS).index("format")]
-OF_NUMBER = ("format", "round", "int", "plus", "times")
+OF_NUMBER = ("format", "round", "int", "float", "plus", "times")
 OF_LIST = tuple(FUNCTIONS)[tuple(FUNCTIONS).index("sum") :]
+OF_EACH = ("re.search", "as number", "after", "before", "behind", "word count", "length")
+"""Of those of texts, the ones that give something short of each element of a list."""
+ORDERS = OF_LIST[OF_LIST.index("sorted") :]
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
+MOST_FACTORS = 6
+LONGEST_KEY = 64
 
 
 def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) -> Iterator[tuple[Computed, Tree]]:
