@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import GATHERS, Field, Leaf, Ref, Star, Verdict, Whole, leaves_in, path_text, refs_in
+from ..text.templates import GATHERS, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, path_text, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .ops import OPS, Op
@@ -160,7 +160,7 @@ class Node:
     name: str
     op: Op
     input: Tree = None
-    """JSON tree whose leaves are literals or `Leaf`s; unused unless the node is predictable."""
+    """JSON tree whose leaves are literals or `Leaf`s, unused unless the node is predictable; or a `Relay`."""
     site: str = ""
     """Call site: node path, method family and user frames."""
     within: str = ""
@@ -229,6 +229,8 @@ class Node:
 
     def refs(self) -> Iterator[Ref]:
         """Every reference in the input and the level, in order; equal ones may repeat."""
+        if isinstance(self.input, Relay):
+            yield from self.input.refs
         if not self.predictable:
             return
         for leaf in self.leaves():
@@ -283,7 +285,7 @@ class Node:
     def __str__(self) -> str:
         notes = self.notes
         if not notes:
-            return self.head
+            return self.head + (f"  # {self.input}" if isinstance(self.input, Relay) else "")
         lines = [f"{self.head}  # {'; '.join(notes)}"]
         if self.predictable:
             lines += [f"    {line}" for line in input_text(self.input)]
@@ -311,7 +313,8 @@ class GraphError(AccelError):
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in the order in which they were first demanded; a node refers to earlier nodes only."""
+    """Nodes in the order in which they were first demanded; a node refers to earlier nodes only, but for what a relay
+    has from the round before."""
 
     nodes: tuple[Node, ...] = ()
     runs: int = field(default=0, compare=False)
@@ -364,9 +367,10 @@ def verify(graph: Graph) -> None:
         if node.name in seen:
             raise GraphError(f"two nodes are named {node.name}")
         for ref in node.refs():
-            if ref.node not in seen:
+            known = graph.by_name if isinstance(node.input, Relay) and ref is node.input.later else seen
+            if ref.node not in known:
                 raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
-            dims = seen[ref.node].dims
+            dims = known[ref.node].dims
             # A level may run over the outer lists of a nested output; a value is one of its elements.
             least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
             leading = ref.path[:dims]

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..graph.ir import Graph, Node
+from ..graph.ir import Graph, Level, Node
 from ..text.evaluate import Index
-from ..text.templates import Extract, Ref, Star
+from ..text.templates import Extract, Ref, Relay, Star
 from ..trace.record import CallRecord, Trace
 from .view import Ancestry, Fit, View, ancestries, either, sites_of, still_given
 
@@ -87,17 +87,24 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     view.add_sources({name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()})
     fits = []
     for node in graph.nodes:
+        if isinstance(node.input, Relay):
+            view.hand_on(node.name, node.input, view.open.get(graph.by_name[node.input.later.node].site, []))
         if not node.site:
             continue
         if node.predictable:
             level = node.level
-            further = beyond and level is not None and not level.exact
+            further = level is not None and not level.exact and (beyond or _is_handed(level, graph))
             held = replace(node, level=replace(level, cap=None)) if further and level is not None else node
             fits.append((node, view.follow(held)))
         else:  # what nobody could foresee, or its inner calls stand for
             calls = view.open.get(node.site, ())
             view.take(node, [call for call in calls if call.composite or not node.op.issuable])
     return view, fits
+
+
+def _is_handed(level: Level, graph: Graph) -> bool:
+    """Whether its elements are the rounds of a loop, of which the program may make any number."""
+    return level.domain is not None and isinstance(graph.by_name[level.domain.node].input, Relay)
 
 
 def _is_beyond(node: Node, number: int) -> bool:

@@ -64,4 +64,4 @@ def _sparse(node: Node, tables: Sequence[Table]) -> Level | None:
     """The node's level when these decide which of its elements there are."""
     level = node.level
     by_element = level is not None and level.domain is not None and any(table.ref.stars for table in tables)
-    return replace(level, sparse=True) if level is not None and by_element else level
+    return replace(level, sparse=True, cap=None) if level is not None and by_element else level

@@ -8,7 +8,7 @@ an opaque node, whose output can still be a source for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeGuard
@@ -16,7 +16,7 @@ from typing import TypeGuard
 from ..graph.ir import Evidence, Graph, Node, verify
 from ..graph.ops import OPS
 from ..text.functions import Constants
-from ..text.templates import Ref
+from ..text.templates import Ref, Relay
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
 from .computed import compute, late_texts
@@ -24,6 +24,7 @@ from .foreign import Data, Wording
 from .index import Values
 from .judging import decided
 from .readings import ALL, Readings
+from .relays import Proposal, Refuted, Relays
 from .rounds import Rounds
 from .search import Best, Search, counting, first_of, given_always
 from .usual import usual
@@ -60,18 +61,24 @@ def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Re
     """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
     readings = ALL if readings is None else readings
     constants = cache(lambda: Constants.among(program.constants() if program is not None else ()))
-    views = [
-        View(i, trace, True, Values(readings=readings, program=program, constants=constants))
-        for i, trace in enumerate(traces)
-    ]
-    first: dict[Hashable, int] = {}
-    for view in views:
-        view.witness = first.setdefault(witness(view.trace.given), view.number)
-    builder = _Builder(views, data=Data(traces, program))
-    builder.explain(sites_of(views))
-    graph = Graph(tuple(builder.nodes), runs=len(traces))
-    verify(graph)
-    return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
+    refuted: set[Proposal] = set()
+    while True:
+        views = [
+            View(i, trace, True, Values(readings=readings, program=program, constants=constants))
+            for i, trace in enumerate(traces)
+        ]
+        first: dict[Hashable, int] = {}
+        for view in views:
+            view.witness = first.setdefault(witness(view.trace.given), view.number)
+        builder = _Builder(views, data=Data(traces, program), refuted=refuted)
+        try:
+            builder.explain(sites_of(views))
+        except Refuted as error:
+            refuted.add(error.proposal)
+            continue
+        graph = Graph(tuple(builder.nodes), runs=len(traces))
+        verify(graph)
+        return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
 
 
 def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:
@@ -83,6 +90,8 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
     builder = _Builder([view], known)
     confirmed = False
     for node in known.nodes:
+        if isinstance(node.input, Relay):
+            view.hand_on(node.name, node.input, view.open.get(known.by_name[node.input.later.node].site, []))
         if node.site and node.predictable:
             fit = view.follow(node)
             if node.evidence.confidence != "verified":
@@ -102,7 +111,13 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
 
 
 class _Builder:
-    def __init__(self, views: list[View], known: Graph | None = None, data: Data | None = None) -> None:
+    def __init__(
+        self,
+        views: list[View],
+        known: Graph | None = None,
+        data: Data | None = None,
+        refuted: Container[Proposal] = (),
+    ) -> None:
         self.views = views
         self._data = data or Data()
         self.nodes: list[Node] = list(known.nodes) if known is not None else []
@@ -119,6 +134,7 @@ class _Builder:
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
+        self._relays = Relays(views, self.nodes, refuted)
         self._add_sources()
 
     def _add_sources(self) -> None:
@@ -228,9 +244,11 @@ class _Builder:
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
                     best = self._better(search, best, search.best(view, call))
+            if not ordinal:
+                best = self._handed_on(search, view, call, best)
             if self._is_known(best.node):
                 ended = self._rounds.ended(best.node, best.fits)
-                node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
+                node, fits = self._relays.led(*decided(ended.node, ended.fits, self.views, self.nodes))
                 self._accept(node, fits, search.late(node))
                 self._found[site] += 1
                 return True
@@ -256,6 +274,22 @@ class _Builder:
             if not (partly or late):
                 return False
         return site in self._computed
+
+    def _handed_on(self, search: Search, view: View, call: CallRecord, best: Best) -> Best:
+        """The same by what each round of a loop hands on to the next, if that explains more."""
+        site, readings = call.site, self.views[0].values.readings
+        held = [len(view.open[site]) for view in self.views if view.open.get(site)]
+        if "relay" not in readings or max(held) < 2 or call is not view.open[site][0]:
+            return best
+        if self._is_known(best.node) and best.score == (len(held), sum(held)) and not search.late(best.node):
+            return best
+        offered = self._relays.offer(site, self._constant[site])
+        if not offered:
+            return best
+        other = Search(self.views, self.nodes, self._name(call), self._constant[site]).best(view, call)
+        better = self._better(search, best, other) if self._relays.show(other.node, other.fits) else best
+        self._relays.keep(offered, {ref.node for ref in better.node.refs()} if better.node is not None else ())
+        return better
 
     def _better(self, search: Search, plain: Best, computed: Best) -> Best:
         """The one with functions if it explains more, or as much by what is known early."""
@@ -293,6 +327,8 @@ class _Builder:
             usual=usual(node, fits, self.views, self.nodes),
         )
         self._take_name(node.name)
+        self._relays.settle(node, fits)
+        node = self._relays.unbounded(node)
         self.nodes.append(node)
         identities = {call.identity for fit in fits for call in fit.calls}
         if len(identities) == 1:
@@ -323,11 +359,12 @@ class _Builder:
             site=site,
             within=call.within,
             method=call.family,
-            many=max(map(len, rest)) > 1,
+            many=max(map(len, rest)) > 1 or self._relays.awaits(call.site),
             first=first_of(call),
             evidence=Evidence(reason=reason),
         )
         self._take_name(node.name)
+        self._relays.settle(node)
         self.nodes.append(node)
         for view, calls in zip(self.views, rest, strict=True):
             view.take(node, list(calls))

@@ -57,6 +57,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("second", "a loop from the second element on"),
     Reading("guide", "elements that stand at several places of a list, told by what else the call uses"),
     Reading("rounds", "calls of tools by the answer that asks for them, and the model's next call by their results"),
+    Reading("relay", "what each round of a loop hands on to the next"),
     Reading("ordinal", "calls that no loop explains, each by its place among those of its site"),
     Reading("constant", "a list or dict that all calls of a site have is a literal"),
     # which calls are made, and when

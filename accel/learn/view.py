@@ -13,8 +13,8 @@ from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..graph.predict import laid_out, nested, predict, told
 from ..process.spare import breathe
-from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
-from ..text.templates import STAR, Field, Ref, Star
+from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, relayed, replaces
+from ..text.templates import STAR, Field, Ref, Relay, Star
 from ..text.values import Opaque, Tree, freeze, texts_of
 from ..trace.record import CallRecord, Trace, Visit
 from .decisions import DECIDE, Outcome
@@ -129,6 +129,20 @@ class View:
                         values.add(source, place, value, known, early=False, texts=False, visit=visit)
                     elif known is not None:
                         values.note(source, place, known)
+
+    def hand_on(self, name: str, relay: Relay, made: Sequence[CallRecord]) -> None:
+        """The values of a relay, by the calls that are its rounds."""
+        start = self.values.value(relay.start.node) if relay.start is not None else UNKNOWN
+        start = follow(start, relay.start.path) if relay.start is not None else start
+        values = relayed(relay, start, [call.output if call.ok else UNKNOWN for call in made])
+        self.values.outputs[name] = list(values)
+        since = [] if relay.start is None else [self.known_at(relay.start, ())]
+        since += [call.end for call in made if call.end is not None]
+        for at, known in zip(range(relay.first, len(values)), since, strict=False):
+            if self.indexed:
+                self.values.add(name, (at,), values[at], known, early=True, texts=True)
+            else:
+                self.values.note(name, (at,), known)
 
     def known_at(self, ref: Ref, binding: Index) -> int:
         """The position in the trace from which on the value was known that an element refers to."""

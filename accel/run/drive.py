@@ -25,6 +25,7 @@ from ..graph.rules import (
 from ..parts import hosts, http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap
+from ..text.templates import Relay
 from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
@@ -128,6 +129,8 @@ class Drive(Forecast):
     def _holds_behind(self, node: Node, after: Node) -> Reason | None:
         """Why a call that is predicted from a search is not early, whatever was found."""
         bound = self.run.bindings.of(after)
+        if isinstance(after.input, Relay):
+            return None
         if not after.predictable or after.evidence.at_once or (bound is not None and not bound.facts.pure):
             return NOTHING_BEHIND()
         if bound is None:
@@ -181,17 +184,18 @@ class Drive(Forecast):
             return REPLACED()
         return refuses(self.run, node, values, self._decided(node))
 
-    def _decided(self, node: Node) -> bool:
+    def _decided(self, node: Node, after: frozenset[str] = frozenset()) -> bool:
         """Whether its calls are made, as far as what decides them tells; without that, as far as those are that it
         has its input from: one that was issued in doubt makes nothing certain."""
         decided = self.states[node.name].decided
         if node.when or not decided:
             return decided
-        doubtful = (name for name in self.graph.producers[node.name] if self.states[name].doubtful)
-        return all(self._is_foretold(self.graph.by_name[name]) for name in doubtful)
+        doubtful = (name for name in self.compiled.givers[node.name] - after if self.states[name].doubtful)
+        return all(self._is_foretold(self.graph.by_name[name], after | {node.name}) for name in doubtful)
 
-    def _is_foretold(self, node: Node) -> bool:
-        return foretold(self.run, node, self._decided(node)) is not UNSURE
+    def _is_foretold(self, node: Node, after: frozenset[str]) -> bool:
+        """`after`: nodes that are asked about already, as rounds of a loop go in a circle."""
+        return foretold(self.run, node, self._decided(node, after)) is not UNSURE
 
     def _out_of_order(self, state: Outlook, position: int) -> Reason | None:
         before = state.elements[position - 1] if state.node.schedule.in_order and position else None

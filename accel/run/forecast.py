@@ -13,16 +13,16 @@ from heapq import heapify, heappop, heappush
 from ..graph.ir import Node
 from ..graph.predict import predict
 from ..graph.rules import Reason
-from ..text.evaluate import UNKNOWN, Index, follow, has_gap, replaces
+from ..text.evaluate import UNKNOWN, Index, follow, has_gap, relayed, replaces
 from ..text.extract import Open
 from ..text.pasted import pasted
-from ..text.templates import STAR, Field
+from ..text.templates import Field, Relay
 from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
 from .gates import gate_of
-from .outlook import Element, Expected, Outlook, kin_of
+from .outlook import Element, Expected, Outlook, is_laid_out, is_round, kin_of
 from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
@@ -218,21 +218,10 @@ class Forecast:
             free = state.first_free()
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
-            more = not state.elements or (node.many and not state.complete)
-            if more and position is None and not self._is_laid_out(node):
+            more = not state.elements or (node.many and (not state.complete or is_round(node, self.states)))
+            if more and position is None and not is_laid_out(node, self.states):
                 return node.name, len(state.elements)
         return spare
-
-    def _is_laid_out(self, node: Node) -> bool:
-        """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework
-        node, or by a call that does: one beyond them is another node's."""
-        domain = node.level.domain if node.level is not None else None
-        if domain is None:
-            return False
-        source = self.states[domain.node].node
-        if source.at_boundary:
-            return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
-        return self._is_laid_out(source)
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""
@@ -303,6 +292,8 @@ class Forecast:
         state = self.states[node.name]
         if state.frozen:
             return False
+        if isinstance(node.input, Relay):
+            return self._hand_on(state, node.input, changed)
         bound = self.run.bindings.of(node)
         whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
@@ -325,6 +316,15 @@ class Forecast:
             note(changed, node.name, found)
             return True
         return False
+
+    def _hand_on(self, state: Outlook, relay: Relay, changed: Changed) -> bool:
+        """The same of what the rounds of a loop hand on."""
+        before = relay.start
+        start = follow(self.value(before.node), before.path) if before is not None else UNKNOWN
+        found = state.hold(relayed(relay, start, self.value(relay.later.node)))
+        if found is not None:
+            note(changed, state.node.name, found)
+        return found is not None
 
     def _may_wait(self, state: Outlook, changed: Changed) -> bool:
         """Whether looking at one input that joins whole lists can wait until there is more of them."""

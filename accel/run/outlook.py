@@ -15,7 +15,8 @@ from ..graph.ir import Node
 from ..graph.predict import is_kin, laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
-from ..text.values import Tree, texts_of
+from ..text.templates import STAR, Relay
+from ..text.values import Tree, same, texts_of
 from .call import Call
 from .settings import Key
 
@@ -210,6 +211,22 @@ class Outlook:
         """How many elements have their value."""
         return len(self.elements) - self._gaps
 
+    def hold(self, values: Sequence[Tree]) -> set[int] | None:
+        """It puts out these from now on; the positions of those that are other ones now, None if nothing is."""
+        fewer, complete = len(values) < len(self.elements), not isinstance(values, Open)
+        found = set()
+        for position, value in enumerate(values):
+            element = self.element(position)
+            if not same(element.value, value):
+                self.tell(element, value)
+                found.add(position)
+        if fewer:
+            self.cut(len(values))
+        if not found and not fewer and complete == self.complete:
+            return None
+        self.complete = complete
+        return found
+
     # --- places
 
     def bind(self, element: Element, binding: Index) -> None:
@@ -276,6 +293,24 @@ class Outlook:
                 element.position = position
                 if element.key is None and self._keyless is not None:
                     heappush(self._keyless, position)
+
+
+def is_round(node: Node, states: Mapping[str, Outlook]) -> bool:
+    """Whether its elements are the rounds of a loop, of which the program may make any number."""
+    domain = node.level.domain if node.level is not None else None
+    return domain is not None and isinstance(states[domain.node].node.input, Relay)
+
+
+def is_laid_out(node: Node, states: Mapping[str, Outlook]) -> bool:
+    """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework node,
+    or by a call that does: one beyond them is another node's."""
+    domain = node.level.domain if node.level is not None else None
+    if domain is None:
+        return False
+    source = states[domain.node].node
+    if source.at_boundary:
+        return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
+    return is_laid_out(source, states)
 
 
 Kin = Callable[[str, Element], bool]

@@ -37,6 +37,7 @@ from ..text.templates import (
     Head,
     Join,
     Ref,
+    Relay,
     Taken,
     Talk,
     Template,
@@ -50,7 +51,7 @@ from .plan import Plan
 from .used import SavedCall
 from .which import Identity
 
-VERSION = 12
+VERSION = 13
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
@@ -160,7 +161,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "method": node.method,
         "many": node.many,
         "ancestry": list(node.ancestry),
-        "input": _encode(node.input) if keep else None,
+        "input": _encode(node.input) if keep or isinstance(node.input, Relay) else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
@@ -185,7 +186,7 @@ def _decode_node(data: dict[str, Any]) -> Node:
     return Node(
         data["name"],
         OPS[data["op"]],
-        _decode(data["input"]) if evidence.confidence == "verified" else None,
+        _decode(data["input"]) if evidence.confidence == "verified" or data["op"] == "relay" else None,
         data["site"],
         data["within"],
         data["method"],
@@ -275,6 +276,8 @@ def _encode(tree: Tree) -> Any:
         return {"$collect": [_encode_ref(tree.ref), tree.bound, distinct, tree.limit]}
     if isinstance(tree, Talk):
         return {"$talk": [_encode(tree.start), tree.after, *map(_encode_taken, tree.turns)]}
+    if isinstance(tree, Relay):
+        return {"$relay": [tree.first, *map(_encode_ref, reversed(tree.refs))]}
     if isinstance(tree, dict):
         return {"$": {key: _encode(value) for key, value in tree.items()}}
     return [_encode(item) for item in tree] if isinstance(tree, list) else tree
@@ -295,6 +298,9 @@ def _decode(data: Any) -> Tree:
     if "$talk" in data:
         start, after, *turns = data["$talk"]
         return Talk(_decode(start), tuple(map(_decode_taken, turns)), after)
+    if "$relay" in data:
+        first, later, *start = data["$relay"]
+        return Relay(_decode_ref(start[0]) if start else None, _decode_ref(later), first)
     return {key: _decode(value) for key, value in data["$"].items()}
 
 

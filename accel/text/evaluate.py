@@ -6,6 +6,7 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any, Protocol
 
 from .dumps import Dump
@@ -25,6 +26,7 @@ from .templates import (
     Items,
     Join,
     Leaf,
+    Relay,
     Star,
     Step,
     Strip,
@@ -351,6 +353,17 @@ def collected(collect: Collect, value: Tree, binding: Index) -> Tree:
     if collect.limit is not None and len(items) >= collect.limit:
         return items
     return items if complete else Open(items)
+
+
+def relayed(relay: Relay, start: Tree, rounds: Tree) -> list[Tree]:
+    """What is handed on as far as it is known; `rounds`: what they made of it, as the node puts it out."""
+    values: list[Tree] = [UNKNOWN] * relay.first
+    made = rounds if isinstance(rounds, list) else Open()
+    coming = [follow(item, relay.later.path[1:]) for item in made if item is not DROPPED]
+    coming = coming if relay.start is None else [start, *coming]
+    known = list(takewhile(lambda value: value is not UNKNOWN, coming))
+    values += known  # what isn't there yet is no round yet
+    return values if len(known) == len(coming) and not isinstance(made, Open) else Open(values)
 
 
 Make = Callable[[Index, int, Env], Tree]

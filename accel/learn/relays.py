@@ -1,0 +1,214 @@
+"""What loops hand on from round to round, seen where a call's next round holds what a later call of this round gave.
+
+A round's call that holds the first draft, and in the next round what a revision gave, holds an element of one list
+(`Relay`). Once that list is a source like others, the rounds of a loop are one node each, however many there are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..graph.ir import Level, Node
+from ..graph.ops import OPS
+from ..text.evaluate import UNKNOWN
+from ..text.templates import STAR, Ref, Relay
+from ..trace.record import CallRecord
+from .cover import cost_of
+from .fold import Covered, cover_call, cover_like
+from .holes import ANY, Hole, Path, Skeleton, filled
+from .index import SHORTEST
+from .judging import judged
+from .search import counting
+from .view import Fit, View
+
+MAX_STARTS = 2
+"""Of one value, that are tried."""
+MAX_RELAYS = 4
+"""That are tried for one call."""
+MAX_OFFSET = 2
+"""Elements of another list before the first one that a round belongs to."""
+FEWEST = 2
+"""Runs with different inputs, and rounds of each, that show a relay."""
+_AHEAD = "@"
+"""Begins the names of call sites where those of nodes stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A relay whose `later` calls, those of a site, no node explains yet."""
+
+    site: str
+    relay: Relay
+
+    def settled(self, node: str) -> Relay:
+        """Once one does."""
+        return Relay(self.relay.start, Ref(node, self.relay.later.path), self.relay.first)
+
+
+class Refuted(Exception):
+    """What was said of a loop does not hold: the calls that were to be its rounds are no one node's."""
+
+    def __init__(self, proposal: Proposal) -> None:
+        super().__init__(str(proposal))
+        self.proposal = proposal
+
+
+class Relays:
+    """Those of one lesson."""
+
+    def __init__(self, views: Sequence[View], nodes: list[Node], refuted: Container[Proposal] = ()) -> None:
+        self._views = views
+        self._nodes = nodes
+        self._refuted = refuted
+        self._awaited: dict[str, dict[str, Proposal]] = {}
+        """By call site whose node is to be its rounds: relays by name."""
+        self._rounds: set[str] = set()
+        """Nodes that have an element for each round."""
+
+    def offer(self, site: str, constant: Container[Hashable]) -> list[str]:
+        """Count as sources what a site's calls may be handed; the names of these relays."""
+        names = []
+        for proposal in propose(self._views, site, constant):
+            if proposal not in self._refuted:
+                names.append(self._add(proposal))
+        return names
+
+    def _add(self, proposal: Proposal) -> str:
+        count = sum(isinstance(node.input, Relay) for node in self._nodes)
+        name = f"relay.{count + 1}" if count else "relay"
+        self._nodes.append(Node(name, OPS["relay"], proposal.relay, many=True))
+        self._awaited.setdefault(proposal.site, {})[name] = proposal
+        for view in self._views:
+            view.hand_on(name, proposal.relay, view.open.get(proposal.site, []))
+        return name
+
+    def keep(self, offered: Sequence[str], used: Container[str]) -> None:
+        """Of what was offered only these."""
+        for name in offered:
+            if name not in used:
+                self._nodes[:] = [node for node in self._nodes if node.name != name]
+                self._awaited = {site: {n: p for n, p in held.items() if n != name}
+                                 for site, held in self._awaited.items()}  # fmt: skip
+                for view in self._views:
+                    view.values.forget(name)
+
+    def show(self, node: Node | None, fits: Sequence[Fit]) -> bool:
+        """Whether enough rounds of different runs show it."""
+        both = zip(self._views, fits, strict=True) if node is not None else ()
+        return len({view.witness for view, fit in both if len(fit.calls) >= FEWEST}) >= FEWEST
+
+    def led(self, node: Node, fits: list[Fit]) -> tuple[Node, list[Fit]]:
+        """The node as one of those that are in every round which another one has begun, if so it is: what is handed on
+        last may be handed to no further round."""
+        level = node.level
+        if level is None or not self._is_round(node) or level.first or node.when or not any(f.partial for f in fits):
+            return node, fits
+        for other in reversed(self._nodes):
+            if other.name in self._rounds and not other.is_placed:
+                after = replace(node, level=Level(Ref(other.name, (STAR,))))
+                tried = [view.fit(after) for view in self._views]
+                same = all(one.calls == of.calls for one, of in zip(tried, fits, strict=True))
+                if same and not any(fit.partial for fit in tried):
+                    return judged(after, tried, self._views), tried
+        return node, fits
+
+    def _is_round(self, node: Node) -> bool:
+        domain = node.level.domain if node.level is not None else None
+        if domain is None or domain.stars != 1:
+            return False
+        relays = {known.name for known in self._nodes if isinstance(known.input, Relay)}
+        return domain.node in relays or domain.node in self._rounds
+
+    def unbounded(self, node: Node) -> Node:
+        """Rounds that have begun, or that a value decides, are no fan-out: no number seen bounds them."""
+        if node.level is None or not self._is_round(node):
+            return node
+        self._rounds.add(node.name)
+        return replace(node, level=replace(node.level, seen=None))
+
+    def awaits(self, site: str) -> bool:
+        return bool(self._awaited.get(site))
+
+    def settle(self, node: Node, fits: Sequence[Fit] | None = None) -> None:
+        """A node explains calls of a site, which it takes now. Raises `Refuted` if these are not all that are the
+        rounds of a relay, in their order."""
+        for name, proposal in self._awaited.pop(node.site, {}).items():
+            held = zip(self._views, fits, strict=True) if fits is not None else ()
+            if not node.many or node.dims != 1 or any(fit.calls != view.open.get(node.site, []) for view, fit in held):
+                raise Refuted(proposal)
+            at = next(i for i, known in enumerate(self._nodes) if known.name == name)
+            self._nodes[at] = replace(self._nodes[at], input=proposal.settled(node.name))
+
+
+def propose(views: Sequence[View], site: str, constant: Container[Hashable]) -> list[Proposal]:
+    """What a site's calls may be handed from round to round; the likeliest first."""
+    found: dict[Proposal, None] = {}
+    for view in views:
+        calls = view.open.get(site, [])
+        if view.complete and len(calls) > 1 and not any(OPS[call.op].effect == "writes" for call in view.trace.calls):
+            found |= dict.fromkeys(_between(view, calls[0], calls[1], constant))
+            break
+    return list(found)[:MAX_RELAYS]
+
+
+def _between(view: View, call: CallRecord, following: CallRecord, constant: Container[Hashable]) -> Iterator[Proposal]:
+    """By two calls of one site that follow each other."""
+    if (call.family, call.identity) != (following.family, following.identity):
+        return
+    meanwhile = {
+        other.site: view.open[other.site]
+        for site in view.open
+        for other in view.open[site]
+        if other.ok and other.end is not None and call.start < other.end < following.start
+    }
+    for other, made in meanwhile.items():
+        view.values.outputs[_AHEAD + other] = [each.output if each.ok else UNKNOWN for each in made]
+        for at, each in enumerate(made):
+            if each.ok and each.end is not None:
+                streams = OPS[each.op].streams
+                view.values.add(_AHEAD + other, (at,), each.output, each.end, early=True, texts=streams, ahead=True)
+    try:
+        with counting([view], ahead=True):
+            pairs = list(_holes_that_differ(view, call, following, constant))
+    finally:
+        for other in meanwhile:
+            view.values.forget(_AHEAD + other)
+    offsets = {row[0] for now, _ in pairs for (_, path), origin in now.origins.items() if ANY in path
+               for row in origin.rows if 0 < row[0] <= MAX_OFFSET}  # fmt: skip
+    for (now, then), first in itertools.product(pairs, (0, *sorted(offsets))):
+        if _shared(now, then):
+            continue
+        laters = [(node, path, row) for node, path, row in _places(then) if node.startswith(_AHEAD) and _is_one(path)]
+        starts = [Ref(node, filled(path, row)) for node, path, row in _places(now) if not node.startswith(_AHEAD)]
+        for node, path, row in laters[:1]:
+            later = Ref(node, (STAR, *filled(path, row)[1:]))
+            for start in starts[:MAX_STARTS] if row[0] == 0 else ():
+                yield Proposal(node.removeprefix(_AHEAD), Relay(start, later, first))
+
+
+def _holes_that_differ(
+    view: View, call: CallRecord, following: CallRecord, constant: Container[Hashable]
+) -> Iterator[tuple[Hole, Hole]]:
+    """What stands at the same places of both, as far as they are alike."""
+    now = cover_call(view.number, call, view.values, SHORTEST[0], constant)
+    there = view.leaves_like(following, now.shape)
+    then = cover_like(now, view.number, following, there[0], view.values, SHORTEST[0]) if there is not None else None
+    if then is not None and then.structure == now.structure:
+        yield from zip(now.holes(), then.holes(), strict=True)
+
+
+def _shared(now: Hole, then: Hole) -> bool:
+    """Whether one place, or places of one list, give both."""
+    return any(skeleton in then.origins for skeleton in now.origins)
+
+
+def _is_one(path: tuple[object, ...]) -> bool:
+    return STAR not in path
+
+
+def _places(hole: Hole) -> list[tuple[str, Path, tuple[int, ...]]]:
+    """Where its value stands, the cheapest first."""
+    origins = sorted(hole.origins.items(), key=lambda held: cost_of(held[0], held[1].rank))
+    return [(node, path, origin.rows[0]) for (node, path), origin in origins if origin.rows]  # type: ignore[misc]
