@@ -101,11 +101,11 @@ class Relays:
 
     def led(self, node: Node, fits: list[Fit]) -> tuple[Node, list[Fit]]:
         """The node as one of those that are in every round which another one has begun, if so it is: what is handed on
-        last may be handed to no further round."""
+        last is handed to no further round."""
         level = node.level
-        if level is None or not self._is_round(node) or level.first or node.when or not any(f.partial for f in fits):
+        if level is None or not self._is_round(node) or level.first or node.when:
             return node, fits
-        for other in reversed(self._nodes):
+        for other in self._nodes:
             if other.name in self._rounds and not other.is_placed:
                 after = replace(node, level=Level(Ref(other.name, (STAR,))))
                 tried = [view.fit(after) for view in self._views]
