@@ -13,38 +13,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import GATHERS, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, path_text, refs_in
+from ..text.templates import GATHERS, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
+from .first import First, leads
 from .ops import OPS, Op
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """What a call does before all else, in another component: a search embeds its query.
-
-    `op`, `method`: of that inner call. `path`: where in the outer call's input its only argument stands.
-    """
-
-    op: str
-    method: str
-    path: tuple[str | int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.op} of {path_text(self.path).removeprefix('.')}"
-
-
-def leads(tree: Tree, path: tuple[str | int, ...]) -> bool:
-    """Whether a tree has something at the end of a path."""
-    for step in path:
-        if isinstance(step, int) and isinstance(tree, list) and step < len(tree):
-            tree = tree[step]
-        elif isinstance(tree, dict) and step in tree:
-            tree = tree[step]
-        else:
-            return False
-    return True
-
 
 Confidence = Literal["opaque", "seen", "looped", "verified"]
 """opaque: no template. seen: agrees with one trace. looped: two iterations of one loop agree. verified: two traces
@@ -212,6 +185,11 @@ class Node:
         return self.op.name in ("enter", "exit")
 
     @property
+    def relay(self) -> Relay | None:
+        """What it hands on, where that is all it does."""
+        return self.input if isinstance(self.input, Relay) else None
+
+    @property
     def predictable(self) -> bool:
         return self.evidence.confidence != "opaque"
 
@@ -229,8 +207,8 @@ class Node:
 
     def refs(self) -> Iterator[Ref]:
         """Every reference in the input and the level, in order; equal ones may repeat."""
-        if isinstance(self.input, Relay):
-            yield from self.input.refs
+        if self.relay is not None:
+            yield from self.relay.refs
         if not self.predictable:
             return
         for leaf in self.leaves():
@@ -247,7 +225,7 @@ class Node:
     def notes(self) -> list[str]:
         """All there is to say about it, but for its input."""
         if self.op.engine == "none":
-            return []
+            return [str(self.input)] if self.relay is not None else []
         evidence, schedule = self.evidence, self.schedule
         notes = [evidence.confidence if evidence.always else f"{evidence.confidence}, sometimes"]
         if self.level is not None:
@@ -285,7 +263,7 @@ class Node:
     def __str__(self) -> str:
         notes = self.notes
         if not notes:
-            return self.head + (f"  # {self.input}" if isinstance(self.input, Relay) else "")
+            return self.head
         lines = [f"{self.head}  # {'; '.join(notes)}"]
         if self.predictable:
             lines += [f"    {line}" for line in input_text(self.input)]
@@ -367,7 +345,7 @@ def verify(graph: Graph) -> None:
         if node.name in seen:
             raise GraphError(f"two nodes are named {node.name}")
         for ref in node.refs():
-            known = graph.by_name if isinstance(node.input, Relay) and ref is node.input.later else seen
+            known = graph.by_name if node.relay is not None and ref is node.relay.later else seen
             if ref.node not in known:
                 raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
             dims = known[ref.node].dims

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Level, Node
 from ..text.evaluate import Index
-from ..text.templates import Extract, Ref, Relay, Star
+from ..text.templates import Extract, Ref, Star
 from ..trace.record import CallRecord, Trace
 from .view import Ancestry, Fit, View, ancestries, either, sites_of, still_given
 
@@ -87,8 +87,8 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     view.add_sources({name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()})
     fits = []
     for node in graph.nodes:
-        if isinstance(node.input, Relay):
-            view.hand_on(node.name, node.input, view.open.get(graph.by_name[node.input.later.node].site, []))
+        if node.relay is not None:
+            view.hand_on(node.name, node.relay, graph.by_name[node.relay.later.node].site)
         if not node.site:
             continue
         if node.predictable:
@@ -104,7 +104,7 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
 
 def _is_handed(level: Level, graph: Graph) -> bool:
     """Whether its elements are the rounds of a loop, of which the program may make any number."""
-    return level.domain is not None and isinstance(graph.by_name[level.domain.node].input, Relay)
+    return level.domain is not None and graph.by_name[level.domain.node].relay is not None
 
 
 def _is_beyond(node: Node, number: int) -> bool:

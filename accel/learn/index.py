@@ -219,7 +219,8 @@ class Values:
         self.covers.clear()
         self.holes.clear()
         self.outputs.pop(node, None)
-        of_lists: tuple[dict[Any, Any], ...] = (self._alike, self._elements, self._frozen)
+        self._since.pop(node, None)
+        of_lists: tuple[dict[Any, Any], ...] = (self._alike, self._elements, self._frozen, self.said)
         for found in of_lists:
             for key in [key for key in found if key[0] == node]:
                 del found[key]

@@ -16,7 +16,7 @@ from typing import TypeGuard
 from ..graph.ir import Evidence, Graph, Node, verify
 from ..graph.ops import OPS
 from ..text.functions import Constants
-from ..text.templates import Ref, Relay
+from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
 from .computed import compute, late_texts
@@ -90,8 +90,8 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
     builder = _Builder([view], known)
     confirmed = False
     for node in known.nodes:
-        if isinstance(node.input, Relay):
-            view.hand_on(node.name, node.input, view.open.get(known.by_name[node.input.later.node].site, []))
+        if node.relay is not None:
+            view.hand_on(node.name, node.relay, known.by_name[node.relay.later.node].site)
         if node.site and node.predictable:
             fit = view.follow(node)
             if node.evidence.confidence != "verified":

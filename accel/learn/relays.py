@@ -16,8 +16,8 @@ from ..text.evaluate import UNKNOWN
 from ..text.templates import STAR, Ref, Relay
 from ..trace.record import CallRecord
 from .cover import cost_of
-from .fold import Covered, cover_call, cover_like
-from .holes import ANY, Hole, Path, Skeleton, filled
+from .fold import cover_call, cover_like
+from .holes import ANY, Hole, Path, filled
 from .index import SHORTEST
 from .judging import judged
 from .search import counting
@@ -76,12 +76,12 @@ class Relays:
         return names
 
     def _add(self, proposal: Proposal) -> str:
-        count = sum(isinstance(node.input, Relay) for node in self._nodes)
-        name = f"relay.{count + 1}" if count else "relay"
+        names = (f"relay.{number}" if number > 1 else "relay" for number in itertools.count(1))
+        name = next(name for name in names if all(node.name != name for node in self._nodes))
         self._nodes.append(Node(name, OPS["relay"], proposal.relay, many=True))
         self._awaited.setdefault(proposal.site, {})[name] = proposal
         for view in self._views:
-            view.hand_on(name, proposal.relay, view.open.get(proposal.site, []))
+            view.hand_on(name, proposal.relay, proposal.site)
         return name
 
     def keep(self, offered: Sequence[str], used: Container[str]) -> None:
@@ -118,7 +118,7 @@ class Relays:
         domain = node.level.domain if node.level is not None else None
         if domain is None or domain.stars != 1:
             return False
-        relays = {known.name for known in self._nodes if isinstance(known.input, Relay)}
+        relays = {known.name for known in self._nodes if known.relay is not None}
         return domain.node in relays or domain.node in self._rounds
 
     def unbounded(self, node: Node) -> Node:
@@ -180,7 +180,7 @@ def _between(view: View, call: CallRecord, following: CallRecord, constant: Cont
     for (now, then), first in itertools.product(pairs, (0, *sorted(offsets))):
         if _shared(now, then):
             continue
-        laters = [(node, path, row) for node, path, row in _places(then) if node.startswith(_AHEAD) and _is_one(path)]
+        laters = [(node, path, row) for node, path, row in _places(then) if node.startswith(_AHEAD)]
         starts = [Ref(node, filled(path, row)) for node, path, row in _places(now) if not node.startswith(_AHEAD)]
         for node, path, row in laters[:1]:
             later = Ref(node, (STAR, *filled(path, row)[1:]))
@@ -204,11 +204,7 @@ def _shared(now: Hole, then: Hole) -> bool:
     return any(skeleton in then.origins for skeleton in now.origins)
 
 
-def _is_one(path: tuple[object, ...]) -> bool:
-    return STAR not in path
-
-
 def _places(hole: Hole) -> list[tuple[str, Path, tuple[int, ...]]]:
-    """Where its value stands, the cheapest first."""
+    """Where its value stands as one, the cheapest first."""
     origins = sorted(hole.origins.items(), key=lambda held: cost_of(held[0], held[1].rank))
-    return [(node, path, origin.rows[0]) for (node, path), origin in origins if origin.rows]  # type: ignore[misc]
+    return [(node, path, origin.rows[0]) for (node, path), origin in origins if origin.rows and STAR not in path]  # type: ignore[misc]

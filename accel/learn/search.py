@@ -6,11 +6,12 @@ from collections.abc import Container, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ..graph.ir import First, Node, leads
+from ..graph.first import First, leads
+from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..parts.methods import METHODS
 from ..text.evaluate import Index
-from ..text.templates import Ref, Relay
+from ..text.templates import Ref
 from ..text.values import Tree, freeze, leaves, texts_of, wholes_of
 from ..trace.record import CallRecord
 from .candidates import candidates
@@ -65,7 +66,7 @@ class Search:
         self._unending = {node.name for node in nodes if node.at_boundary and len(node.ancestry) == 1}
         """Framework nodes in no other one: nothing tells a run that they do not run once more."""
         self._late = {node.name for node in nodes if node.at_boundary}
-        self._relays = {node.name: node.input for node in nodes if isinstance(node.input, Relay)}
+        self._relays = {node.name: node.relay for node in nodes if node.relay is not None}
         self.alike: list[CallRecord] = []
         """Of the last search that found no candidate at all: the calls that could have shared one."""
 

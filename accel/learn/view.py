@@ -130,8 +130,9 @@ class View:
                     elif known is not None:
                         values.note(source, place, known)
 
-    def hand_on(self, name: str, relay: Relay, made: Sequence[CallRecord]) -> None:
-        """The values of a relay, by the calls that are its rounds."""
+    def hand_on(self, name: str, relay: Relay, site: str) -> None:
+        """The values of a relay; its rounds are the open calls of this site."""
+        made = self.open.get(site, [])
         start = self.values.value(relay.start.node) if relay.start is not None else UNKNOWN
         start = follow(start, relay.start.path) if relay.start is not None else start
         values = relayed(relay, start, [call.output if call.ok else UNKNOWN for call in made])

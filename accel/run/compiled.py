@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..graph.ir import Graph, Node
 from ..text.evaluate import maker
-from ..text.templates import Relay
 from .ahead import may_go_ahead
 from .touched import Reach, is_listed
 
@@ -39,5 +38,5 @@ class Compiled:
 
 def _givers(graph: Graph, node: Node) -> frozenset[str]:
     producers = [graph.by_name[name] for name in graph.producers[node.name]]
-    handed = (graph.producers[source.name] for source in producers if isinstance(source.input, Relay))
+    handed = (graph.producers[source.name] for source in producers if source.relay is not None)
     return frozenset(source.name for source in producers).union(*handed)

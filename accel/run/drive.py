@@ -25,7 +25,6 @@ from ..graph.rules import (
 from ..parts import hosts, http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap
-from ..text.templates import Relay
 from ..trace.ambient import INCOMPARABLE
 from . import early
 from . import route as route  # from the first run on, calls of patched leaves come into runs
@@ -129,7 +128,7 @@ class Drive(Forecast):
     def _holds_behind(self, node: Node, after: Node) -> Reason | None:
         """Why a call that is predicted from a search is not early, whatever was found."""
         bound = self.run.bindings.of(after)
-        if isinstance(after.input, Relay):
+        if after.relay is not None:
             return None
         if not after.predictable or after.evidence.at_once or (bound is not None and not bound.facts.pure):
             return NOTHING_BEHIND()

@@ -292,8 +292,8 @@ class Forecast:
         state = self.states[node.name]
         if state.frozen:
             return False
-        if isinstance(node.input, Relay):
-            return self._hand_on(state, node.input, changed)
+        if node.relay is not None:
+            return self._hand_on(state, node.relay, changed)
         bound = self.run.bindings.of(node)
         whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None

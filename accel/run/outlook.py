@@ -15,7 +15,7 @@ from ..graph.ir import Node
 from ..graph.predict import is_kin, laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
-from ..text.templates import STAR, Relay
+from ..text.templates import STAR
 from ..text.values import Tree, same, texts_of
 from .call import Call
 from .settings import Key
@@ -298,7 +298,7 @@ class Outlook:
 def is_round(node: Node, states: Mapping[str, Outlook]) -> bool:
     """Whether its elements are the rounds of a loop, of which the program may make any number."""
     domain = node.level.domain if node.level is not None else None
-    return domain is not None and isinstance(states[domain.node].node.input, Relay)
+    return domain is not None and states[domain.node].node.relay is not None
 
 
 def is_laid_out(node: Node, states: Mapping[str, Outlook]) -> bool:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..graph.ir import Confidence, Evidence, First, Graph, GraphError, Level, Node, When, verify
+from ..graph.first import First
+from ..graph.ir import Confidence, Evidence, Graph, GraphError, Level, Node, When, verify
 from ..graph.ops import OPS
 from ..learn.foreign import literals
 from ..learn.seen_in import SeenIn
@@ -161,7 +162,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "method": node.method,
         "many": node.many,
         "ancestry": list(node.ancestry),
-        "input": _encode(node.input) if keep or isinstance(node.input, Relay) else None,
+        "input": _encode(node.input) if keep or node.relay is not None else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,

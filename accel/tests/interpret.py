@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from accel.graph.ir import Graph, GraphError, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
-from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, text_of
+from accel.text.evaluate import UNKNOWN, Index, follow, has_gap, maker, relayed, text_of
 from accel.text.extract import Open, Partial
-from accel.text.templates import Join, Ref, Template, leaves_in
+from accel.text.templates import Join, Ref, Relay, Template, leaves_in
 from accel.text.values import Tree, freeze
 from accel.trace.record import CallRecord, Trace
 
@@ -130,7 +130,8 @@ def waits_for(graph: Graph) -> dict[str, frozenset[str]]:
     before: list[str] = []
     for node in graph.nodes:
         left = not node.predictable and node.op.engine != "none" and not node.schedule.stage_of
-        needed = {*graph.producers[node.name], *node.schedule.after, *(before if left else ())}
+        known = graph.producers[node.name] if node.relay is None else {ref.node for ref in node.relay.refs[:-1]}
+        needed = {*known, *node.schedule.after, *(before if left else ())}
         found[node.name] = frozenset(needed | ({node.schedule.begins_with} - {""}))
         before.append(node.name)
     return found
@@ -141,10 +142,14 @@ def interpret(graph: Graph, trace: Trace, order: Sequence[str] | None = None) ->
     `GraphError` for an order in which a node comes before what it waits for, and for pieces that are none."""
     waits = waits_for(graph)
     run = _Interpreter(graph, Recorded(trace))
-    for name in order if order is not None else graph.by_name:
+    names = list(order if order is not None else graph.by_name)
+    for name in names:
         if not waits[name] <= run.over:
             raise GraphError(f"{name} comes before {', '.join(sorted(waits[name] - run.over))}, which it waits for")
         run.execute(graph.by_name[name])
+    while run.hands_on():
+        for name in names:
+            run.execute(graph.by_name[name])
     return run.result()
 
 
@@ -161,7 +166,18 @@ class _Interpreter:
         self._calls: list[Made] = []
         self._missed: list[Made] = []
         self._writes = 0
+        self._handed: list[Tree] = []
         self.over: set[str] = set()
+
+    def hands_on(self) -> bool:
+        """Whether a round of a loop has made something that is yet to be handed to the next one."""
+        before = self._handed
+        self._handed = [self._relayed(node.relay) for node in self._graph.nodes if node.relay is not None]
+        return len(self._handed) > 0 and freeze(self._handed) != freeze(before)
+
+    def _relayed(self, relay: Relay) -> Tree:
+        start = follow(self.value(relay.start.node), relay.start.path) if relay.start is not None else UNKNOWN
+        return relayed(relay, start, self.value(relay.later.node))
 
     def value(self, node: str) -> Tree:
         """`Env`: what is known."""
@@ -175,11 +191,13 @@ class _Interpreter:
 
     def execute(self, node: Node) -> None:
         """All calls of a node."""
-        if node.op.engine == "none":
+        if node.relay is not None:
+            self._outputs[node.name] = self._relayed(node.relay)
+        elif node.op.engine == "none":
             self._outputs[node.name] = self._recorded.given(node)
         elif node.predictable:
             self._publish(node, *self._elements(node, sure=False))
-        elif not node.schedule.stage_of:
+        elif not node.schedule.stage_of and node.name not in self.over:
             calls = self._recorded.left(node.site)
             outputs = [self._retire(node, position, call, False) for position, call in enumerate(calls)]
             self._outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN

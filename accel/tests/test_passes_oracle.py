@@ -13,7 +13,8 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from accel.engine.profile import Profile
-from accel.graph.ir import First, Graph, GraphError, Level, Node, Schedule
+from accel.graph.first import First
+from accel.graph.ir import Graph, GraphError, Level, Node, Schedule
 from accel.graph.passes import PASSES, Pass, only, rewrite, without
 from accel.learn.learner import learn
 from accel.parts.methods import METHODS

@@ -1,0 +1,197 @@
+"""What is learnt of loops whose rounds are known by the one before: one node for each call of a round, however many
+rounds there are, and whatever their number depends on."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from accel.graph.ir import Graph, GraphError, Node, verify
+from accel.graph.ops import OPS
+from accel.graph.passes import PASSES, rewrite
+from accel.learn.check import judge
+from accel.learn.learner import learn
+from accel.tests.interpret import Recorded, interpret
+from accel.tests.random_programs import Host, words
+from accel.text.evaluate import DROPPED, UNKNOWN, relayed
+from accel.text.extract import Open, Partial
+from accel.text.templates import STAR, Ref, Relay
+from accel.trace.record import Trace
+
+Loop = Callable[[Host, int], None]
+
+
+def revised(host: Host, rounds: int) -> None:
+    """A draft is criticised and checked by what is found for it, and revised by both; nothing tells when it ends."""
+    topic = host.trace.input["q"]
+    draft = host.ask("draft", f"Write on {topic}.")
+    for _ in range(rounds):
+        (fact,) = host.find("facts", draft, [words(("fact", draft), 6)])
+        critique = host.ask("critic", f"Criticise for {topic}: {draft}")
+        check = host.ask("check", f"Check {draft}\nby {fact}")
+        draft = host.ask("revise", f"Improve {draft}\nby {critique}\nand {check}")
+
+
+def at_one_line(host: Host, rounds: int) -> None:
+    """First draft and revisions are written at one call site."""
+    draft = host.ask("write", f"Write on {host.trace.input['q']}.")
+    for _ in range(rounds):
+        tone = host.ask("tone", f"Tone of {draft}?")
+        check = host.ask("check", f"Check: {draft}")
+        draft = host.ask("write", f"Improve {draft}\nby {tone}\nand {check}")
+
+
+def rewritten(host: Host, rounds: int) -> None:
+    """The run's own question goes into the first round, and what became of it into the others."""
+    question = host.trace.input["q"]
+    for _ in range(rounds):
+        (found,) = host.find("search", question, [words(("found", question), 6)])
+        grade = host.ask("grade", f"Is {found} about {question}?")
+        gist = host.ask("gist", f"Sum up {found}")
+        question = host.ask("rewrite", f"Rewrite {question} after {grade} and {gist}")
+
+
+def refined(host: Host, rounds: int) -> None:
+    """An answer is refined by chunk after chunk, of which each is looked at by itself, too."""
+    first, *others = host.trace.input["items"]
+    answer = host.ask("answer", f"Answer {host.trace.input['q']} by {first}")
+    for chunk in others:
+        points = host.ask("points", f"Points of {chunk}")
+        answer = host.ask("refine", f"Refine {answer}\nby {points}\nand {chunk}")
+
+
+def accepted(host: Host, rounds: int) -> None:
+    """It ends when a judge is content."""
+    draft = host.ask("draft", f"Write on {host.trace.input['q']}.")
+    for number in range(rounds + 1):
+        tone = host.ask("tone", f"Tone of {draft}?")
+        said = {"ok": number == rounds, "why": words(("why", draft), 6)}
+        if json.loads(host.ask("judge", f"Judge {draft}", json.dumps(said)))["ok"]:
+            break
+        draft = host.ask("revise", f"Improve {draft}\nby {said['why']}\nand {tone}")
+
+
+def run_of(loop: Loop, number: int, rounds: int) -> Trace:
+    host = Host({"q": words(("q", number), 5), "items": [words(("i", number, i), 5) for i in range(rounds + 1)]})
+    loop(host, rounds)
+    return host.done()
+
+
+def lesson(loop: Loop, *rounds: int) -> Graph:
+    return learn([run_of(loop, number, each) for number, each in enumerate(rounds)])
+
+
+LOOPS = (revised, at_one_line, rewritten, refined, accepted)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_plan_does_not_grow_with_the_rounds(loop: Loop) -> None:
+    sizes = {len(lesson(loop, *rounds).nodes) for rounds in ((2, 2), (4, 4), (7, 7), (2, 3, 4), (6, 2, 5))}
+    assert len(sizes) == 1
+    assert any(node.relay is not None for node in lesson(loop, 2, 2).nodes)
+
+
+@pytest.mark.parametrize("loop", [accepted, refined])
+@pytest.mark.parametrize("learnt", [(3, 3), (2, 3, 4)])
+@pytest.mark.parametrize("rounds", [1, 3, 8])
+def test_where_values_tell_how_many_rounds_there_are_all_of_any_number_are_known(
+    loop: Loop, learnt: tuple[int, ...], rounds: int
+) -> None:
+    run = run_of(loop, 9, rounds)
+    graph = lesson(loop, *learnt)
+    made = interpret(graph, run).calls
+    assert Counter(one.asked for one in made) == Counter(Recorded(run).asked()), str(graph)
+    assert all(one.sure for one in made)
+    assert judge(graph, run).complete
+
+
+@pytest.mark.parametrize("loop", [revised, at_one_line, rewritten])
+@pytest.mark.parametrize("rounds", [2, 5])
+def test_where_nothing_tells_no_more_rounds_are_foretold_than_every_run_had(loop: Loop, rounds: int) -> None:
+    run = run_of(loop, 9, rounds)
+    made = interpret(lesson(loop, 2, 3, 4), run).calls
+    assert not any(one.is_guess for one in made)
+    assert Counter(one.asked for one in made) == Counter(Recorded(run_of(loop, 9, 2)).asked())
+
+
+def test_rounds_that_the_program_begins_are_known_to_their_end() -> None:
+    """A call that begins a round is nobody's to foresee; those after it are there for each that was made."""
+    judged = judge(lesson(revised, 2, 3, 4), run_of(revised, 9, 7))
+    assert sorted(judged.made.values()) == [1, 7, 7, 7, 7]
+
+
+def test_one_round_of_one_run_shows_no_loop() -> None:
+    for rounds in ((1, 1), (3,), (1, 3)):
+        assert all(node.relay is None for node in lesson(revised, *rounds).nodes)
+
+
+def test_a_loop_that_writes_is_none_of_these() -> None:
+    """What it reads in one round, it may have written in the round before."""
+
+    def noted(host: Host, rounds: int) -> None:
+        revised(host, rounds)
+        host.add("store", [host.trace.input["q"]])
+
+    assert all(node.relay is None for node in lesson(noted, 3, 3).nodes)
+
+
+def test_calls_that_are_no_one_node_s_are_the_rounds_of_no_loop() -> None:
+    """Whoever revises says something else each time."""
+
+    def odd(host: Host, rounds: int) -> None:
+        draft = host.ask("draft", f"Write on {host.trace.input['q']}.")
+        for number in range(rounds):
+            tone = host.ask("tone", f"Tone of {draft}?")
+            how = ("Shorten", "Translate", "Extend")[number]
+            draft = host.ask("revise", f"{how} what was written: {draft}\nas its tone is {tone}")
+
+    graph = lesson(odd, 3, 3)
+    assert all(node.relay is None for node in graph.nodes)
+    assert judge(graph, run_of(odd, 9, 3)).complete
+
+
+# --- what is handed on ------------------------------------------------------------------------------------------------
+
+LATER = Relay(Ref("draft"), Ref("revise", (STAR, "text")))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "handed", "closed"),
+    [
+        (UNKNOWN, ["first"], False),
+        (Open([{"text": "second"}]), ["first", "second"], False),
+        ([{"text": "second"}], ["first", "second"], True),
+        ([{"text": "second"}, DROPPED], ["first", "second"], True),
+        (Open([{"text": Partial("sec")}, UNKNOWN]), ["first", "sec"], False),
+        ([{"text": "second"}, UNKNOWN, {"text": "fourth"}], ["first", "second"], False),
+    ],
+)
+def test_what_is_handed_on_ends_where_the_next_round_has_made_nothing_yet(
+    rounds: object, handed: list[str], closed: bool
+) -> None:
+    values = relayed(LATER, "first", rounds)
+    assert (list(values), not isinstance(values, Open)) == (handed, closed)
+
+
+def test_nothing_is_handed_on_before_the_beginning() -> None:
+    assert relayed(LATER, UNKNOWN, [{"text": "second"}]) == []
+    assert relayed(Relay(Ref("draft"), LATER.later, first=1), "first", Open()) == [UNKNOWN, "first"]
+
+
+def test_a_relay_alone_refers_to_what_comes_later_in_the_graph() -> None:
+    later = Node("revise", OPS["decode"], site="revise", many=True)
+    draft = Node("draft", OPS["decode"], site="draft")
+    verify(Graph((draft, Node("relay", OPS["relay"], LATER, many=True), later)))
+    with pytest.raises(GraphError, match="^relay refers to revise"):
+        verify(Graph((draft, Node("relay", OPS["relay"], LATER, many=True))))
+
+
+def test_passes_leave_relays_as_they_are() -> None:
+    graph = lesson(revised, 3, 3)
+    rewritten = rewrite(graph, PASSES, {})
+    assert [node.relay for node in rewritten.nodes] == [node.relay for node in graph.nodes]
+    depths = {node.name: node.schedule.depth for node in rewritten.nodes}
+    assert depths["relay"] > depths["main.decode.3"] > depths["main.decode.4"]
