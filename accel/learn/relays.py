@@ -170,7 +170,7 @@ def _between(view: View, call: CallRecord, following: CallRecord, constant: Cont
                 streams = OPS[each.op].streams
                 view.values.add(_AHEAD + other, (at,), each.output, each.end, early=True, texts=streams, ahead=True)
     try:
-        with counting([view], ahead=True):
+        with counting([view], late=False, ahead=True):
             pairs = list(_holes_that_differ(view, call, following, constant))
     finally:
         for other in meanwhile:

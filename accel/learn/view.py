@@ -133,9 +133,7 @@ class View:
     def hand_on(self, name: str, relay: Relay, site: str) -> None:
         """The values of a relay; its rounds are the open calls of this site."""
         made = self.open.get(site, [])
-        start = self.values.value(relay.start.node) if relay.start is not None else UNKNOWN
-        start = follow(start, relay.start.path) if relay.start is not None else start
-        values = relayed(relay, start, [call.output if call.ok else UNKNOWN for call in made])
+        values = relayed(relay, [call.output if call.ok else UNKNOWN for call in made], self.values)
         self.values.outputs[name] = list(values)
         since = [] if relay.start is None else [self.known_at(relay.start, ())]
         since += [call.end for call in made if call.end is not None]

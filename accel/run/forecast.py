@@ -16,7 +16,7 @@ from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, relayed, replaces
 from ..text.extract import Open
 from ..text.pasted import pasted
-from ..text.templates import Field, Relay
+from ..text.templates import Field
 from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
@@ -96,8 +96,13 @@ class Forecast:
             self._bind_site(call)
         if call.bound is None:
             place = self._place_again(call) or self._predicted_place(call) or self._next_at_site(call)
-            if place is not None and self._bind(call, *place):
-                self.advance({place[0]: {place[1]}})
+            if place is not None:
+                state = self.states[place[0]]
+                one_more = place[1] >= len(state.elements)
+                if one_more and is_round(state.node, self.states):
+                    state.go_on()
+                if self._bind(call, *place) or one_more:
+                    self.advance({place[0]: {place[1]}})
         if call.bound is not None:
             self.states[call.bound[0]].doubtful = False
         if call.over:
@@ -293,7 +298,10 @@ class Forecast:
         if state.frozen:
             return False
         if node.relay is not None:
-            return self._hand_on(state, node.relay, changed)
+            held = state.hold(relayed(node.relay, self.value(node.relay.later.node), self))
+            if held is not None:
+                note(changed, node.name, held)
+            return held is not None
         bound = self.run.bindings.of(node)
         whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
@@ -316,15 +324,6 @@ class Forecast:
             note(changed, node.name, found)
             return True
         return False
-
-    def _hand_on(self, state: Outlook, relay: Relay, changed: Changed) -> bool:
-        """The same of what the rounds of a loop hand on."""
-        before = relay.start
-        start = follow(self.value(before.node), before.path) if before is not None else UNKNOWN
-        found = state.hold(relayed(relay, start, self.value(relay.later.node)))
-        if found is not None:
-            note(changed, state.node.name, found)
-        return found is not None
 
     def _may_wait(self, state: Outlook, changed: Changed) -> bool:
         """Whether looking at one input that joins whole lists can wait until there is more of them."""

@@ -234,6 +234,12 @@ class Outlook:
             element.binding = binding
             self._nested = None
 
+    def go_on(self) -> None:
+        """Its program makes a round more than was foreseen."""
+        before = self.elements[-1].binding if self.elements else ()
+        first = self.node.level.first if self.node.level is not None else 0
+        self.bind(self.element(len(self.elements)), (before[0] + 1 if before else first + len(self.elements),))
+
     def set_key(self, element: Element, key: Key | None) -> None:
         element.key = key
         if key is None and self._keyless is not None:
@@ -298,7 +304,8 @@ class Outlook:
 def is_round(node: Node, states: Mapping[str, Outlook]) -> bool:
     """Whether its elements are the rounds of a loop, of which the program may make any number."""
     domain = node.level.domain if node.level is not None else None
-    return domain is not None and states[domain.node].node.relay is not None
+    source = states[domain.node].node if domain is not None else None
+    return source is not None and (source.relay is not None or is_round(source, states))
 
 
 def is_laid_out(node: Node, states: Mapping[str, Outlook]) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from accel.graph.ir import Graph, GraphError, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
-from accel.text.evaluate import UNKNOWN, Index, follow, has_gap, maker, relayed, text_of
+from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, relayed, text_of
 from accel.text.extract import Open, Partial
 from accel.text.templates import Join, Ref, Relay, Template, leaves_in
 from accel.text.values import Tree, freeze
@@ -172,12 +172,15 @@ class _Interpreter:
     def hands_on(self) -> bool:
         """Whether a round of a loop has made something that is yet to be handed to the next one."""
         before = self._handed
-        self._handed = [self._relayed(node.relay) for node in self._graph.nodes if node.relay is not None]
+        self._handed = [
+            relayed(node.relay, self.value(node.relay.later.node), self)
+            for node in self._graph.nodes
+            if node.relay is not None
+        ]
         return len(self._handed) > 0 and freeze(self._handed) != freeze(before)
 
-    def _relayed(self, relay: Relay) -> Tree:
-        start = follow(self.value(relay.start.node), relay.start.path) if relay.start is not None else UNKNOWN
-        return relayed(relay, start, self.value(relay.later.node))
+    def _handed_on(self, relay: Relay) -> Tree:
+        return relayed(relay, self.value(relay.later.node), self)
 
     def value(self, node: str) -> Tree:
         """`Env`: what is known."""
@@ -192,7 +195,7 @@ class _Interpreter:
     def execute(self, node: Node) -> None:
         """All calls of a node."""
         if node.relay is not None:
-            self._outputs[node.name] = self._relayed(node.relay)
+            self._outputs[node.name] = self._handed_on(node.relay)
         elif node.op.engine == "none":
             self._outputs[node.name] = self._recorded.given(node)
         elif node.predictable:

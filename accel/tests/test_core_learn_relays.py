@@ -19,6 +19,7 @@ from accel.tests.random_programs import Host, words
 from accel.text.evaluate import DROPPED, UNKNOWN, relayed
 from accel.text.extract import Open, Partial
 from accel.text.templates import STAR, Ref, Relay
+from accel.text.values import Tree
 from accel.trace.record import Trace
 
 Loop = Callable[[Host, int], None]
@@ -155,6 +156,14 @@ def test_calls_that_are_no_one_node_s_are_the_rounds_of_no_loop() -> None:
 
 # --- what is handed on ------------------------------------------------------------------------------------------------
 
+
+class Values(dict[str, Tree]):
+    """What is known."""
+
+    def value(self, node: str) -> Tree:
+        return self.get(node, UNKNOWN)
+
+
 LATER = Relay(Ref("draft"), Ref("revise", (STAR, "text")))
 
 
@@ -172,13 +181,13 @@ LATER = Relay(Ref("draft"), Ref("revise", (STAR, "text")))
 def test_what_is_handed_on_ends_where_the_next_round_has_made_nothing_yet(
     rounds: object, handed: list[str], closed: bool
 ) -> None:
-    values = relayed(LATER, "first", rounds)
+    values = relayed(LATER, rounds, Values({"draft": "first"}))
     assert (list(values), not isinstance(values, Open)) == (handed, closed)
 
 
 def test_nothing_is_handed_on_before_the_beginning() -> None:
-    assert relayed(LATER, UNKNOWN, [{"text": "second"}]) == []
-    assert relayed(Relay(Ref("draft"), LATER.later, first=1), "first", Open()) == [UNKNOWN, "first"]
+    assert relayed(LATER, [{"text": "second"}], Values({})) == []
+    assert relayed(Relay(Ref("draft"), LATER.later, first=1), Open(), Values({"draft": "first"})) == [UNKNOWN, "first"]
 
 
 def test_a_relay_alone_refers_to_what_comes_later_in_the_graph() -> None:

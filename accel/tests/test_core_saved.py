@@ -25,6 +25,7 @@ from accel.text.templates import (
     Extract,
     Join,
     Ref,
+    Relay,
     Taken,
     Talk,
     Template,
@@ -79,6 +80,13 @@ TALK = Node(
     "talk", OPS["decode"], {"messages": Talk([Template(("About ", Ref("input", ("q",))))], (TAKEN,), 1)},
     "site", "node", evidence=VERIFIED, when=(When(Ref("said", (CALLED,)), frozenset({"calls"}), only=True),),
 )  # fmt: skip
+FIRST = Relay(None, Ref("again", (STAR, "content")), first=1)
+HANDED = Relay(Ref("said", ("content",)), Ref("again", (STAR, "content")))
+AGAIN = Node(
+    "again", OPS["decode"], Template(("About ", Ref("handed", (STAR,)))), "site", many=True, evidence=VERIFIED,
+    level=Level(Ref("handed", (STAR,)), cap=2, exact=False, sparse=True),
+)  # fmt: skip
+LOOP = (Node("first", OPS["relay"], FIRST, many=True), Node("handed", OPS["relay"], HANDED, many=True), AGAIN)
 
 
 def program() -> tuple[object, ...]:
@@ -96,9 +104,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, *LOOP)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, *LOOP)
     again = tmp_path / "again.json"
     save(plan, str(again))
     assert again.read_text() == path.read_text()
@@ -144,7 +152,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
 def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 12"):
+    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 13"):
         load(str(path))
 
 

@@ -355,14 +355,13 @@ def collected(collect: Collect, value: Tree, binding: Index) -> Tree:
     return items if complete else Open(items)
 
 
-def relayed(relay: Relay, start: Tree, rounds: Tree) -> list[Tree]:
+def relayed(relay: Relay, rounds: Tree, env: Env) -> list[Tree]:
     """What is handed on as far as it is known; `rounds`: what they made of it, as the node puts it out."""
-    values: list[Tree] = [UNKNOWN] * relay.first
-    made = rounds if isinstance(rounds, list) else Open()
-    coming = [follow(item, relay.later.path[1:]) for item in made if item is not DROPPED]
-    coming = coming if relay.start is None else [start, *coming]
-    known = list(takewhile(lambda value: value is not UNKNOWN, coming))
-    values += known  # what isn't there yet is no round yet
+    start, made = relay.start, rounds if isinstance(rounds, list) else Open()
+    coming = [] if start is None else [follow(env.value(start.node), start.path)]
+    coming += [follow(item, relay.later.path[1:]) for item in made if item is not DROPPED]
+    known = list(takewhile(lambda value: value is not UNKNOWN, coming))  # what isn't there yet is no round yet
+    values = [UNKNOWN] * relay.first + known
     return values if len(known) == len(coming) and not isinstance(made, Open) else Open(values)
 
 
