@@ -203,9 +203,12 @@ class Search:
             or not any(fit.skips for fit in fits)
         ):
             return node, fits
-        later = replace(node, level=replace(level, first=1, sparse=True))
+        later = replace(node, level=replace(level, first=1))
         tried = [view.fit(later, shape) for view in self._views]
-        return (node, fits) if any(fit.skips for fit in tried) else (later, tried)
+        if any(fit.skips for fit in tried):
+            return node, fits
+        to_the_end = not any(fit.partial for fit in tried)  # then what is made of each stands where the list has it
+        return replace(later, level=replace(level, first=1, sparse=level.sparse or to_the_end)), tried
 
     def _group(self, view: View, call: CallRecord, shortest: int) -> list[Covered]:
         """The calls of its site that can share a template with a call, in program order."""

@@ -166,7 +166,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
-        "evidence": _encode_evidence(node.evidence, keep, foreign),
+        "evidence": _encode_evidence(node, keep, foreign),
         "seen_in": _encode_seen_in(plan.contexts.known(node.name).seen_in) if keep else None,
         "seen_with": _encode_seen_with(plan.contexts.known(node.name).seen_with) if keep else None,
     }
@@ -200,14 +200,16 @@ def _decode_node(data: dict[str, Any]) -> Node:
     )
 
 
-def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str, Any]:
-    """What was verified; of the rest, why it is not."""
+def _encode_evidence(node: Node, keep: bool, foreign: bool) -> dict[str, Any]:
+    """What was verified; of the rest, why it is not, where it could be."""
+    evidence, could = node.evidence, node.op.engine != "none"
+    why = FOREIGN if foreign else evidence.reason or "not verified when the plan was saved"
     return {
         "verified": keep,
         "always": evidence.always,
         "at_once": evidence.at_once,
         "unreplaced": evidence.unreplaced if keep else [],
-        "reason": "" if keep else FOREIGN if foreign else evidence.reason or "not verified when the plan was saved",
+        "reason": why if could and not keep else "",
     }
 
 
