@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import GATHERS, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, refs_in
+from ..text.templates import GATHERS, STAR, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .first import First, leads
@@ -207,15 +207,26 @@ class Node:
 
     def refs(self) -> Iterator[Ref]:
         """Every reference in the input and the level, in order; equal ones may repeat."""
+        yield from self.taken()
+        if self._counts is not None:
+            yield self._counts
+
+    def taken(self) -> Iterator[Ref]:
+        """Those of which it takes the values; a domain of bare calls only says how many elements there are."""
         if self.relay is not None:
             yield from self.relay.refs
         if not self.predictable:
             return
         for leaf in self.leaves():
             yield from refs_in(leaf)
-        if self.level is not None and self.level.domain is not None:
+        if self.level is not None and self.level.domain is not None and self._counts is None:
             yield self.level.domain
         yield from (when.ref for when in self.when)
+
+    @property
+    def _counts(self) -> Ref | None:
+        domain = self.level.domain if self.level is not None and self.predictable else None
+        return domain if domain is not None and domain.path == (STAR,) else None
 
     @property
     def head(self) -> str:

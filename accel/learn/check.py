@@ -51,10 +51,10 @@ def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) ->
     """How the calls of a trace hang together as `graph` knows it. `fewest`: by call site, how many calls every run has
     made; of those that no node explains, further ones are decided by something, too."""
     view, fits = followed(graph, trace, beyond=True)
-    made = {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits}
+    made = handed(graph, {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits})
     found = Ties({}, {})
     for node, fit in fits:
-        refs = list(dict.fromkeys(node.refs()))
+        refs = list(dict.fromkeys(node.taken()))
         for number, (binding, call) in enumerate(zip(fit.places, fit.calls, strict=True)):
             using = found.using[call] = {}
             for ref in refs:
@@ -72,6 +72,20 @@ def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) ->
         if fewest is not None and call not in found.using and counts[call.site] >= fewest.get(call.site, 0):
             found.deciding[call] = _before(call, trace)
         counts[call.site] += 1
+    return found
+
+
+def handed(graph: Graph, made: dict[str, dict[Index, CallRecord]]) -> dict[str, dict[Index, CallRecord]]:
+    """By node, its calls by what they are bound to; with those whose outputs each relay hands on."""
+    found = dict(made)
+    for node in graph.nodes:
+        if node.relay is not None:
+            start = node.relay.start
+            rounds = list(made.get(node.relay.later.node, {}).values())
+            first = node.relay.first + (start is not None)
+            found[node.name] = {(at,): call for at, call in enumerate(rounds, first)}
+            for call in list(_calls_of(start.node, (), made))[:1] if start is not None else ():
+                found[node.name][(node.relay.first,)] = call
     return found
 
 
