@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..errors import AccelError
-from ..text.templates import GATHERS, STAR, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, refs_in
+from ..text.templates import GATHERS, STAR, Bound, Field, Leaf, Ref, Relay, Star, Verdict, Whole, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .first import First, leads
@@ -33,7 +33,7 @@ class Level:
 
     domain: Ref | None
     repeat: int = 0
-    cap: int | None = None
+    cap: int | Bound | None = None
     """The program was seen to stop after this many, with more at hand."""
     exact: bool = True
     """It always stopped there, so the number of elements is known ahead."""
@@ -221,6 +221,8 @@ class Node:
             yield from refs_in(leaf)
         if self.level is not None and self.level.domain is not None and self._counts is None:
             yield self.level.domain
+        if self.level is not None and isinstance(self.level.cap, Bound):
+            yield self.level.cap.ref
         yield from (when.ref for when in self.when)
 
     @property

@@ -124,7 +124,7 @@ def _is_handed(level: Level, graph: Graph) -> bool:
 def _is_beyond(node: Node, number: int) -> bool:
     """Whether the program was seen to stop before this element."""
     level = node.level
-    return level is not None and level.cap is not None and number >= level.cap
+    return level is not None and isinstance(level.cap, int) and number >= level.cap
 
 
 def _ancestry(graph: Graph, framework_node: str) -> Ancestry:

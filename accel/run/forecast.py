@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
 from ..graph.ir import Node
-from ..graph.predict import predict
+from ..graph.predict import cap_of, predict
 from ..graph.rules import Reason
 from ..text.evaluate import UNKNOWN, Index, follow, has_gap, relayed, replaces
 from ..text.extract import Open
@@ -350,8 +350,9 @@ class Forecast:
         if level is not None and level.domain is not None and level.domain.node in changed:
             domain = self.value(level.domain.node)
             coming = max(0, len(domain) - level.first)
-            state.count = coming if level.cap is None else min(coming, level.cap)
-            state.complete = level.exact and (not isinstance(domain, Open) or state.count == level.cap)
+            cap = cap_of(level, self)
+            state.count = coming if cap is None else min(coming, cap)
+            state.complete = level.exact and (not isinstance(domain, Open) or state.count == cap)
         first = level.first if level is not None else 0
         at = ((position, (position + first,)) for position in sorted(places) if position < state.count)
         make = self.compiled.make[node.name]

@@ -28,6 +28,7 @@ from ..text.templates import (
     STAR,
     STRIP,
     UNIQUE,
+    Bound,
     Clip,
     Collect,
     Counter,
@@ -255,7 +256,7 @@ def _encode_level(level: Level) -> dict[str, Any]:
     return {
         "domain": domain,
         "repeat": level.repeat,
-        "cap": level.cap,
+        "cap": [level.cap.more, *_encode_ref(level.cap.ref)] if isinstance(level.cap, Bound) else level.cap,
         "exact": level.exact,
         "seen": level.seen,
         "distinct": level.distinct,
@@ -266,7 +267,8 @@ def _encode_level(level: Level) -> dict[str, Any]:
 
 def _decode_level(data: dict[str, Any]) -> Level:
     domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
-    return Level(**{**data, "domain": domain})
+    cap = Bound(_decode_ref(data["cap"][1:]), data["cap"][0]) if isinstance(data["cap"], list) else data["cap"]
+    return Level(**{**data, "domain": domain, "cap": cap})
 
 
 def _encode(tree: Tree) -> Any:

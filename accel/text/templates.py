@@ -354,6 +354,17 @@ Leaf = Template | Whole | Collect | Talk
 """The leaves of a node's input that are not literals."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A whole number that the run knows, and so many more."""
+
+    ref: Ref
+    more: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.ref}{self.more:+d}" if self.more else str(self.ref)
+
+
 def path_text(path: tuple[Step, ...]) -> str:
     out: list[str] = []
     for step in path:
