@@ -22,6 +22,8 @@ MAX_OPTIONS = 4
 """Of one hole, that are combined with those of the others."""
 MAX_GUIDES = 4
 MAX_GUESSES = 4
+LAST = -1
+"""Of what rounds hand on."""
 
 
 @dataclass(slots=True)
@@ -109,7 +111,10 @@ class _Source:
             if any(len(places) > 1 for places in by_trace.values()):
                 stars.append(position)
             elif len({row[position] for row in rows}) > 1:
-                return None
+                last = [[row for row in choice if row[position] == LAST] for choice in self.choices]
+                if not all(last):
+                    return None
+                rows = [of[0] for of in last]
         return _Option(
             self.skeleton, self.clip, tuple(stars), rows, self.ambiguous, self.join, self.limit, self.rank,
             self.collect, self.distinct,

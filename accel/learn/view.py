@@ -142,6 +142,8 @@ class View:
                 self.values.add(name, (at,), values[at], known, early=True, texts=True)
             else:
                 self.values.note(name, (at,), known)
+        if self.indexed and values and values[-1] is not UNKNOWN:
+            self.values.add(name, (-1,), values[-1], since[-1], early=True, texts=True)
 
     def known_at(self, ref: Ref, binding: Index) -> int:
         """The position in the trace from which on the value was known that an element refers to."""

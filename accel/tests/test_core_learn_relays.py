@@ -75,8 +75,10 @@ def accepted(host: Host, rounds: int) -> None:
         draft = host.ask("revise", f"Improve {draft}\nby {said['why']}\nand {tone}")
 
 
-def run_of(loop: Loop, number: int, rounds: int) -> Trace:
+def run_of(loop: Loop, number: int, rounds: int, told: int | None = None) -> Trace:
+    """`told`: a number of the input's."""
     host = Host({"q": words(("q", number), 5), "items": [words(("i", number, i), 5) for i in range(rounds + 1)]})
+    host.trace.input |= {"n": told} if told is not None else {}
     loop(host, rounds)
     return host.done()
 
@@ -122,6 +124,32 @@ def test_rounds_that_the_program_begins_are_known_to_their_end() -> None:
     """A call that begins a round is nobody's to foresee; those after it are there for each that was made."""
     judged = judge(lesson(revised, 2, 3, 4), run_of(revised, 9, 7))
     assert sorted(judged.made.values()) == [1, 7, 7, 7, 7]
+
+
+@pytest.mark.parametrize("loop", [revised, at_one_line, rewritten])
+@pytest.mark.parametrize("beside", [-1, 0, 1])
+@pytest.mark.parametrize("rounds", [1, 3, 9])
+def test_a_number_of_the_input_says_how_many_rounds_there_are(loop: Loop, beside: int, rounds: int) -> None:
+    graph = learn([run_of(loop, number, each, each + beside) for number, each in enumerate((2, 3, 4))])
+    run = run_of(loop, 9, rounds, rounds + beside)
+    made = interpret(graph, run).calls
+    assert Counter(one.asked for one in made) == Counter(Recorded(run).asked()), str(graph)
+    assert judge(graph, run).complete
+
+
+def test_a_number_that_is_the_rounds_by_chance_says_nothing() -> None:
+    for told in ((2, 3, 5), (4, 4, 4), (5, 6, 7)):
+        graph = learn([run_of(revised, n, rounds, told[n]) for n, rounds in enumerate((2, 3, 4))])
+        assert "input.n" not in str(graph)
+
+
+def test_what_the_last_round_made_is_known_after_any_number_of_them() -> None:
+    def translated(host: Host, rounds: int) -> None:
+        revised(host, rounds)
+        host.ask("end", f"Translate {host.trace.calls[-1].output['content']}")
+
+    graph = learn([run_of(translated, number, each, each) for number, each in enumerate((2, 3, 4))])
+    assert judge(graph, run_of(translated, 9, 6, 6)).complete
 
 
 def test_one_round_of_one_run_shows_no_loop() -> None:

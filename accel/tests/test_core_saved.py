@@ -19,6 +19,7 @@ from accel.text.dumps import Dump
 from accel.text.templates import (
     STAR,
     STRIP,
+    Bound,
     Clip,
     Collect,
     Counter,
@@ -84,7 +85,7 @@ FIRST = Relay(None, Ref("again", (STAR, "content")), first=1)
 HANDED = Relay(Ref("said", ("content",)), Ref("again", (STAR, "content")))
 AGAIN = Node(
     "again", OPS["decode"], Template(("About ", Ref("handed", (STAR,)))), "site", many=True, evidence=VERIFIED,
-    level=Level(Ref("handed", (STAR,)), cap=2, exact=False, sparse=True),
+    level=Level(Ref("handed", (STAR,)), cap=Bound(Ref("input", ("rounds",)), -1), sparse=True),
 )  # fmt: skip
 LOOP = (Node("first", OPS["relay"], FIRST, many=True), Node("handed", OPS["relay"], HANDED, many=True), AGAIN)
 

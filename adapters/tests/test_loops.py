@@ -189,6 +189,19 @@ def test_more_rounds_than_were_learnt_are_early_each_as_soon_as_it_has_begun(
     assert len(world.texts("Tone", early=True)) == len([text for text in asked if text.startswith("Tone")]) >= 7
 
 
+@pytest.mark.parametrize("loop", [counted, reworded, cycle])
+def test_so_many_rounds_as_the_input_says_are_early_and_no_more(loop: Callable[[World], Any]) -> None:
+    world = World(answer=answer)
+    fast = trained(loop, (2, 3, 4), world)
+    for number, rounds in ((5, 1), (6, 7)):
+        in_each_round(world)
+        result, asked = unmodified(loop, given(number, rounds))
+        assert fast.invoke(given(number, rounds), {"recursion_limit": 60}) == result
+        assert sorted(world.texts()) == sorted(asked)
+        world.forget()
+    assert fast.report().wasted == 0
+
+
 def test_a_value_that_ends_a_loop_is_followed_whatever_number_of_rounds_that_is() -> None:
     world = World(answer=answer)
     fast = trained(accepted, (2, 3), world)
