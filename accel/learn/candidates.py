@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..graph.ir import Level
-from ..text.templates import GATHERS, STAR, Clip, Collect, Join, Leaf, Part, Ref, Step, Template, Whole
+from ..text.templates import GATHERS, STAR, Clip, Collect, Counter, Join, Leaf, Part, Ref, Step, Template, Whole
 from ..text.values import Tree
 from .cover import cost_of
 from .fold import Covered, skeletons
@@ -342,6 +342,9 @@ def _parts(parts: Parts, chosen: Iterator[_Option]) -> Iterator[Part]:
                 row.append(part)
             else:
                 yield part
+            continue
+        if isinstance(part, Counter):
+            yield part
             continue
         option = next(chosen)
         if option.join is None:

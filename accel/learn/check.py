@@ -118,7 +118,10 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
 
 def _is_handed(level: Level, graph: Graph) -> bool:
     """Whether its elements are the rounds of a loop, of which the program may make any number."""
-    return level.domain is not None and graph.by_name[level.domain.node].relay is not None
+    source = graph.by_name[level.domain.node] if level.domain is not None else None
+    if source is None or source.relay is not None:
+        return source is not None
+    return source.level is not None and _is_handed(source.level, graph)
 
 
 def _is_beyond(node: Node, number: int) -> bool:

@@ -106,7 +106,7 @@ class Start:
     """Of equal elements only the first is meant."""
 
 
-Parts = list[str | Hole]
+Parts = list[str | Hole | Counter]
 """Literals at even places, holes at odd ones."""
 
 

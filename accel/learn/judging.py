@@ -13,8 +13,8 @@ from .decisions import Table, decisions
 from .shape import Shape
 from .view import Fit, View
 
-MOST_BESIDE = 1
-"""A loop goes round once more or less than the number says."""
+MOST_BESIDE = 2
+"""A loop goes round so many times more or less than the number says: its first or last round may be none of those."""
 
 
 def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:

@@ -44,6 +44,7 @@ READINGS: tuple[Reading, ...] = (
         "short", "values of three characters and more, where those of eight explain nothing, or the run was given them"
     ),
     Reading("differing", "a shorter value where the texts of two calls differ"),
+    Reading("position", "the number of a call among those of its loop, where their texts differ"),
     Reading("edited", "a value in upper case, title case, without the punctuation around it ..."),
     # several values
     Reading("join", "the elements of a list, with a text between them"),
