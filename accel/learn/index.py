@@ -34,7 +34,7 @@ MOST_PLACES = 8
 SEED = 20
 """A clipped value is recognised by its first characters, this many at least."""
 
-Counted = tuple[bool, bool, bool, frozenset[str]]
+Counted = tuple[bool, bool, bool, bool, frozenset[str]]
 Ends = tuple[tuple[int, Head], ...]
 """Where the first parts of a text end (its first sentence, line ...), those that are long enough to be recognised."""
 
@@ -62,6 +62,8 @@ class Values:
         """Whether what functions give of known values counts."""
         self.ahead = False
         """Whether what calls gave that no node explains yet."""
+        self.growing = False
+        """Whether a first element may be all that a list has so far."""
         self.without: frozenset[str] = frozenset()
         """Nodes that don't."""
         self.outputs: dict[str, Tree] = {}
@@ -103,7 +105,7 @@ class Values:
     @property
     def counted(self) -> Counted:
         """What counts as a source."""
-        return self.late, self.computed, self.ahead, self.without
+        return self.late, self.computed, self.ahead, self.growing, self.without
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""

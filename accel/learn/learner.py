@@ -284,9 +284,10 @@ class _Builder:
         if self._is_known(best.node) and best.score == (len(held), sum(held)) and not search.late(best.node):
             return best
         offered = self._relays.offer(site, self._constant[site])
-        if not offered:
+        if not (offered or self._relays.awaits(site)):
             return best
-        other = Search(self.views, self.nodes, self._name(call), self._constant[site]).best(view, call)
+        with counting(self.views, growing=True):
+            other = Search(self.views, self.nodes, self._name(call), self._constant[site]).best(view, call)
         better = self._better(search, best, other) if self._relays.show(other.node, other.fits) else best
         self._relays.keep(offered, {ref.node for ref in better.node.refs()} if better.node is not None else ())
         return better

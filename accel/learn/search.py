@@ -232,6 +232,7 @@ def counting(
     late: bool | None = None,
     computed: bool | None = None,
     ahead: bool | None = None,
+    growing: bool | None = None,
     without: frozenset[str] | None = None,
 ) -> Iterator[None]:
     """Look for some values alone: for what is known early, as a text of a framework node's may be made of that; or also
@@ -242,12 +243,14 @@ def counting(
         values.late = values.late if late is None else late
         values.computed = values.computed if computed is None else computed
         values.ahead = values.ahead if ahead is None else ahead
+        values.growing = values.growing if growing is None else growing
         values.without = values.without if without is None else without
     try:
         yield
     finally:
         for view, counted in zip(views, before, strict=True):
-            view.values.late, view.values.computed, view.values.ahead, view.values.without = counted
+            values = view.values
+            values.late, values.computed, values.ahead, values.growing, values.without = counted
 
 
 def _moment(view: View, node: Node | None, place: Index) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -252,23 +252,13 @@ def _decode_when(data: dict[str, Any]) -> When:
 
 
 def _encode_level(level: Level) -> dict[str, Any]:
-    domain = _encode_ref(level.domain) if level.domain is not None else None
-    return {
-        "domain": domain,
-        "repeat": level.repeat,
-        "cap": [level.cap.more, *_encode_ref(level.cap.ref)] if isinstance(level.cap, Bound) else level.cap,
-        "exact": level.exact,
-        "seen": level.seen,
-        "distinct": level.distinct,
-        "first": level.first,
-        "sparse": level.sparse,
-    }
+    data = {field.name: getattr(level, field.name) for field in fields(level)}
+    return data | {"domain": _encode_ref(level.domain) if level.domain else None, "cap": _encode_most(level.cap)}
 
 
 def _decode_level(data: dict[str, Any]) -> Level:
     domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
-    cap = Bound(_decode_ref(data["cap"][1:]), data["cap"][0]) if isinstance(data["cap"], list) else data["cap"]
-    return Level(**{**data, "domain": domain, "cap": cap})
+    return Level(**{**data, "domain": domain, "cap": _decode_most(data["cap"])})
 
 
 def _encode(tree: Tree) -> Any:
@@ -323,11 +313,23 @@ def _decode_taken(data: list[Any]) -> Taken:
     return Taken(turn, answer, tuple(results))
 
 
+def _encode_most(most: int | Counter | Bound | None) -> Any:
+    if isinstance(most, Counter):
+        return {"counter": most.offset}
+    return {"bound": _encode_ref(most.ref), "more": most.more} if isinstance(most, Bound) else most
+
+
+def _decode_most(data: Any) -> Any:
+    if isinstance(data, dict):
+        return Counter(data["counter"]) if "counter" in data else Bound(_decode_ref(data["bound"]), data["more"])
+    return data
+
+
 def _encode_part(part: Any) -> Any:
     if isinstance(part, Join):
         sep = [p if isinstance(p, str) else p.offset for p in part.sep]
         row = [_encode_part(inner) for inner in part.row]
-        return {"join": row, "sep": sep, "limit": part.limit, "bound": part.bound}
+        return {"join": row, "sep": sep, "limit": _encode_most(part.limit), "bound": part.bound}
     if isinstance(part, Counter):
         return {"counter": part.offset}
     return part if isinstance(part, str) else {"ref": _encode_ref(part)}
@@ -339,7 +341,7 @@ def _decode_part(data: Any) -> Any:
     if "join" in data:
         sep = tuple(p if isinstance(p, str) else Counter(p) for p in data["sep"])
         first, *rest = map(_decode_part, data["join"])
-        return Join(first, sep, data["limit"], data["bound"], tuple(rest))
+        return Join(first, sep, _decode_most(data["limit"]), data["bound"], tuple(rest))
     return Counter(data["counter"]) if "counter" in data else _decode_ref(data["ref"])
 
 

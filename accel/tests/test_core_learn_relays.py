@@ -54,6 +54,16 @@ def numbered(host: Host, rounds: int) -> None:
         feedback = host.ask("critic", f"Round {number + 1} of many. Criticise {draft} after {check}")
 
 
+def gathered(host: Host, rounds: int) -> None:
+    """All feedback so far goes into each revision."""
+    draft, feedback = host.ask("draft", f"Write on {host.trace.input['q']}."), []
+    for _ in range(rounds):
+        check = host.ask("check", f"Check: {draft}")
+        feedback.append(host.ask("critic", f"Criticise: {draft}"))
+        points = "\n".join(f"- {each}" for each in feedback)
+        draft = host.ask("revise", f"Improve {draft} after {check}. Heed:\n{points}")
+
+
 def two_of_one(host: Host, rounds: int) -> None:
     """Two fields of one answer are handed on, and something else beside them."""
     topic = host.trace.input["q"]
@@ -110,7 +120,7 @@ def lesson(loop: Loop, *rounds: int) -> Graph:
     return learn([run_of(loop, number, each) for number, each in enumerate(rounds)])
 
 
-LOOPS = (revised, at_one_line, numbered, two_of_one, rewritten, refined, accepted)
+LOOPS = (revised, at_one_line, numbered, gathered, two_of_one, rewritten, refined, accepted)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -154,7 +164,7 @@ def test_rounds_that_the_program_begins_are_known_to_their_end() -> None:
     assert sorted(judged.made.values()) == [1, 7, 7, 7, 7]
 
 
-@pytest.mark.parametrize("loop", [revised, at_one_line, numbered, two_of_one, rewritten])
+@pytest.mark.parametrize("loop", [revised, at_one_line, numbered, gathered, two_of_one, rewritten])
 @pytest.mark.parametrize("beside", [-1, 0, 1])
 @pytest.mark.parametrize("rounds", [1, 3, 9])
 def test_a_number_of_the_input_says_how_many_rounds_there_are(loop: Loop, beside: int, rounds: int) -> None:

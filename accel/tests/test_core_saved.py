@@ -56,7 +56,8 @@ VOTE = Node("vote", OPS["decode"], {"k": True}, level=Level(None, repeat=3), man
 
 ROWS = Node(
     "rows", OPS["decode"],
-    Template((Join(LINES, ("\n",), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site", evidence=VERIFIED,
+    Template((Join(LINES, ("\n",), Counter(1), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site",
+    evidence=VERIFIED,
     when=(When(Ref("list", ("content", Verdict(word=True))), frozenset({"yes", "sure"}), frozenset({"no"})),),
 )  # fmt: skip
 LATER = Node(

@@ -231,7 +231,7 @@ class Join:
 
     ref: Ref
     sep: tuple[str | Counter, ...]
-    limit: int | None = None
+    limit: int | Counter | None = None
     bound: int = 0
     """How many leading stars are the node's own; the others run over all elements."""
     rest: tuple[str | Ref, ...] = ()

@@ -78,7 +78,7 @@ def accepted(world: World) -> Any:
     model = Chat(world)
 
     def work(state: Draft) -> Draft:
-        draft = model.invoke(f"Write on {state['q']} ({state['rounds']}).").content
+        draft = model.invoke(f"Write on {state['q']}.").content
         while True:
             check = model.invoke(f"Check {draft}").content
             tone = model.invoke(f"Tone of {draft}").content
@@ -145,7 +145,7 @@ def answer(text: str) -> str:
 
 
 def given(number: int, rounds: int) -> Draft:
-    return {"q": words(("q", number), 4), "rounds": rounds}
+    return {"q": f"{words(('q', number), 4)} ({rounds})", "rounds": rounds}
 
 
 def trained(loop: Callable[[World], Any], learnt: Sequence[int], world: World, **options: Any) -> Any:
