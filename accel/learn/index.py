@@ -244,12 +244,14 @@ class Values:
         texts: bool,
         visit: Visit | None = None,
         ahead: bool = False,
+        handed: bool = False,
     ) -> None:
         """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts;
-        `visit`: of the framework node that it entered or left; `ahead`: see `Source`."""
+        `visit`: of the framework node that it entered or left; `ahead`: see `Source`; `handed`: it is what something
+        gave before, which comes first."""
         self.note(node, prefix, known)
         self.covers.clear()
-        rank = (int(early), -known) if self.cautious else (int(not early), known)
+        rank = (int(early), -known) if self.cautious else (int(not early), known + handed)
         source = partial(Source, node, known=known, rank=rank, late=not early, visit=visit, ahead=ahead)
         stack: list[tuple[Path, Tree]] = [(prefix, tree)]
         while stack and len(self.texts) < MAX_VALUES:

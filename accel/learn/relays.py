@@ -17,7 +17,7 @@ from ..text.templates import STAR, Ref, Relay
 from ..trace.record import CallRecord
 from .cover import cost_of
 from .fold import cover_call, cover_like
-from .holes import ANY, Hole, Path, filled
+from .holes import ANY, Hole, OpenPath, Row, filled
 from .index import SHORTEST
 from .judging import judged
 from .search import counting
@@ -37,7 +37,7 @@ _AHEAD = "@"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A relay whose `later` calls, those of a site, no node explains yet."""
+    """A relay. `site`: of its `later` calls, where no node explains them yet."""
 
     site: str
     relay: Relay
@@ -70,7 +70,7 @@ class Relays:
     def offer(self, site: str, constant: Container[Hashable]) -> list[str]:
         """Count as sources what a site's calls may be handed; the names of these relays."""
         names = []
-        for proposal in propose(self._views, site, constant):
+        for proposal in propose(self._views, self._nodes, site, constant):
             if proposal not in self._refuted:
                 names.append(self._add(proposal))
         return names
@@ -79,7 +79,8 @@ class Relays:
         names = (f"relay.{number}" if number > 1 else "relay" for number in itertools.count(1))
         name = next(name for name in names if all(node.name != name for node in self._nodes))
         self._nodes.append(Node(name, OPS["relay"], proposal.relay, many=True))
-        self._awaited.setdefault(proposal.site, {})[name] = proposal
+        if proposal.site:
+            self._awaited.setdefault(proposal.site, {})[name] = proposal
         for view in self._views:
             view.hand_on(name, proposal.relay, proposal.site)
         return name
@@ -142,19 +143,23 @@ class Relays:
             self._nodes[at] = replace(self._nodes[at], input=proposal.settled(node.name))
 
 
-def propose(views: Sequence[View], site: str, constant: Container[Hashable]) -> list[Proposal]:
+def propose(views: Sequence[View], nodes: Sequence[Node], site: str, constant: Container[Hashable]) -> list[Proposal]:
     """What a site's calls may be handed from round to round; the likeliest first."""
+    listed = {node.name for node in nodes if node.site and node.many and node.dims == 1}
     found: dict[Proposal, None] = {}
     for view in views:
         calls = view.open.get(site, [])
         if view.complete and len(calls) > 1 and not any(OPS[call.op].effect == "writes" for call in view.trace.calls):
-            found |= dict.fromkeys(_between(view, calls[0], calls[1], constant))
+            found |= dict.fromkeys(_between(view, calls[0], calls[1], listed, constant))
             break
     return list(found)[:MAX_RELAYS]
 
 
-def _between(view: View, call: CallRecord, following: CallRecord, constant: Container[Hashable]) -> Iterator[Proposal]:
-    """By two calls of one site that follow each other."""
+def _between(
+    view: View, call: CallRecord, following: CallRecord, listed: Container[str], constant: Container[Hashable]
+) -> Iterator[Proposal]:
+    """By two calls of one site that follow each other. `listed`: nodes that are known already, each of whose calls may
+    belong to a round."""
     if (call.family, call.identity) != (following.family, following.identity):
         return
     meanwhile = {
@@ -180,12 +185,15 @@ def _between(view: View, call: CallRecord, following: CallRecord, constant: Cont
     for (now, then), first in itertools.product(pairs, (0, *sorted(offsets))):
         if _shared(now, then):
             continue
-        laters = [(node, path, row) for node, path, row in _places(then) if node.startswith(_AHEAD)]
+        laters = [
+            (node, path, row) for node, path, row in _places(then)
+            if path and path[0] is ANY and row[0] == 0 and (node.startswith(_AHEAD) or node in listed)
+        ]  # fmt: skip
         starts = [Ref(node, filled(path, row)) for node, path, row in _places(now) if not node.startswith(_AHEAD)]
         for node, path, row in laters[:1]:
             later = Ref(node, (STAR, *filled(path, row)[1:]))
-            for start in starts[:MAX_STARTS] if row[0] == 0 else ():
-                yield Proposal(node.removeprefix(_AHEAD), Relay(start, later, first))
+            for start in starts[:MAX_STARTS]:
+                yield Proposal("" if node in listed else node.removeprefix(_AHEAD), Relay(start, later, first))
 
 
 def _holes_that_differ(
@@ -204,7 +212,7 @@ def _shared(now: Hole, then: Hole) -> bool:
     return any(skeleton in then.origins for skeleton in now.origins)
 
 
-def _places(hole: Hole) -> list[tuple[str, Path, tuple[int, ...]]]:
+def _places(hole: Hole) -> list[tuple[str, OpenPath, Row]]:
     """Where its value stands as one, the cheapest first."""
     origins = sorted(hole.origins.items(), key=lambda held: cost_of(held[0], held[1].rank))
-    return [(node, path, origin.rows[0]) for (node, path), origin in origins if origin.rows and STAR not in path]  # type: ignore[misc]
+    return [(node, path, origin.rows[0]) for (node, path), origin in origins if origin.rows and STAR not in path]

@@ -131,19 +131,22 @@ class View:
                         values.note(source, place, known)
 
     def hand_on(self, name: str, relay: Relay, site: str) -> None:
-        """The values of a relay; its rounds are the open calls of this site."""
-        made = self.open.get(site, [])
-        values = relayed(relay, [call.output if call.ok else UNKNOWN for call in made], self.values)
+        """The values of a relay. Its rounds are the calls of a node that is known, else the open ones of this site."""
+        made, known = self.open.get(site, []), relay.later.node in self.values.outputs
+        rounds = [call.output if call.ok else UNKNOWN for call in made]
+        values = relayed(relay, self.values.value(relay.later.node) if known else rounds, self.values)
         self.values.outputs[name] = list(values)
         since = [] if relay.start is None else [self.known_at(relay.start, ())]
-        since += [call.end for call in made if call.end is not None]
-        for at, known in zip(range(relay.first, len(values)), since, strict=False):
-            if self.indexed:
-                self.values.add(name, (at,), values[at], known, early=True, texts=True)
-            else:
-                self.values.note(name, (at,), known)
-        if self.indexed and values and values[-1] is not UNKNOWN:
-            self.values.add(name, (-1,), values[-1], since[-1], early=True, texts=True)
+        if known:
+            since += [self.known_at(relay.later, (at,)) for at in range(len(values))]
+        else:
+            since += [call.end if call.end is not None else call.start for call in made]
+        moments = dict(zip(range(relay.first, len(values)), since, strict=False))
+        for at, moment in moments.items():
+            self.values.note(name, (at,), moment)
+            last = [(-1,)] if at == len(values) - 1 else []
+            for path in [(at,), *last] if self.indexed else []:
+                self.values.add(name, path, values[at], moment, early=True, texts=True, handed=True)
 
     def known_at(self, ref: Ref, binding: Index) -> int:
         """The position in the trace from which on the value was known that an element refers to."""

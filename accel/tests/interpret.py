@@ -16,7 +16,7 @@ from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
 from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, relayed, text_of
 from accel.text.extract import Open, Partial
-from accel.text.templates import Join, Ref, Relay, Template, leaves_in
+from accel.text.templates import Join, Ref, Template, leaves_in
 from accel.text.values import Tree, freeze
 from accel.trace.record import CallRecord, Trace
 
@@ -147,9 +147,8 @@ def interpret(graph: Graph, trace: Trace, order: Sequence[str] | None = None) ->
         if not waits[name] <= run.over:
             raise GraphError(f"{name} comes before {', '.join(sorted(waits[name] - run.over))}, which it waits for")
         run.execute(graph.by_name[name])
-    while run.hands_on():
-        for name in names:
-            run.execute(graph.by_name[name])
+    if any(node.relay is not None for node in graph.nodes):
+        run.go_round(names)
     return run.result()
 
 
@@ -166,21 +165,25 @@ class _Interpreter:
         self._calls: list[Made] = []
         self._missed: list[Made] = []
         self._writes = 0
-        self._handed: list[Tree] = []
         self.over: set[str] = set()
 
-    def hands_on(self) -> bool:
-        """Whether a round of a loop has made something that is yet to be handed to the next one."""
-        before = self._handed
-        self._handed = [
-            relayed(node.relay, self.value(node.relay.later.node), self)
-            for node in self._graph.nodes
-            if node.relay is not None
-        ]
-        return len(self._handed) > 0 and freeze(self._handed) != freeze(before)
+    def go_round(self, names: Sequence[str]) -> None:
+        """Whatever follows from what rounds of loops have handed on. What nobody foresees comes after that."""
+        nodes, handed = [self._graph.by_name[name] for name in names], None
+        for left in (None, *(node for node in nodes if self._waits(node))):
+            if left is not None:
+                self.execute(left, loops=False)
+            before = None
+            while handed is None or handed != before:
+                before = handed
+                for node in nodes:
+                    self.execute(node)
+                handed = [freeze(self.value(node.name)) for node in nodes if node.relay is not None]
 
-    def _handed_on(self, relay: Relay) -> Tree:
-        return relayed(relay, self.value(relay.later.node), self)
+    def _waits(self, node: Node) -> bool:
+        """Whether it is left to the program, while rounds of loops may yet foresee its calls."""
+        loops = any(other.relay is not None for other in self._graph.nodes)
+        return loops and not node.predictable and node.op.engine != "none" and not node.schedule.stage_of
 
     def value(self, node: str) -> Tree:
         """`Env`: what is known."""
@@ -192,15 +195,15 @@ class _Interpreter:
 
     # --- nodes
 
-    def execute(self, node: Node) -> None:
+    def execute(self, node: Node, loops: bool = True) -> None:
         """All calls of a node."""
         if node.relay is not None:
-            self._outputs[node.name] = self._handed_on(node.relay)
+            self._outputs[node.name] = relayed(node.relay, self.value(node.relay.later.node), self)
         elif node.op.engine == "none":
             self._outputs[node.name] = self._recorded.given(node)
         elif node.predictable:
             self._publish(node, *self._elements(node, sure=False))
-        elif not node.schedule.stage_of and node.name not in self.over:
+        elif not node.schedule.stage_of and not (loops and self._waits(node)):
             calls = self._recorded.left(node.site)
             outputs = [self._retire(node, position, call, False) for position, call in enumerate(calls)]
             self._outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN

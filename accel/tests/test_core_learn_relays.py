@@ -6,8 +6,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from accel.graph.ir import Graph, GraphError, Node, verify
 from accel.graph.ops import OPS
@@ -218,6 +221,51 @@ def test_calls_that_are_no_one_node_s_are_the_rounds_of_no_loop() -> None:
     graph = lesson(odd, 3, 3)
     assert all(node.relay is None for node in graph.nodes)
     assert judge(graph, run_of(odd, 9, 3)).complete
+
+
+# --- loops made up ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Made:
+    """A loop's calls: what each is made of, by name, and what a call's answer is from the next round on."""
+
+    calls: tuple[tuple[str, ...], ...]
+    becomes: tuple[tuple[int, str], ...]
+
+    def run(self, host: Host, rounds: int) -> None:
+        known = {"topic": host.trace.input["q"]}
+        known |= {name: host.ask(f"begin {name}", f"Begin {name} of {known['topic']}") for _, name in self.becomes}
+        for _ in range(rounds):
+            here = dict(known)
+            for number, uses in enumerate(self.calls):
+                said = "\n".join(f"{name}: {here[name]}" for name in uses)
+                here[f"call {number}"] = host.ask(f"site {number}", f"Step {number} goes by\n{said}")
+            known |= {name: here[f"call {number}"] for number, name in self.becomes}
+
+
+@st.composite
+def made_up(draw: st.DrawFn) -> Made:
+    """Every call goes by something of its round, and one of those that are handed on by another call than itself."""
+    count = draw(st.integers(2, 5))
+    handed = ["draft", "notes"][: draw(st.integers(1, 2))]
+    by = draw(st.permutations(range(count)))[: len(handed)]
+    calls = []
+    for number in range(count):
+        of_round = [*handed, *(f"call {earlier}" for earlier in range(number))]
+        uses = draw(st.sets(st.sampled_from(of_round), min_size=1, max_size=3))
+        calls.append((*sorted(uses), *draw(st.sampled_from([(), ("topic",)]))))
+    return Made(tuple(calls), tuple(zip(by, handed, strict=True)))
+
+
+@settings(phases=set(Phase) - {Phase.explain}, deadline=None)
+@given(made_up(), st.permutations((2, 3, 4)), st.integers(1, 6))
+def test_a_loop_is_foretold_whatever_its_rounds_are_made_of(made: Made, learnt: list[int], rounds: int) -> None:
+    runs = [run_of(made.run, number, each, each) for number, each in enumerate(learnt)]
+    run = run_of(made.run, 9, rounds, rounds)
+    graph = learn(runs)
+    calls = interpret(graph, run).calls
+    assert Counter(one.asked for one in calls if one.sure) == Counter(Recorded(run).asked()), str(graph)
 
 
 # --- what is handed on ------------------------------------------------------------------------------------------------

@@ -90,10 +90,16 @@ def orders(graph: Graph, chance: random.Random) -> list[str]:
 
 
 def shallow(graph: Graph) -> list[str]:
-    """What others wait for is deeper than they are, or the most urgent would not be what most depends on."""
+    """What others wait for is deeper than they are, or the most urgent would not be what most depends on; of a loop
+    one round."""
     depths = {node.name: node.schedule.depth for node in graph.nodes}
     edges = [(name, consumer) for name, consumers in graph.consumers.items() for consumer in consumers]
-    return [f"{name} is not above {consumer}" for name, consumer in edges if depths[name] <= depths[consumer]]
+    order = list(depths)
+    return [
+        f"{name} is not above {consumer}"
+        for name, consumer in edges
+        if depths[name] <= depths[consumer] and order.index(name) < order.index(consumer)
+    ]
 
 
 @SHRUNK
