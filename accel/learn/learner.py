@@ -329,7 +329,7 @@ class _Builder:
         )
         self._take_name(node.name)
         self._relays.settle(node, fits)
-        node = self._relays.unbounded(node)
+        self._relays.note(node)
         self.nodes.append(node)
         identities = {call.identity for fit in fits for call in fit.calls}
         if len(identities) == 1:

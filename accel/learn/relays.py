@@ -122,12 +122,10 @@ class Relays:
         relays = {known.name for known in self._nodes if known.relay is not None}
         return domain.node in relays or domain.node in self._rounds
 
-    def unbounded(self, node: Node) -> Node:
-        """Rounds that have begun, or that a value decides, are no fan-out: no number seen bounds them."""
-        if node.level is None or not self._is_round(node):
-            return node
-        self._rounds.add(node.name)
-        return replace(node, level=replace(node.level, seen=None))
+    def note(self, node: Node) -> None:
+        """A node was learnt."""
+        if self._is_round(node):
+            self._rounds.add(node.name)
 
     def awaits(self, site: str) -> bool:
         return bool(self._awaited.get(site))

@@ -16,6 +16,9 @@ from accel import accelerate
 from accel.tests.random_programs import words
 from adapters.tests.core_fakes import Chat, ReadonlyStore, World
 
+MOST = 9
+"""Rounds of a loop that nothing else ends."""
+
 
 class Draft(TypedDict, total=False):
     q: str
@@ -74,18 +77,20 @@ def counted_async(world: World) -> Any:
 
 
 def accepted(world: World) -> Any:
-    """It ends when a judge is content, which goes by the number in what it reads."""
+    """It ends when a judge is content, which goes by the number in what it reads, or after `MOST` rounds."""
     model = Chat(world)
 
     def work(state: Draft) -> Draft:
         draft = model.invoke(f"Write on {state['q']}.").content
-        while True:
+        world.node("written")
+        for _ in range(MOST):
             check = model.invoke(f"Check {draft}").content
             tone = model.invoke(f"Tone of {draft}").content
             said = json.loads(str(model.invoke(f"Judge {draft}").content))
             if said["ok"]:
                 return {"draft": str(draft)}
             draft = model.invoke(f"Improve {draft}\nby {said['why']}\nand {tone}\nand {check}").content
+        return {"draft": str(draft)}
 
     return in_one_node(work)
 
@@ -211,6 +216,22 @@ def test_a_value_that_ends_a_loop_is_followed_whatever_number_of_rounds_that_is(
         assert sorted(world.texts()) == sorted(asked)
         world.forget()
     assert fast.report().wasted == 0
+
+
+def test_a_loop_that_may_go_on_longer_than_ever_is_followed_a_round_ahead_of_the_program() -> None:
+    """The judge is never content: that the program itself ends its loop, no run has shown."""
+    world, value, known = World(answer=answer), given(9, 50), 4
+    fast = trained(accepted, (2, 3), world)
+    result, asked = unmodified(accepted, value)
+
+    def look() -> None:
+        world.wait(lambda: len(world.texts("Judge")) == known)
+        assert accel.settle()
+        assert len(world.texts("Judge")) == known
+
+    world.hooks["written"] = look
+    assert fast.invoke(value) == result
+    assert len(world.texts("Judge")) <= len([text for text in asked if text.startswith("Judge")]) + 1
 
 
 async def test_rounds_of_coroutines() -> None:
