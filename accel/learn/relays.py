@@ -147,10 +147,17 @@ def propose(views: Sequence[View], nodes: Sequence[Node], site: str, constant: C
     found: dict[Proposal, None] = {}
     for view in views:
         calls = view.open.get(site, [])
-        if view.complete and len(calls) > 1 and not any(OPS[call.op].effect == "writes" for call in view.trace.calls):
+        if len(calls) > 1 and (not view.complete or _writes(view, calls)):
+            return []
+        if len(calls) > 1 and not found:
             found |= dict.fromkeys(_between(view, calls[0], calls[1], listed, constant))
-            break
     return list(found)[:MAX_RELAYS]
+
+
+def _writes(view: View, calls: Sequence[CallRecord]) -> bool:
+    """Whether something is written between these: what a round reads, the one before it may have written."""
+    writes = (call.start for call in view.trace.calls if OPS[call.op].effect == "writes")
+    return any(calls[0].start < start < calls[-1].start for start in writes)
 
 
 def _between(
