@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from accel.learn import learner
+from accel.learn import lessons
 from accel.learn.readings import without
 
 
 def pytest_configure() -> None:
-    vars(learner)["ALL"] = without(os.environ["ACCEL_WITHOUT"])
+    vars(lessons)["ALL"] = without(os.environ["ACCEL_WITHOUT"])

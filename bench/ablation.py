@@ -28,7 +28,7 @@ import accel_local
 from accel.graph.ir import Graph
 from accel.learn.check import followed
 from accel.learn.foreign import Wording
-from accel.learn.learner import extend, lesson
+from accel.learn.lessons import extend, lesson
 from accel.learn.readings import ALL, READINGS, Readings, without
 from accel.text.extract import EXTRACTORS
 from accel.trace.record import CallRecord, Trace

@@ -12,38 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from ..text.templates import Field, Leaf, Ref, Verdict, leaves_in, path_text, refs_in
+from ..text.templates import STAR, Bound, Field, Leaf, Ref, Relay, Verdict, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
+from .first import First
 from .ops import Op
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """What a call does before all else, in another component: a search embeds its query.
-
-    `op`, `method`: of that inner call. `path`: where in the outer call's input its only argument stands.
-    """
-
-    op: str
-    method: str
-    path: tuple[str | int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.op} of {path_text(self.path).removeprefix('.')}"
-
-
-def leads(tree: Tree, path: tuple[str | int, ...]) -> bool:
-    """Whether a tree has something at the end of a path."""
-    for step in path:
-        if isinstance(step, int) and isinstance(tree, list) and step < len(tree):
-            tree = tree[step]
-        elif isinstance(tree, dict) and step in tree:
-            tree = tree[step]
-        else:
-            return False
-    return True
-
 
 Confidence = Literal["opaque", "seen", "looped", "verified"]
 """opaque: no template. seen: agrees with one trace. looped: two iterations of one loop agree. verified: two traces
@@ -59,7 +32,7 @@ class Level:
 
     domain: Ref | None
     repeat: int = 0
-    cap: int | None = None
+    cap: int | Bound | None = None
     """The program was seen to stop after this many, with more at hand."""
     exact: bool = True
     """It always stopped there, so the number of elements is known ahead."""
@@ -159,7 +132,7 @@ class Node:
     name: str
     op: Op
     input: Tree = None
-    """JSON tree whose leaves are literals or `Leaf`s; unused unless the node is predictable."""
+    """JSON tree whose leaves are literals or `Leaf`s, unused unless the node is predictable; or a `Relay`."""
     site: str = ""
     """Call site: node path, method family and user frames."""
     within: str = ""
@@ -216,6 +189,11 @@ class Node:
         return self.op.name == "aggregate"
 
     @property
+    def relay(self) -> Relay | None:
+        """What it hands on, where that is all it does."""
+        return self.input if isinstance(self.input, Relay) else None
+
+    @property
     def predictable(self) -> bool:
         return self.evidence.confidence != "opaque"
 
@@ -233,13 +211,28 @@ class Node:
 
     def refs(self) -> Iterator[Ref]:
         """Every reference in the input and the level, in order; equal ones may repeat."""
+        yield from self.taken()
+        if self._counts is not None:
+            yield self._counts
+
+    def taken(self) -> Iterator[Ref]:
+        """Those of which it takes the values; a domain of bare calls only says how many elements there are."""
+        if self.relay is not None:
+            yield from self.relay.refs
         if not self.predictable:
             return
         for leaf in self.leaves():
             yield from refs_in(leaf)
-        if self.level is not None and self.level.domain is not None:
+        if self.level is not None and self.level.domain is not None and self._counts is None:
             yield self.level.domain
+        if self.level is not None and isinstance(self.level.cap, Bound):
+            yield self.level.cap.ref
         yield from (when.ref for when in self.when)
+
+    @property
+    def _counts(self) -> Ref | None:
+        domain = self.level.domain if self.level is not None and self.predictable else None
+        return domain if domain is not None and domain.path == (STAR,) else None
 
     @property
     def head(self) -> str:
@@ -249,7 +242,7 @@ class Node:
     def notes(self) -> list[str]:
         """All there is to say about it, but for its input."""
         if self.op.engine == "none":
-            return []
+            return [str(self.input)] if self.relay is not None else []
         evidence, schedule = self.evidence, self.schedule
         notes = [evidence.confidence if evidence.always else f"{evidence.confidence}, sometimes"]
         if self.level is not None:
@@ -311,7 +304,8 @@ def input_text(tree: Tree, key: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in the order in which they were first demanded; a node refers to earlier nodes only."""
+    """Nodes in the order in which they were first demanded; a node refers to earlier nodes only, but for what a relay
+    has from the round before."""
 
     nodes: tuple[Node, ...] = ()
     runs: int = field(default=0, compare=False)

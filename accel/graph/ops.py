@@ -35,6 +35,7 @@ OPS = {
         Op("enter", "none", "unknown"),
         Op("exit", "none", "unknown"),
         Op("aggregate", "none", "pure"),
+        Op("relay", "none", "unknown"),
         Op("decode", "llm", "sampled", batchable=True, splittable=True, streams=True),
         Op("prefill", "llm", "pure", batchable=True),
         Op("embedding", "embedding", "pure", batchable=True),

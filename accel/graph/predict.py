@@ -8,9 +8,9 @@ from typing import Any
 
 from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
 from ..text.extract import Open
-from ..text.templates import Collect, Ref, Star
+from ..text.templates import Bound, Collect, Ref, Star
 from ..text.values import Tree, freeze
-from .ir import Node, When
+from .ir import Level, Node, When
 
 
 def nested(bindings: Sequence[Index], values: Sequence[Tree], dims: int, complete: bool, sparse: bool = False) -> Tree:
@@ -124,6 +124,14 @@ def making(node: Node) -> Make:
     return gathered
 
 
+def cap_of(level: Level, env: Env) -> int | None:
+    """How many elements there are at most: none as long as the number that says so is not known."""
+    if not isinstance(level.cap, Bound):
+        return level.cap
+    number = follow(env.value(level.cap.ref.node), level.cap.ref.path)
+    return max(0, number + level.cap.more) if isinstance(number, int) else 0
+
+
 def predict(node: Node, env: Env, make: Make | None = None) -> Prediction:
     """The inputs of all elements of `node` in program order, without those that the program drops (equal ones, or by a
     decision). `make`: the `maker` of the node's input."""
@@ -139,7 +147,7 @@ def predict(node: Node, env: Env, make: Make | None = None) -> Prediction:
     inputs: list[Tree] = []
     bindings: list[Index] = []
     seen: set[Any] = set()
-    cap = level.cap
+    cap = cap_of(level, env)
     for index in tuples:
         if cap is not None and len(inputs) >= cap:
             break

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..errors import AccelError
 from ..text.templates import GATHERS, Ref, Star, Whole
-from .ir import DECIDING, Graph, Node, leads
+from .first import leads
+from .ir import DECIDING, Graph, Node
 from .ops import OPS
 
 
@@ -21,9 +22,10 @@ def verify(graph: Graph) -> None:
         if node.name in seen:
             raise GraphError(f"two nodes are named {node.name}")
         for ref in node.refs():
-            if ref.node not in seen:
+            known = graph.by_name if node.relay is not None and ref is node.relay.later else seen
+            if ref.node not in known:
                 raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
-            dims = seen[ref.node].dims
+            dims = known[ref.node].dims
             # A level may run over the outer lists of a nested output; a value is one of its elements.
             least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
             leading = ref.path[:dims]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..graph.ir import Level
-from ..text.templates import GATHERS, STAR, Clip, Collect, Join, Leaf, Part, Ref, Step, Template, Whole
+from ..text.templates import GATHERS, STAR, Clip, Collect, Counter, Join, Leaf, Part, Ref, Step, Template, Whole
 from ..text.values import Tree
 from .cover import cost_of
 from .fold import Covered, skeletons
@@ -22,6 +22,10 @@ MAX_OPTIONS = 4
 """Of one hole, that are combined with those of the others."""
 MAX_GUIDES = 4
 MAX_GUESSES = 4
+MANY = -1
+"""Stands for limits that differ."""
+LAST = -1
+"""Of what rounds hand on."""
 
 
 @dataclass(slots=True)
@@ -38,7 +42,7 @@ class _Option:
     """How many calls had a choice of rows."""
     join: Hole | None
     """Where the hole is joined: one that tells how."""
-    limit: int | None
+    limit: int | Counter | None
     rank: Rank
     collect: bool = False
     distinct: tuple[str, ...] | None = None
@@ -65,6 +69,7 @@ class _Option:
         """For a whole list."""
         if not self.collect:
             return Whole(self.ref())
+        assert not isinstance(self.limit, Counter)  # see `_limit`
         return Collect(self.ref(), len(self.stars), self.distinct, self.limit)
 
 
@@ -77,7 +82,7 @@ class _Source:
     choices: list[list[Row]]
     """By call, the rows at which its value stands."""
     join: Hole | None
-    limit: int | None
+    limit: int | Counter | None
     rank: Rank
     collect: bool
     distinct: tuple[str, ...] | None
@@ -109,7 +114,10 @@ class _Source:
             if any(len(places) > 1 for places in by_trace.values()):
                 stars.append(position)
             elif len({row[position] for row in rows}) > 1:
-                return None
+                last = [[row for row in choice if row[position] == LAST] for choice in self.choices]
+                if not all(last):
+                    return None
+                rows = [of[0] for of in last]
         return _Option(
             self.skeleton, self.clip, tuple(stars), rows, self.ambiguous, self.join, self.limit, self.rank,
             self.collect, self.distinct,
@@ -138,14 +146,32 @@ def _sources(group: list[Covered], number: int, unending: Container[str]) -> lis
     for skeleton in set.intersection(*map(skeletons, holes)):
         modes = _modes(holes, skeleton)
         if all(mode is not None for mode in modes) or (STAR in skeleton[1]) == bool(joined):
-            source = _source(holes, skeleton, modes, joined[0] if joined else None, ranks[skeleton[0]])
+            source = _source(group, holes, skeleton, modes, joined[0] if joined else None, ranks[skeleton[0]])
             if source is not None:
                 found.append(source)
     return sorted(found, key=lambda source: (source.is_unending(unending), source.cost))
 
 
+def _limit(limits: list[int | None], loop: list[Covered] | None) -> int | Counter | None:
+    """How many elements all calls have (None: all there are), or that each has one more than the one before it in a
+    `loop` that gathers what its rounds made; `MANY` if neither is so."""
+    different = set(limits) - {None}
+    if len(different) > 1 or (different == {1} and None in limits):
+        traces = [covered.trace for covered in loop or ()]
+        counted = [(limit, at) for at, limit in enumerate(limits[: len(traces)]) if limit is not None]
+        offsets = {limit - (at - traces.index(traces[at])) for limit, at in counted}
+        if len(offsets) == 1:
+            return Counter(offsets.pop())
+    return next(iter(different), None) if len(different) < 2 else MANY
+
+
 def _source(
-    holes: list[Hole], skeleton: Skeleton, modes: list[Modes | None], join: Hole | None, rank: Rank
+    group: list[Covered],
+    holes: list[Hole],
+    skeleton: Skeleton,
+    modes: list[Modes | None],
+    join: Hole | None,
+    rank: Rank,
 ) -> _Source | None:
     clips: set[int] = set()
     choices: list[list[Row]] = []
@@ -160,16 +186,17 @@ def _source(
     first, *others = modes
     collect = first is not None
     shared = [mode for mode in first or () if all(other is not None and mode in other for other in others)]
-    known = (hole.origins.get(skeleton) for hole in holes if hole.joined or collect)
-    limits = {origin.limit for origin in known if origin is not None} - {None}
-    if len(clips) > 1 or len(limits) > 1 or (collect and not shared):
+    known = [hole.origins.get(skeleton) for hole in holes]
+    limits = [origin.limit if origin is not None else None for origin in known]
+    limit = _limit(limits, None if collect else group)
+    if len(clips) > 1 or limit == MANY or (collect and not shared):
         return None
     return _Source(
         skeleton,
         clips.pop() if clips else None,
         choices,
         join,
-        next(iter(limits)) if limits else None,
+        limit,
         rank,
         collect,
         shared[0] if collect else None,
@@ -327,16 +354,23 @@ def _leaves(covered: Covered, chosen: Iterator[_Option]) -> list[Leaf | str]:
     return filled
 
 
+def _as_limit(limit: int | Counter | None) -> int:
+    return limit.offset if isinstance(limit, Counter) else limit or 0
+
+
 def _parts(parts: Parts, chosen: Iterator[_Option]) -> Iterator[Part]:
     """The parts of a text with their holes filled; what stands in the row of a join, as one join."""
     row: list[str | Ref] = []
-    limits: list[int | None] = []
+    limits: list[int | Counter | None] = []
     for part in parts:
         if isinstance(part, str):
             if row:
                 row.append(part)
             else:
                 yield part
+            continue
+        if isinstance(part, Counter):
+            yield part
             continue
         option = next(chosen)
         if option.join is None:
@@ -347,6 +381,6 @@ def _parts(parts: Parts, chosen: Iterator[_Option]) -> Iterator[Part]:
         if option.join.column == option.join.columns - 1:
             first, *rest = row
             assert isinstance(first, Ref) and option.join.sep is not None
-            limit = None if None in limits else max(n for n in limits if n is not None)
+            limit = None if None in limits else max(limits, key=_as_limit)
             yield Join(first, option.join.sep, limit, len(option.stars), tuple(rest))
             row, limits = [], []

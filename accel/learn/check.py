@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..graph.ir import Graph, Node
+from ..graph.ir import Graph, Level, Node
 from ..text.evaluate import Index
 from ..text.templates import Extract, Ref, Star
 from ..trace.record import CallRecord, Trace
@@ -51,10 +51,10 @@ def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) ->
     """How the calls of a trace hang together as `graph` knows it. `fewest`: by call site, how many calls every run has
     made; of those that no node explains, further ones are decided by something, too."""
     view, fits = followed(graph, trace, beyond=True)
-    made = {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits}
+    made = handed(graph, {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits})
     found = Ties({}, {})
     for node, fit in fits:
-        refs = list(dict.fromkeys(node.refs()))
+        refs = list(dict.fromkeys(node.taken()))
         refs += [part for ref in refs if (source := graph.by_name[ref.node]).gathers for part in source.refs()]
         for number, (binding, call) in enumerate(zip(fit.places, fit.calls, strict=True)):
             using = found.using[call] = {}
@@ -76,6 +76,20 @@ def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) ->
     return found
 
 
+def handed(graph: Graph, made: dict[str, dict[Index, CallRecord]]) -> dict[str, dict[Index, CallRecord]]:
+    """By node, its calls by what they are bound to; with those whose outputs each relay hands on."""
+    found = dict(made)
+    for node in graph.nodes:
+        if node.relay is not None:
+            start = node.relay.start
+            rounds = list(made.get(node.relay.later.node, {}).values())
+            first = node.relay.first + (start is not None)
+            found[node.name] = {(at,): call for at, call in enumerate(rounds, first)}
+            for call in list(_calls_of(start.node, (), made))[:1] if start is not None else ():
+                found[node.name][(node.relay.first,)] = call
+    return found
+
+
 def _before(call: CallRecord, trace: Trace) -> list[CallRecord]:
     return [other for other in trace.calls if other.ok and other.end is not None and other.end < call.start]
 
@@ -91,11 +105,13 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     for node in graph.nodes:
         if node.gathers:
             view.gather(node)
+        if node.relay is not None:
+            view.hand_on(node.name, node.relay, graph.by_name[node.relay.later.node].site)
         if not node.site:
             continue
         if node.predictable:
             level = node.level
-            further = beyond and level is not None and not level.exact
+            further = level is not None and not level.exact and (beyond or _is_handed(level, graph))
             held = replace(node, level=replace(level, cap=None)) if further and level is not None else node
             fits.append((node, view.follow(held)))
         else:  # what nobody could foresee, or its inner calls stand for
@@ -104,10 +120,18 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     return view, fits
 
 
+def _is_handed(level: Level, graph: Graph) -> bool:
+    """Whether its elements are the rounds of a loop, of which the program may make any number."""
+    source = graph.by_name[level.domain.node] if level.domain is not None else None
+    if source is None or source.relay is not None:
+        return source is not None
+    return source.level is not None and _is_handed(source.level, graph)
+
+
 def _is_beyond(node: Node, number: int) -> bool:
     """Whether the program was seen to stop before this element."""
     level = node.level
-    return level is not None and level.cap is not None and number >= level.cap
+    return level is not None and isinstance(level.cap, int) and number >= level.cap
 
 
 def _ancestry(graph: Graph, framework_node: str) -> Ancestry:

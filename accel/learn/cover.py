@@ -283,3 +283,7 @@ def _add_single_joins(values: Values, hole: Hole, node: str, path: OpenPath) -> 
         for holds, open_path in ((single, starred), (equal, (*starred, UNIQUE))):
             if holds:
                 hole.origin((node, open_path), origin.rank).rows.append(row[:-1])
+        if values.growing and row[-1] == 0 and not single:
+            begun = hole.origin((node, starred), origin.rank)
+            begun.limit = 1
+            begun.rows.append(row[:-1])

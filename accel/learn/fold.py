@@ -6,11 +6,12 @@ may come from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ..process.spare import breathe
-from ..text.templates import Clip
+from ..text.templates import Clip, Counter
 from ..text.values import Tree, Vector, freeze, holds_number, is_class_name, leaves
 from ..trace.record import CallRecord
 from .beside import beside
@@ -20,6 +21,9 @@ from .index import Values
 from .joins import fold_joins
 from .shape import Place, Shape, outline_of, split_at
 from .wholes import whole
+
+_NUMBER = re.compile(r"[1-9]?[0-9]")
+"""Of a call, as a text counts them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -132,12 +136,12 @@ def cover_text(values: Values, text: str, before: int, shortest: int) -> Parts:
 def mates(first: Covered, others: list[Covered], values: Sequence[Values]) -> list[Covered]:
     """Those that can share a template with `first`: equal literals, after values too short to be noticed alone have
     been found where literals differ, and a common source for every hole."""
-    structure = first.structure
-    group = [first]
-    for other in others:
-        if other is not first and other.structure == structure and _split_literals([first, other], values):
-            group.append(other)
-    split = _split_literals(group, values)
+    alike = [other for other in others if other is not first and other.structure == first.structure]
+    group = [first, *(other for other in alike if _split_literals([first, other], values, counted=True))]
+    split = _split_literals(group, values, counted=True, in_order=True) if len(group) > 1 else None
+    if split is None:
+        group = [first, *(other for other in alike if _split_literals([first, other], values))]
+        split = _split_literals(group, values)
     if split is None:
         texts = first.texts()
         split = [covered for covered in group if covered.texts() == texts]
@@ -151,15 +155,18 @@ def mates(first: Covered, others: list[Covered], values: Sequence[Values]) -> li
     return chosen
 
 
-def _split_literals(group: list[Covered], values: Sequence[Values]) -> list[Covered] | None:
-    """The group with holes where its literals differ; None if a difference is no known value."""
+def _split_literals(
+    group: list[Covered], values: Sequence[Values], counted: bool = False, in_order: bool = False
+) -> list[Covered] | None:
+    """The group with holes where its literals differ; None if a difference is no known value. `counted`: it may be the
+    number of a call, which is looked at if they are all there, `in_order`."""
     columns = list(zip(*(covered.texts() for covered in group), strict=True))
     replaced: list[list[Parts]] = []  # per text, per call
     for column in columns:
         if len(set(column)) == 1:
             replaced.append([[text] for text in column])
             continue
-        split = _split_column(column, group, values)
+        split = _split_column(column, group, values, counted, in_order)
         if split is None:
             return None
         replaced.append(split)
@@ -168,7 +175,9 @@ def _split_literals(group: list[Covered], values: Sequence[Values]) -> list[Cove
     return [_with_parts(covered, [column[i] for column in replaced]) for i, covered in enumerate(group)]
 
 
-def _split_column(column: Sequence[str], group: list[Covered], values: Sequence[Values]) -> list[Parts] | None:
+def _split_column(
+    column: Sequence[str], group: list[Covered], values: Sequence[Values], counted: bool, in_order: bool
+) -> list[Parts] | None:
     """Each text as beginning, hole, end: first cut at word boundaries, then exactly where they differ."""
     start = _in_common(column)
     end = _in_common([text[start:][::-1] for text in column])
@@ -186,7 +195,22 @@ def _split_column(column: Sequence[str], group: list[Covered], values: Sequence[
                 for text, hole in zip(column, holes, strict=True)
                 if hole is not None
             ]
+        if counted and "position" in values[0].readings and all(map(_NUMBER.fullmatch, middles)):
+            offsets = _offsets(middles, group) if in_order else {0}
+            if len(offsets) == 1:
+                counter = Counter(offsets.pop())
+                return [[text[:cut], counter, text[len(text) - tail :]] for text in column]
     return None
+
+
+def _offsets(numbers: Sequence[str], group: list[Covered]) -> set[int]:
+    """How much greater each number is than the position of its call among those of its trace."""
+    starts = sorted((covered.trace, covered.call.start) for covered in group)
+    first = {trace: at for at, (trace, _) in reversed(list(enumerate(starts)))}
+    return {
+        int(number) - (starts.index((covered.trace, covered.call.start)) - first[covered.trace])
+        for number, covered in zip(numbers, group, strict=True)
+    }
 
 
 def _in_common(texts: Sequence[str]) -> int:

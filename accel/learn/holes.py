@@ -45,6 +45,8 @@ class Source:
     """The visit of a framework node that it entered or left."""
     computed: bool = False
     """Nothing brought it: a function may have made it of what something brought."""
+    ahead: bool = False
+    """Of a call that no node explains yet."""
 
     @property
     def skeleton(self) -> Skeleton:
@@ -104,7 +106,7 @@ class Start:
     """Of equal elements only the first is meant."""
 
 
-Parts = list[str | Hole]
+Parts = list[str | Hole | Counter]
 """Literals at even places, holes at odd ones."""
 
 

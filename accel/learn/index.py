@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from ..process.spare import breathe
 from ..text.constants import Constants
@@ -33,7 +34,7 @@ MOST_PLACES = 8
 SEED = 20
 """A clipped value is recognised by its first characters, this many at least."""
 
-Counted = tuple[bool, bool, frozenset[str]]
+Counted = tuple[bool, bool, bool, bool, frozenset[str]]
 Ends = tuple[tuple[int, Head], ...]
 """Where the first parts of a text end (its first sentence, line ...), those that are long enough to be recognised."""
 
@@ -59,6 +60,10 @@ class Values:
         """Whether values that are known late count as sources."""
         self.computed = False
         """Whether what functions give of known values counts."""
+        self.ahead = False
+        """Whether what calls gave that no node explains yet."""
+        self.growing = False
+        """Whether a first element may be all that a list has so far."""
         self.without: frozenset[str] = frozenset()
         """Nodes that don't."""
         self.outputs: dict[str, Tree] = {}
@@ -100,7 +105,7 @@ class Values:
     @property
     def counted(self) -> Counted:
         """What counts as a source."""
-        return self.late, self.computed, self.without
+        return self.late, self.computed, self.ahead, self.growing, self.without
 
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
@@ -170,7 +175,7 @@ class Values:
     def _counts(self, source: Source, before: int) -> bool:
         if source.known >= before or (source.late and not self.late) or source.node in self.without:
             return False
-        if source.computed and not self.computed:
+        if (source.computed and not self.computed) or (source.ahead and not self.ahead):
             return False
         return source.visit is None or source.visit.inside is None or reaches(source.visit, self.moments.get(before))
 
@@ -211,15 +216,43 @@ class Values:
 
     # --- adding
 
+    def forget(self, node: str) -> None:
+        """There is no such node after all."""
+        self.covers.clear()
+        self.holes.clear()
+        self.outputs.pop(node, None)
+        self._since.pop(node, None)
+        of_lists: tuple[dict[Any, Any], ...] = (self._alike, self._elements, self._frozen, self.said)
+        for found in of_lists:
+            for key in [key for key in found if key[0] == node]:
+                del found[key]
+        self.lists = {key: starts for key, starts in self.lists.items() if key[0][0] != node}
+        for known in (self.texts, self._wholes):
+            for sources in known.values():
+                sources[:] = [source for source in sources if source.node != node]
+        for held in self._plain.values():
+            held[:] = [(value, source) for value, source in held if source.node != node]
+        self._printable = [(value, source) for value, source in self._printable if source.node != node]
+
     def add(
-        self, node: str, prefix: Path, tree: Tree, known: int, early: bool, texts: bool, visit: Visit | None = None
+        self,
+        node: str,
+        prefix: Path,
+        tree: Tree,
+        known: int,
+        early: bool,
+        texts: bool,
+        visit: Visit | None = None,
+        ahead: bool = False,
+        handed: bool = False,
     ) -> None:
         """Index a value. `early`: it may be known ahead of program order; `texts`: look for lists inside texts;
-        `visit`: of the framework node that it entered or left."""
+        `visit`: of the framework node that it entered or left; `ahead`: see `Source`; `handed`: it is what something
+        gave before, which comes first."""
         self.note(node, prefix, known)
         self.covers.clear()
-        rank = (int(early), -known) if self.cautious else (int(not early), known)
-        source = partial(Source, node, known=known, rank=rank, late=not early, visit=visit)
+        rank = (int(early), -known) if self.cautious else (int(not early), known + handed)
+        source = partial(Source, node, known=known, rank=rank, late=not early, visit=visit, ahead=ahead)
         stack: list[tuple[Path, Tree]] = [(prefix, tree)]
         while stack and len(self.texts) < MAX_VALUES:
             breathe()

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..graph.ir import Confidence, Evidence, Level, Node
-from ..text.values import freeze
+from ..text.templates import Bound, Ref
+from ..text.values import freeze, leaves
 from .computed import FEWEST, computes
 from .decisions import Table, decisions
 from .shape import Shape
 from .view import Fit, View
+
+MOST_BESIDE = 2
+"""A loop goes round so many times more or less than the number says: its first or last round may be none of those."""
 
 
 def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
@@ -20,9 +24,11 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     complete = [(fit, view) for fit, view in zip(fits, views, strict=True) if view.complete and fit.calls]
     if level is not None and level.domain is not None:
         partial = [len(fit.calls) for fit, view in complete if fit.partial and not view.stopped(node)]
-        cap = min(partial) if partial else None
+        cap: int | Bound | None = min(partial) if partial else None
         seen = max((len(fit.calls) for fit, _ in complete), default=None)
         fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
+        bound = _bound(fits, views) if not fixed else None
+        cap, fixed = (bound, True) if bound is not None else (cap, fixed)
         level = replace(level, cap=cap, exact=fixed, seen=seen, distinct=any(fit.distinct for fit in fits))
     elif level is not None:
         level = Level(None, repeat=min(counts))
@@ -42,6 +48,24 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
     return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))
+
+
+def _bound(fits: list[Fit], views: Sequence[View]) -> Bound | None:
+    """The number in the runs' inputs after which each of them stopped, if there were more elements at hand."""
+    made = [(view, fit) for view, fit in zip(views, fits, strict=True) if view.complete and (fit.calls or fit.partial)]
+    held = [dict(leaves(view.trace.input)) for view, _ in made]
+    for path in held[0] if held else ():
+        numbers = [number for given in held if type(number := given.get(path)) is int]
+        if len(numbers) < len(held):
+            continue
+        both = [(view, fit, number) for (view, fit), number in zip(made, numbers, strict=True)]
+        stopped = {len(fit.calls) - number for _, fit, number in both if fit.partial}
+        more = stopped.pop()
+        within = all(len(fit.calls) <= number + more for _, fit, number in both)
+        runs = {number: view.witness for view, fit, number in both if fit.partial}
+        if not stopped and within and abs(more) <= MOST_BESIDE and len(set(runs.values())) > 1:
+            return Bound(Ref("input", path), more)
+    return None
 
 
 def decided(
@@ -66,4 +90,4 @@ def _sparse(node: Node, tables: Sequence[Table]) -> Level | None:
     """The node's level when these decide which of its elements there are."""
     level = node.level
     by_element = level is not None and level.domain is not None and any(table.ref.stars for table in tables)
-    return replace(level, sparse=True) if level is not None and by_element else level
+    return replace(level, sparse=True, cap=None) if level is not None and by_element else level

@@ -1,36 +1,24 @@
-"""Traces in, p-graph out: a pure function, run off the hot path after runs that were not fully predicted.
-
-In program order, calls are covered by known values, folded into nodes by site, and every candidate is checked by
-evaluating it on all traces: a node is what predicts exactly the calls that were made. What no template explains becomes
-an opaque node, whose output can still be a source for others.
-"""
+"""How the calls of traces become nodes: candidates are tried site by site, checked on all traces, and judged."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Container, Hashable, Sequence
 from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
-from ..graph.verify import verify
-from ..text.constants import Constants
 from ..text.templates import Ref
-from ..text.values import freeze
-from ..trace.record import CallRecord, Trace
+from ..trace.record import CallRecord
 from .computed import AGREED, TABLES, agrees, compute, late_texts
-from .foreign import Data, Wording
+from .foreign import Data
 from .gathered import Gathered
-from .index import Values
 from .judging import decided
-from .readings import ALL, Readings
+from .relays import Proposal, Relays
 from .rounds import Rounds
 from .search import Best, Search, counting, first_of, given_always
 from .usual import usual
-from .view import Fit, View, ancestries, sites_of, still_given
-from .witness import witness
+from .view import Fit, View, ancestries, still_given
 
 UNEXPLAINED = "its input holds text that no known value explains"
 MAX_NODES_PER_SITE = 24
@@ -40,73 +28,14 @@ MAX_TRIES = 6
 """Calls of a site that may fail to give a node before the rest of the site is left opaque."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What traces taught."""
-
-    graph: Graph
-    shapes: list[frozenset[str]]
-    """For every trace the predictable nodes that explain its calls."""
-    explained: float
-    """The share of all calls that may be issued that verified nodes explain."""
-    whose: dict[str, Hashable]
-    """By node, the identity of the component that all of its calls went to; those that went to several are missing."""
-
-
-def learn(traces: Sequence[Trace]) -> Graph:
-    """The p-graph of finished `traces`."""
-    return lesson(traces).graph
-
-
-def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Readings | None = None) -> Lesson:
-    """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
-    readings = ALL if readings is None else readings
-    constants = cache(lambda: Constants.among(program.constants(), program.tables()) if program else Constants())
-    views = [
-        View(i, trace, True, Values(readings=readings, program=program, constants=constants))
-        for i, trace in enumerate(traces)
-    ]
-    first: dict[Hashable, int] = {}
-    for view in views:
-        view.witness = first.setdefault(witness(view.trace.given), view.number)
-    builder = _Builder(views, data=Data(traces, program))
-    builder.explain(sites_of(views))
-    graph = Graph(tuple(builder.nodes), runs=len(traces))
-    verify(graph)
-    return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
-
-
-def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:
-    """`known` with what calls of one site show inside a run that is still going on: loops, as a rule. The same object
-    if they show nothing."""
-    readings = ALL if readings is None else readings
-    view = View(0, running, False, Values(True, readings))
-    sites = sites_of([view])
-    builder = _Builder([view], known)
-    confirmed = False
-    for node in known.nodes:
-        if node.gathers:
-            view.gather(node)
-        if node.site and node.predictable:
-            fit = view.follow(node)
-            if node.evidence.confidence != "verified":
-                here = len({freeze(call.input) for call in fit.calls}) > 1
-                builder.judge_again(node, here)
-                confirmed |= here and node.site == site
-        elif node.site and node.site != site:
-            view.take(node, list(view.open.get(node.site, ())))
-    for other in sites:
-        if other == site and not builder.explain_what_can_be(site) and not confirmed:
-            return known
-        if other != site and other not in known.by_site:
-            builder.leave_opaque(other)
-    graph = Graph(tuple(builder.nodes), runs=known.runs)
-    verify(graph)
-    return graph
-
-
-class _Builder:
-    def __init__(self, views: list[View], known: Graph | None = None, data: Data | None = None) -> None:
+class Builder:
+    def __init__(
+        self,
+        views: list[View],
+        known: Graph | None = None,
+        data: Data | None = None,
+        refuted: Container[Proposal] = (),
+    ) -> None:
         self.views = views
         self._data = data or Data()
         self.nodes: list[Node] = list(known.nodes) if known is not None else []
@@ -124,6 +53,7 @@ class _Builder:
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
+        self._relays = Relays(views, self.nodes, refuted)
         self._add_sources()
 
     def _add_sources(self) -> None:
@@ -245,9 +175,11 @@ class _Builder:
                 with counting(self.views, computed=True):
                     best = self._better(search, best, search.best(view, call))
             best = self._agreed(search, site, best, view, call)
+            if not ordinal:
+                best = self._handed_on(search, view, call, best)
             if self._is_known(best.node):
                 ended = self._rounds.ended(best.node, best.fits)
-                node, fits = decided(ended.node, ended.fits, self.views, self.nodes)
+                node, fits = self._relays.led(*decided(ended.node, ended.fits, self.views, self.nodes))
                 self._accept(node, fits, search.late(node))
                 self._found[site] += 1
                 return True
@@ -276,6 +208,23 @@ class _Builder:
             if not (partly or late or few):
                 return False
         return site in self._computed
+
+    def _handed_on(self, search: Search, view: View, call: CallRecord, best: Best) -> Best:
+        """The same by what each round of a loop hands on to the next, if that explains more."""
+        site, readings = call.site, self.views[0].values.readings
+        held = [len(view.open[site]) for view in self.views if view.open.get(site)]
+        if "relay" not in readings or max(held) < 2 or call is not view.open[site][0]:
+            return best
+        if self._is_known(best.node) and best.score == (len(held), sum(held)) and not search.late(best.node):
+            return best
+        offered = self._relays.offer(site, self._constant[site])
+        if not (offered or self._relays.awaits(site)):
+            return best
+        with counting(self.views, growing=True):
+            other = Search(self.views, self.nodes, self._name(call), self._constant[site]).best(view, call)
+        better = self._better(search, best, other) if self._relays.show(other.node, other.fits) else best
+        self._relays.keep(offered, {ref.node for ref in better.node.refs()} if better.node is not None else ())
+        return better
 
     def _better(self, search: Search, plain: Best, computed: Best) -> Best:
         """The one with functions if it explains more, or as much by what is known early."""
@@ -327,6 +276,8 @@ class _Builder:
         )
         self.nodes += [gathered for gathered in self._gathered.used(node) if gathered not in self.nodes]
         self._take_name(node.name)
+        self._relays.settle(node, fits)
+        self._relays.note(node)
         self.nodes.append(node)
         identities = {call.identity for fit in fits for call in fit.calls}
         if len(identities) == 1:
@@ -357,11 +308,12 @@ class _Builder:
             site=site,
             within=call.within,
             method=call.family,
-            many=max(map(len, rest)) > 1,
+            many=max(map(len, rest)) > 1 or self._relays.awaits(call.site),
             first=first_of(call),
             evidence=Evidence(reason=reason),
         )
         self._take_name(node.name)
+        self._relays.settle(node)
         self.nodes.append(node)
         for view, calls in zip(self.views, rest, strict=True):
             view.take(node, list(calls))

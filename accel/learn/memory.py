@@ -12,7 +12,7 @@ from typing import TypeVar
 from ..graph.ir import Graph, Node
 from ..text.values import freeze
 from ..trace.record import Trace
-from .learner import Lesson
+from .lessons import Lesson
 
 T = TypeVar("T")
 MAX_TRACES = 12

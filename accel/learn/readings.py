@@ -44,6 +44,7 @@ READINGS: tuple[Reading, ...] = (
         "short", "values of three characters and more, where those of eight explain nothing, or the run was given them"
     ),
     Reading("differing", "a shorter value where the texts of two calls differ"),
+    Reading("position", "the number of a call among those of its loop, where their texts differ"),
     Reading("edited", "a value in upper case, title case, without the punctuation around it ..."),
     # several values
     Reading("join", "the elements of a list, with a text between them"),
@@ -58,6 +59,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("second", "a loop from the second element on"),
     Reading("guide", "elements that stand at several places of a list, told by what else the call uses"),
     Reading("rounds", "calls of tools by the answer that asks for them, and the model's next call by their results"),
+    Reading("relay", "what each round of a loop hands on to the next"),
     Reading("ordinal", "calls that no loop explains, each by its place among those of its site"),
     Reading("gathered", "the answers of calls that are no loop, as a list of which functions are tried"),
     Reading("constant", "a list or dict that all calls of a site have is a literal"),

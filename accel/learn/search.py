@@ -6,7 +6,8 @@ from collections.abc import Container, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ..graph.ir import First, Node, leads
+from ..graph.first import First, leads
+from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..parts.methods import METHODS
 from ..text.evaluate import Index
@@ -65,6 +66,7 @@ class Search:
         self._unending = {node.name for node in nodes if node.at_boundary and len(node.ancestry) == 1}
         """Framework nodes in no other one: nothing tells a run that they do not run once more."""
         self._late = {node.name for node in nodes if node.at_boundary}
+        self._relays = {node.name: node.relay for node in nodes if node.relay is not None}
         self.alike: list[CallRecord] = []
         """Of the last search that found no candidate at all: the calls that could have shared one."""
 
@@ -124,7 +126,7 @@ class Search:
                     self._name, OPS[call.op], candidate.leaves, site, call.within, call.family, candidate.level,
                     many=candidate.level is not None,
                 )  # fmt: skip
-                node = self._like_its_domain(node)
+                node = self._in_rounds(self._like_its_domain(node))
                 own = view.fit(node, shape)
                 if not own.skips and call not in own.calls:
                     continue
@@ -182,6 +184,14 @@ class Search:
         is_sparse = level.domain.node in self._sparse and node.dims == 1
         return replace(node, level=replace(level, sparse=True)) if is_sparse else node
 
+    def _in_rounds(self, node: Node) -> Node:
+        """Where nothing is handed on yet, it has no element."""
+        relays = (self._relays[ref.node].first for ref in node.refs() if ref.node in self._relays)
+        first = max(relays, default=0)
+        if node.level is None or not first:
+            return node
+        return replace(node, level=replace(node.level, first=first, sparse=True))
+
     def _from_second(self, node: Node, shape: Shape, fits: list[Fit]) -> tuple[Node, list[Fit]]:
         """The same from the second element on (a loop's second round, what follows a heading), if that explains what
         all of them don't."""
@@ -195,7 +205,10 @@ class Search:
             return node, fits
         later = replace(node, level=replace(level, first=1))
         tried = [view.fit(later, shape) for view in self._views]
-        return (node, fits) if any(fit.skips for fit in tried) else (later, tried)
+        if any(fit.skips for fit in tried):
+            return node, fits
+        to_the_end = not any(fit.partial for fit in tried)  # then what is made of each stands where the list has it
+        return replace(later, level=replace(level, first=1, sparse=level.sparse or to_the_end)), tried
 
     def _group(self, view: View, call: CallRecord, shortest: int) -> list[Covered]:
         """The calls of its site that can share a template with a call, in program order."""
@@ -218,21 +231,26 @@ def counting(
     views: Sequence[View],
     late: bool | None = None,
     computed: bool | None = None,
+    ahead: bool | None = None,
+    growing: bool | None = None,
     without: frozenset[str] | None = None,
 ) -> Iterator[None]:
     """Look for some values alone: for what is known early, as a text of a framework node's may be made of that; or also
-    for what functions give."""
+    for what functions give, or calls to come."""
     before = [view.values.counted for view in views]
     for view in views:
         values = view.values
         values.late = values.late if late is None else late
         values.computed = values.computed if computed is None else computed
+        values.ahead = values.ahead if ahead is None else ahead
+        values.growing = values.growing if growing is None else growing
         values.without = values.without if without is None else without
     try:
         yield
     finally:
         for view, counted in zip(views, before, strict=True):
-            view.values.late, view.values.computed, view.values.without = counted
+            values = view.values
+            values.late, values.computed, values.ahead, values.growing, values.without = counted
 
 
 def _moment(view: View, node: Node | None, place: Index) -> int:

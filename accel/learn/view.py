@@ -14,8 +14,8 @@ from ..graph.ops import OPS
 from ..graph.predict import laid_out, nested, predict, told
 from ..graph.topology import ANEW, leg_in, leg_of
 from ..process.spare import breathe
-from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
-from ..text.templates import STAR, Field, Ref, Star
+from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, relayed, replaces
+from ..text.templates import STAR, Field, Ref, Relay, Star
 from ..text.values import Opaque, Tree, freeze, texts_of
 from ..trace.record import CallRecord, Trace, Visit
 from .decisions import DECIDE, Outcome
@@ -155,6 +155,24 @@ class View:
                         values.add(source, place, value, known, early=False, texts=False, visit=visit)
                     elif known is not None:
                         values.note(source, place, known)
+
+    def hand_on(self, name: str, relay: Relay, site: str) -> None:
+        """The values of a relay. Its rounds are the calls of a node that is known, else the open ones of this site."""
+        made, known = self.open.get(site, []), relay.later.node in self.values.outputs
+        rounds = [call.output if call.ok else UNKNOWN for call in made]
+        values = relayed(relay, self.values.value(relay.later.node) if known else rounds, self.values)
+        self.values.outputs[name] = list(values)
+        since = [] if relay.start is None else [self.known_at(relay.start, ())]
+        if known:
+            since += [self.known_at(relay.later, (at,)) for at in range(len(values))]
+        else:
+            since += [call.end if call.end is not None else call.start for call in made]
+        moments = dict(zip(range(relay.first, len(values)), since, strict=False))
+        for at, moment in moments.items():
+            self.values.note(name, (at,), moment)
+            last = [(-1,)] if at == len(values) - 1 else []
+            for path in [(at,), *last] if self.indexed else []:
+                self.values.add(name, path, values[at], moment, early=True, texts=True, handed=True)
 
     def known_at(self, ref: Ref, binding: Index) -> int:
         """The position in the trace from which on the value was known that an element refers to."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..graph.ir import First, leads
+from ..graph.first import First, leads
 from ..text.values import Tree, snapshot, thaw
 
 Kind = Literal["sync", "async", "stream", "astream"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..graph.ir import Graph, Node
 from ..graph.rules import CONCURRENCY, LOCAL, SCOPE, STREAMING, STREAMS_EQUAL
 from ..graph.topology import Control
-from ..learn.check import followed, ties
+from ..learn.check import followed, handed, ties
 from ..learn.view import Fit
 from ..parts.components import facts_of, said_of
 from ..run.egress import recipient
@@ -196,7 +196,7 @@ class _Sources:
     def __init__(self, graph: Graph, events: list[Event], trace: Trace, fits: dict[str, Fit]) -> None:
         self._graph, self._events = graph, events
         self.numbers = {event.call: number for number, event in enumerate(events) if event.call is not None}
-        self._made = {name: dict(zip(fit.places, fit.calls, strict=True)) for name, fit in fits.items()}
+        self._made = handed(graph, {name: dict(zip(fit.places, fit.calls, strict=True)) for name, fit in fits.items()})
         self.steps = {n: event for n, event in enumerate(events) if event.visit is not None}
         """Framework nodes that start or end, by event."""
 
@@ -205,7 +205,7 @@ class _Sources:
         texts = self._events[number].needs or {}
         pasted = {ref.node for leaf in node.leaves() for ref in refs_in(leaf)}
         deciding = self.named(without - pasted, place, number)
-        found = self.named(self._graph.producers[node.name] - (without - pasted), place, number)
+        found = self.named({ref.node for ref in node.taken()} - (without - pasted), place, number)
         return {n: share for n, share in texts.items() if n not in deciding} | found
 
     def named(self, names: AbstractSet[str], place: Index, number: int) -> dict[int, float]:

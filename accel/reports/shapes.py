@@ -76,6 +76,8 @@ def _named(ref: Ref, graph: Graph) -> str:
         return f"`{name_of(node)}`"
     if node.gathers:
         return f"all of {' and '.join(dict.fromkeys(_named(part, graph) for part in node.refs()))}"
+    if node.relay is not None:
+        return " or ".join(dict.fromkeys(_named(handed, graph) for handed in node.relay.refs))
     if ref.node == REQUEST:
         return f"the request's {ref.field[0]}" if ref.field and isinstance(ref.field[0], str) else "the request"
     name, _, way = ref.node.rpartition(".")

@@ -112,7 +112,7 @@ def _add_needs(step: Step, node: Node, plan: Plan, found: dict[str, Step]) -> No
     if level is not None and level.domain is not None:
         if not step.once_per:
             step.once_per, step.of = _once_per(level.domain, graph)
-    for ref in node.refs():
+    for ref in node.taken():
         for line, need in _sources(ref, node, plan, found):
             if line == step.line:
                 step.after_itself = True
@@ -134,6 +134,9 @@ def _sources(ref: Ref, node: Node, plan: Plan, found: dict[str, Step]) -> Iterat
         own = source.many and isinstance(ref.path[0] if ref.path else None, Star) and ref.stars <= levels
         part = source.schedule.needs_partial and _of_item(ref) and _streams(plan, source)
         yield _line(source), Need(part=part, own=own, decides=decides)
+    elif source.relay is not None:
+        for handed in source.relay.refs:
+            yield from _sources(handed, node, plan, found)
     elif ref.node == REQUEST:
         yield REQUEST, Need(decides=decides)
     else:  # what enters or leaves a framework node
@@ -164,6 +167,8 @@ def _streams(plan: Plan, node: Node) -> bool:
 def _once_per(domain: Ref, graph: Graph) -> tuple[str, str]:
     """Once per line, and of which line's answer."""
     source = graph.by_name[domain.node]
+    if source.relay is not None:
+        return "round", ""
     if not source.site:
         return "item", REQUEST if domain.node == REQUEST else ""
     extract = next((step.name for step in domain.path if isinstance(step, Extract)), None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Node
-from ..learn.learner import Lesson
+from ..learn.lessons import Lesson
 from ..learn.memory import asked_for
 from ..process import forks
 from ..text.values import Tree

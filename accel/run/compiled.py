@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.ir import Graph
+from ..graph.ir import Graph, Node
 from ..graph.predict import making
 from .ahead import may_go_ahead
 from .touched import Reach, is_listed
@@ -23,6 +23,8 @@ class Compiled:
         for node in graph.nodes:
             for name in graph.producers[node.name]:
                 self.consumers.setdefault(name, []).append(order[node.name])
+        self.givers = {node.name: _givers(graph, node) for node in graph.nodes}
+        """By name, the nodes whose calls give it its input: what loops hand on comes from these, too."""
         predictable = [node for node in graph.nodes if node.predictable]
         self.by_urgency = sorted(
             (node.name for node in predictable),
@@ -37,3 +39,9 @@ class Compiled:
             for site in {graph.by_name[name].site for name in graph.producers[node.name] if node.gathers}:
                 self.gathered.setdefault(site, []).append(node.name)
         self.nested = frozenset(node.name for node in graph.nodes if may_go_ahead(node))
+
+
+def _givers(graph: Graph, node: Node) -> frozenset[str]:
+    producers = [graph.by_name[name] for name in graph.producers[node.name]]
+    handed = (graph.producers[source.name] for source in producers if source.relay is not None)
+    return frozenset(source.name for source in producers).union(*handed)

@@ -33,7 +33,7 @@ from .ahead import behind_gaps
 from .bindings import Moment, alike
 from .forecast import Forecast
 from .gone import leave
-from .outlook import Element, Line, Outlook, known_prefix
+from .outlook import Element, Line, Outlook, is_round, known_prefix
 from .permits import bounds, foretold, only_feeds, refuses, stake
 from .plan import Plan
 from .prefill import least_tokens, prefill, warms
@@ -128,6 +128,8 @@ class Drive(Forecast):
     def _holds_behind(self, node: Node, after: Node) -> Reason | None:
         """Why a call that is predicted from a search is not early, whatever was found."""
         bound = self.run.bindings.of(after)
+        if after.relay is not None:
+            return None
         if not after.predictable or after.evidence.at_once or (bound is not None and not bound.facts.pure):
             return NOTHING_BEHIND()
         if bound is None:
@@ -142,7 +144,7 @@ class Drive(Forecast):
         """Issue an element, or say why not. What it goes to is looked at again, as closely as it takes, only here: most
         elements are refused for less. If that is another component now, the rules are asked about that one."""
         node, position = state.node, element.position
-        reason = _beyond_seen(node, position) or self._out_of_order(state, position)
+        reason = self._beyond_seen(state, position) or self._out_of_order(state, position)
         if reason:
             return reason
         before = self.run.bindings.of(node)
@@ -181,17 +183,26 @@ class Drive(Forecast):
             return REPLACED()
         return refuses(self.run, node, values, self._decided(node))
 
-    def _decided(self, node: Node) -> bool:
+    def _decided(self, node: Node, after: frozenset[str] = frozenset()) -> bool:
         """Whether its calls are made, as far as what decides them tells; without that, as far as those are that it
         has its input from: one that was issued in doubt makes nothing certain."""
         decided = self.states[node.name].decided
         if node.when or not decided:
             return decided
-        doubtful = (name for name in self.graph.producers[node.name] if self.states[name].doubtful)
-        return all(self._is_foretold(self.graph.by_name[name]) for name in doubtful)
+        doubtful = (name for name in self.compiled.givers[node.name] - after if self.states[name].doubtful)
+        return all(self._is_foretold(self.graph.by_name[name], after | {node.name}) for name in doubtful)
 
-    def _is_foretold(self, node: Node) -> bool:
-        return foretold(self.run, node, self._decided(node)) is not UNSURE
+    def _is_foretold(self, node: Node, after: frozenset[str]) -> bool:
+        """`after`: nodes that are asked about already, as rounds of a loop go in a circle."""
+        return foretold(self.run, node, self._decided(node, after)) is not UNSURE
+
+    def _beyond_seen(self, state: Outlook, position: int) -> Reason | None:
+        """A loop may go on longer than ever: then it is followed a round ahead of what the program has made."""
+        seen = state.node.level.seen if state.node.level is not None else None
+        if seen is None or position < seen:
+            return None
+        follows = position > 0 and state.elements[position - 1].demanded and is_round(state.node, self.states)
+        return None if follows else BEYOND()
 
     def _out_of_order(self, state: Outlook, position: int) -> Reason | None:
         before = state.elements[position - 1] if state.node.schedule.in_order and position else None
@@ -241,8 +252,3 @@ class Drive(Forecast):
                 state.ahead = (*state.ahead, call)
                 if stake(run, node, self._decided(node)) and self.held(node):
                     return
-
-
-def _beyond_seen(node: Node, position: int) -> Reason | None:
-    seen = node.level.seen if node.level is not None else None
-    return BEYOND() if seen is not None and position >= seen else None

@@ -11,18 +11,19 @@ from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
 from ..graph.ir import Node
-from ..graph.predict import predict
+from ..graph.predict import cap_of, predict
 from ..graph.rules import Reason
-from ..text.evaluate import UNKNOWN, Index, follow, has_gap, replaces
+from ..text.evaluate import UNKNOWN, Index, follow, has_gap, relayed, replaces
 from ..text.extract import Open
 from ..text.pasted import pasted
-from ..text.templates import STAR, Field
+from ..text.templates import Field
 from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
+from .expected import Expected, kin_of
 from .gates import gate_of
-from .outlook import Element, Expected, Outlook, kin_of
+from .outlook import Element, Outlook, is_laid_out, is_round
 from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
@@ -93,8 +94,13 @@ class Forecast:
             self._bind_site(call)
         if call.bound is None:
             place = self._place_again(call) or self._predicted_place(call) or self._next_at_site(call)
-            if place is not None and self._bind(call, *place):
-                self.advance({place[0]: {place[1]}})
+            if place is not None:
+                state = self.states[place[0]]
+                one_more = place[1] >= len(state.elements)
+                if one_more and is_round(state.node, self.states):
+                    state.go_on()
+                if self._bind(call, *place) or one_more:
+                    self.advance({place[0]: {place[1]}})
         if call.bound is not None:
             self.states[call.bound[0]].doubtful = False
         elif call.record is not None:
@@ -225,21 +231,10 @@ class Forecast:
             free = state.first_free()
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
-            more = not state.elements or (node.many and not state.complete)
-            if more and position is None and not self._is_laid_out(node):
+            more = not state.elements or (node.many and (not state.complete or is_round(node, self.states)))
+            if more and position is None and not is_laid_out(node, self.states):
                 return node.name, len(state.elements)
         return spare
-
-    def _is_laid_out(self, node: Node) -> bool:
-        """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework
-        node, or by a call that does: one beyond them is another node's."""
-        domain = node.level.domain if node.level is not None else None
-        if domain is None:
-            return False
-        source = self.states[domain.node].node
-        if source.at_boundary:
-            return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
-        return self._is_laid_out(source)
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""
@@ -310,6 +305,11 @@ class Forecast:
         state = self.states[node.name]
         if state.frozen:
             return False
+        if node.relay is not None:
+            held = state.hold(relayed(node.relay, self.value(node.relay.later.node), self))
+            if held is not None:
+                note(changed, node.name, held)
+            return held is not None
         bound = self.run.bindings.of(node) if node.site else None
         whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
@@ -350,8 +350,9 @@ class Forecast:
         if level is not None and level.domain is not None and level.domain.node in changed:
             domain = self.value(level.domain.node)
             coming = max(0, len(domain) - level.first)
-            state.count = coming if level.cap is None else min(coming, level.cap)
-            state.complete = level.exact and (not isinstance(domain, Open) or state.count == level.cap)
+            cap = cap_of(level, self)
+            state.count = coming if cap is None else min(coming, cap)
+            state.complete = level.exact and (not isinstance(domain, Open) or state.count == cap)
         first = level.first if level is not None else 0
         at = ((position, (position + first,)) for position in sorted(places) if position < state.count)
         make = self.compiled.make[node.name]

@@ -12,9 +12,10 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..graph.ir import Node
-from ..graph.predict import is_kin, laid_out, nested, told
+from ..graph.predict import laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
+from ..text.templates import STAR
 from ..text.values import Tree, same, texts_of
 from .call import Call
 from .settings import Key
@@ -235,12 +236,34 @@ class Outlook:
         self.put_off += 1
         return self.put_off * GREW_BY < max(other.known for other in lists)
 
+    def hold(self, values: Sequence[Tree]) -> set[int] | None:
+        """It puts out these from now on; the positions of those that are other ones now, None if nothing is."""
+        fewer, complete = len(values) < len(self.elements), not isinstance(values, Open)
+        found = set()
+        for position, value in enumerate(values):
+            element = self.element(position)
+            if not same(element.value, value):
+                self.tell(element, value)
+                found.add(position)
+        if fewer:
+            self.cut(len(values))
+        if not found and not fewer and complete == self.complete:
+            return None
+        self.complete = complete
+        return found
+
     # --- places
 
     def bind(self, element: Element, binding: Index) -> None:
         if element.binding != binding:
             element.binding = binding
             self._nested = None
+
+    def go_on(self) -> None:
+        """Its program makes a round more than was foreseen."""
+        before = self.elements[-1].binding if self.elements else ()
+        first = self.node.level.first if self.node.level is not None else 0
+        self.bind(self.element(len(self.elements)), (before[0] + 1 if before else first + len(self.elements),))
 
     def set_key(self, element: Element, key: Key | None) -> None:
         element.key = key
@@ -303,57 +326,23 @@ class Outlook:
                     heappush(self._keyless, position)
 
 
-Kin = Callable[[str, Element], bool]
-"""Whether an element of a node may be a certain call."""
+def is_round(node: Node, states: Mapping[str, Outlook]) -> bool:
+    """Whether its elements are the rounds of a loop, of which the program may make any number."""
+    domain = node.level.domain if node.level is not None else None
+    source = states[domain.node].node if domain is not None else None
+    return source is not None and (source.relay is not None or is_round(source, states))
 
 
-def kin_of(call: Call, states: Mapping[str, Outlook]) -> Kin:
-    """Of a call: an element that goes by what a visit was given that ran beside the call's is another one's, even if it
-    asks the same. `states`: by name, the nodes of its run."""
-    visit = call.record.visit if call.record is not None else None
-
-    def kin(name: str, element: Element) -> bool:
-        level = states[name].node.level
-        if visit is None or level is None or level.domain is None or not element.binding:
-            return True
-        source = states[level.domain.node].node
-        return not source.ancestry or is_kin(level.domain, source.ancestry, element.binding, visit.node, visit.place)
-
-    return kin
-
-
-class Expected:
-    """Elements by the key they had once and their call site, in the order in which demands take them."""
-
-    def __init__(self) -> None:
-        self._by_key: dict[Hashable, dict[str, list[tuple[int, int, int, str, Element]]]] = {}
-
-    def add(self, state: Outlook, element: Element) -> None:
-        """An element that has got its key."""
-        found = self._by_key.setdefault(element.key, {}).setdefault(state.node.site, [])
-        heappush(found, (state.order, element.position, id(element), state.node.name, element))
-
-    def first(self, key: Hashable, site: str, kin: Kin | None = None) -> tuple[str, int] | None:
-        """The node and position of the first element with this key that no demand has taken; those of this site come
-        first. `kin`: which of them may be meant, where not all may."""
-        by_site = self._by_key.get(key, {})
-        for found in by_site.values():
-            while found and (found[0][-1].key != key or found[0][-1].demanded):
-                heappop(found)
-        heads = {where: found[0] for where, found in by_site.items() if found}
-        if kin is not None:
-            open_to = {
-                where: [e for e in found if e[-1].key == key and not e[-1].demanded and kin(e[-2], e[-1])]
-                for where, found in by_site.items()
-            }
-            heads = {where: min(found) for where, found in open_to.items() if found}
-            if not heads:
-                return None
-        if not heads:
-            self._by_key.pop(key, None)
-            return None
-        *_, name, element = heads.get(site) or min(heads.values())
-        return name, element.position
+def is_laid_out(node: Node, states: Mapping[str, Outlook]) -> bool:
+    """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework node,
+    or by a call that does: one beyond them is another node's."""
+    domain = node.level.domain if node.level is not None else None
+    if domain is None:
+        return False
+    source = states[domain.node].node
+    if source.at_boundary:
+        return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
+    return is_laid_out(source, states)
 
 
 def known_prefix(tree: Tree) -> int:

@@ -21,7 +21,7 @@ from ..graph.topology import ANY, Topology
 from ..learn.carried import carried
 from ..learn.check import judge
 from ..learn.contexts import Contexts
-from ..learn.learner import extend, lesson
+from ..learn.lessons import extend, lesson
 from ..learn.memory import Memory
 from ..learn.program import Program
 from ..parts.credentials import Keys

@@ -9,48 +9,25 @@ from __future__ import annotations
 import json
 import os
 import threading
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..graph.ir import Confidence, Evidence, First, Graph, Level, Node, When
+from ..graph.first import First
+from ..graph.ir import Confidence, Evidence, Graph, Level, Node, When
 from ..graph.ops import OPS
 from ..graph.verify import GraphError, verify
 from ..learn.computed import looks_up
 from ..learn.foreign import literals
 from ..learn.seen_in import SeenIn
-from ..text.dumps import Dump
-from ..text.functions import Computed
 from ..text.pasted import is_opaque
-from ..text.templates import (
-    COUNT,
-    ITEMS,
-    STAR,
-    STRIP,
-    UNIQUE,
-    Clip,
-    Collect,
-    Counter,
-    Each,
-    Edit,
-    Escape,
-    Extract,
-    Head,
-    Join,
-    Ref,
-    Taken,
-    Talk,
-    Template,
-    Verdict,
-    Whole,
-)
-from ..text.turns import CALLED, Turn
 from ..text.values import Tree
 from ..trace.ambient import CREDENTIAL, SECRET
 from .plan import Plan
 from .used import SavedCall
 from .which import Identity
+from .written import decode, decode_most, decode_ref, encode, encode_most, encode_ref
 
 VERSION = 13
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
@@ -164,11 +141,11 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "method": node.method,
         "many": node.many,
         "ancestry": list(node.ancestry),
-        "input": _encode(node.input) if keep else None,
+        "input": encode(node.input) if keep or node.relay is not None else None,
         "level": _encode_level(node.level) if keep and node.level is not None else None,
         "when": [_encode_when(when) for when in node.when] if keep else [],
         "first": [node.first.op, node.first.method, *node.first.path] if node.first is not None else None,
-        "evidence": _encode_evidence(node.evidence, keep, foreign),
+        "evidence": _encode_evidence(node, keep, foreign),
         "seen_in": _encode_seen_in(plan.contexts.known(node.name).seen_in) if keep else None,
         "seen_with": _encode_seen_with(plan.contexts.known(node.name).seen_with) if keep else None,
     }
@@ -189,7 +166,7 @@ def _decode_node(data: dict[str, Any]) -> Node:
     return Node(
         data["name"],
         OPS[data["op"]],
-        _decode(data["input"]) if evidence.confidence == "verified" else None,
+        decode(data["input"]) if evidence.confidence == "verified" or data["op"] == "relay" else None,
         data["site"],
         data["within"],
         data["method"],
@@ -209,14 +186,16 @@ def _decode_barriers(data: dict[str, Any]) -> dict[str, dict[str, dict[str, int]
     }
 
 
-def _encode_evidence(evidence: Evidence, keep: bool, foreign: bool) -> dict[str, Any]:
-    """What was verified; of the rest, why it is not."""
+def _encode_evidence(node: Node, keep: bool, foreign: bool) -> dict[str, Any]:
+    """What was verified; of the rest, why it is not, where it could be."""
+    evidence, could = node.evidence, node.op.engine != "none"
+    why = FOREIGN if foreign else evidence.reason or "not verified when the plan was saved"
     return {
         "verified": keep,
         "always": evidence.always,
         "at_once": evidence.at_once,
         "unreplaced": evidence.unreplaced if keep else [],
-        "reason": "" if keep else FOREIGN if foreign else evidence.reason or "not verified when the plan was saved",
+        "reason": why if could and not keep else "",
     }
 
 
@@ -250,147 +229,18 @@ def _decode_seen_in(data: dict[str, Any]) -> SeenIn:
 
 
 def _encode_when(when: When) -> dict[str, Any]:
-    return {"ref": _encode_ref(when.ref), "yes": sorted(when.yes), "no": sorted(when.no), "only": when.only}
+    return {"ref": encode_ref(when.ref), "yes": sorted(when.yes), "no": sorted(when.no), "only": when.only}
 
 
 def _decode_when(data: dict[str, Any]) -> When:
-    return When(_decode_ref(data["ref"]), frozenset(data["yes"]), frozenset(data["no"]), bool(data["only"]))
+    return When(decode_ref(data["ref"]), frozenset(data["yes"]), frozenset(data["no"]), bool(data["only"]))
 
 
 def _encode_level(level: Level) -> dict[str, Any]:
-    domain = _encode_ref(level.domain) if level.domain is not None else None
-    return {
-        "domain": domain,
-        "repeat": level.repeat,
-        "cap": level.cap,
-        "exact": level.exact,
-        "seen": level.seen,
-        "distinct": level.distinct,
-        "first": level.first,
-        "sparse": level.sparse,
-    }
+    data = {field.name: getattr(level, field.name) for field in fields(level)}
+    return data | {"domain": encode_ref(level.domain) if level.domain else None, "cap": encode_most(level.cap)}
 
 
 def _decode_level(data: dict[str, Any]) -> Level:
-    domain = _decode_ref(data["domain"]) if data["domain"] is not None else None
-    return Level(**{**data, "domain": domain})
-
-
-def _encode(tree: Tree) -> Any:
-    if isinstance(tree, Template):
-        return {"$text": [_encode_part(part) for part in tree.parts]}
-    if isinstance(tree, Whole):
-        return {"$whole": _encode_ref(tree.ref)}
-    if isinstance(tree, Collect):
-        distinct = list(tree.distinct) if tree.distinct is not None else None
-        return {"$collect": [_encode_ref(tree.ref), tree.bound, distinct, tree.limit]}
-    if isinstance(tree, Talk):
-        return {"$talk": [_encode(tree.start), tree.after, *map(_encode_taken, tree.turns)]}
-    if isinstance(tree, dict):
-        return {"$": {key: _encode(value) for key, value in tree.items()}}
-    return [_encode(item) for item in tree] if isinstance(tree, list) else tree
-
-
-def _decode(data: Any) -> Tree:
-    if isinstance(data, list):
-        return [_decode(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    if "$text" in data:
-        return Template(tuple(_decode_part(part) for part in data["$text"]))
-    if "$whole" in data:
-        return Whole(_decode_ref(data["$whole"]))
-    if "$collect" in data:
-        ref, bound, distinct, limit = data["$collect"]
-        return Collect(_decode_ref(ref), bound, tuple(distinct) if distinct is not None else None, limit)
-    if "$talk" in data:
-        start, after, *turns = data["$talk"]
-        return Talk(_decode(start), tuple(map(_decode_taken, turns)), after)
-    return {key: _decode(value) for key, value in data["$"].items()}
-
-
-def _encode_taken(taken: Taken) -> list[Any]:
-    turn = taken.turn
-    style = astuple(turn.style) if turn.style is not None else None
-    frames = [_encode(dict(frame)) for frame in (turn.said, turn.told)]
-    return [*frames, turn.named, style, *map(_encode_ref, (taken.answer, *taken.results))]
-
-
-def _decode_taken(data: list[Any]) -> Taken:
-    said, told, named, style, *refs = data
-    turn = Turn(_decode(said), _decode(told), named, Dump(*style) if style is not None else None)
-    answer, *results = map(_decode_ref, refs)
-    return Taken(turn, answer, tuple(results))
-
-
-def _encode_part(part: Any) -> Any:
-    if isinstance(part, Join):
-        sep = [p if isinstance(p, str) else p.offset for p in part.sep]
-        row = [_encode_part(inner) for inner in part.row]
-        return {"join": row, "sep": sep, "limit": part.limit, "bound": part.bound}
-    if isinstance(part, Counter):
-        return {"counter": part.offset}
-    return part if isinstance(part, str) else {"ref": _encode_ref(part)}
-
-
-def _decode_part(data: Any) -> Any:
-    if isinstance(data, str):
-        return data
-    if "join" in data:
-        sep = tuple(p if isinstance(p, str) else Counter(p) for p in data["sep"])
-        first, *rest = map(_decode_part, data["join"])
-        return Join(first, sep, data["limit"], data["bound"], tuple(rest))
-    return Counter(data["counter"]) if "counter" in data else _decode_ref(data["ref"])
-
-
-def _encode_ref(ref: Ref) -> list[Any]:
-    return [ref.node, *map(_encode_step, ref.path)]
-
-
-_CONSTANT: dict[str, Any] = {
-    "star": STAR,
-    "unique": UNIQUE,
-    "items": ITEMS,
-    "strip": STRIP,
-    "count": COUNT,
-    "called": CALLED,
-}
-_OF_ONE_FIELD: dict[str, tuple[Any, str]] = {
-    "extract": (Extract, "name"),
-    "escape": (Escape, "name"),
-    "edit": (Edit, "name"),
-    "clip": (Clip, "n"),
-    "head": (Head, "end"),
-    "verdict": (Verdict, "word"),
-}
-
-
-def _encode_step(step: Any) -> Any:
-    for name, constant in _CONSTANT.items():
-        if step is constant or step == constant:
-            return {name: 1}
-    for name, (cls, field) in _OF_ONE_FIELD.items():
-        if isinstance(step, cls):
-            return {name: getattr(step, field)}
-    if isinstance(step, Each):
-        return {"each": list(map(_encode_step, step.path))}
-    if isinstance(step, Computed):
-        return {"computed": [step.name, *step.given]}
-    return {"dump": astuple(step)} if isinstance(step, Dump) else step
-
-
-def _decode_ref(data: list[Any]) -> Ref:
-    return Ref(data[0], tuple(map(_decode_step, data[1:])))
-
-
-def _decode_step(data: Any) -> Any:
-    if not isinstance(data, dict):
-        return data
-    ((name, held),) = data.items()
-    if name == "dump":
-        return Dump(*held)
-    if name == "each":
-        return Each(tuple(map(_decode_step, held)))
-    if name == "computed":
-        return Computed(held[0], tuple(held[1:]))
-    return _CONSTANT[name] if name in _CONSTANT else _OF_ONE_FIELD[name][0](held)
+    domain = decode_ref(data["domain"]) if data["domain"] is not None else None
+    return Level(**{**data, "domain": domain, "cap": decode_most(data["cap"])})

@@ -15,7 +15,7 @@ from accel.graph.ir import Graph, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
 from accel.graph.verify import GraphError
-from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, text_of
+from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, relayed, text_of
 from accel.text.extract import Open, Partial
 from accel.text.templates import Join, Ref, Template, leaves_in
 from accel.text.values import Tree, freeze
@@ -131,7 +131,8 @@ def waits_for(graph: Graph) -> dict[str, frozenset[str]]:
     before: list[str] = []
     for node in graph.nodes:
         left = not node.predictable and node.op.engine != "none" and not node.schedule.stage_of
-        needed = {*graph.producers[node.name], *node.schedule.after, *(before if left else ())}
+        known = graph.producers[node.name] if node.relay is None else {ref.node for ref in node.relay.refs[:-1]}
+        needed = {*known, *node.schedule.after, *(before if left else ())}
         found[node.name] = frozenset(needed | ({node.schedule.begins_with} - {""}))
         before.append(node.name)
     return found
@@ -142,10 +143,13 @@ def interpret(graph: Graph, trace: Trace, order: Sequence[str] | None = None) ->
     `GraphError` for an order in which a node comes before what it waits for, and for pieces that are none."""
     waits = waits_for(graph)
     run = _Interpreter(graph, Recorded(trace))
-    for name in order if order is not None else graph.by_name:
+    names = list(order if order is not None else graph.by_name)
+    for name in names:
         if not waits[name] <= run.over:
             raise GraphError(f"{name} comes before {', '.join(sorted(waits[name] - run.over))}, which it waits for")
         run.execute(graph.by_name[name])
+    if any(node.relay is not None for node in graph.nodes):
+        run.go_round(names)
     return run.result()
 
 
@@ -164,6 +168,24 @@ class _Interpreter:
         self._writes = 0
         self.over: set[str] = set()
 
+    def go_round(self, names: Sequence[str]) -> None:
+        """Whatever follows from what rounds of loops have handed on. What nobody foresees comes after that."""
+        nodes, handed = [self._graph.by_name[name] for name in names], None
+        for left in (None, *(node for node in nodes if self._waits(node))):
+            if left is not None:
+                self.execute(left, loops=False)
+            before = None
+            while handed is None or handed != before:
+                before = handed
+                for node in nodes:
+                    self.execute(node)
+                handed = [freeze(self.value(node.name)) for node in nodes if node.relay is not None]
+
+    def _waits(self, node: Node) -> bool:
+        """Whether it is left to the program, while rounds of loops may yet foresee its calls."""
+        loops = any(other.relay is not None for other in self._graph.nodes)
+        return loops and not node.predictable and node.op.engine != "none" and not node.schedule.stage_of
+
     def value(self, node: str) -> Tree:
         """`Env`: what is known."""
         return self._outputs.get(node, UNKNOWN)
@@ -174,16 +196,18 @@ class _Interpreter:
 
     # --- nodes
 
-    def execute(self, node: Node) -> None:
+    def execute(self, node: Node, loops: bool = True) -> None:
         """All calls of a node."""
         if node.gathers:
             found = predict(node, self)
             self._outputs[node.name] = found.inputs if node.many else found.inputs[0]
+        elif node.relay is not None:
+            self._outputs[node.name] = relayed(node.relay, self.value(node.relay.later.node), self)
         elif node.op.engine == "none":
             self._outputs[node.name] = self._recorded.given(node)
         elif node.predictable:
             self._publish(node, *self._elements(node, sure=False))
-        elif not node.schedule.stage_of:
+        elif not node.schedule.stage_of and not (loops and self._waits(node)):
             calls = self._recorded.left(node.site)
             outputs = [self._retire(node, position, call, False) for position, call in enumerate(calls)]
             self._outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from accel.learn.check import Ties, ties
-from accel.learn.learner import learn
+from accel.learn.lessons import learn
 from accel.tests.test_core_learn import TOPICS, Script
 from accel.trace.record import CallRecord, Trace
 

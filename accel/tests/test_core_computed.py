@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accel.graph.ir import Graph
-from accel.learn.learner import lesson
+from accel.learn.lessons import lesson
 from accel.learn.readings import without
 from accel.tests.test_core_learn import Script, Words, shown
 from accel.text.functions import FUNCTIONS

@@ -18,7 +18,7 @@ from accel.learn.beginnings import FEW, Beginnings
 from accel.learn.cover import CHARACTER, CUT, HOLE, Place, cheapest, cover, in_common
 from accel.learn.holes import Hole
 from accel.learn.index import Values
-from accel.learn.learner import lesson
+from accel.learn.lessons import lesson
 from accel.learn.readings import ALL, READINGS, without
 from accel.tests.test_core_learn import TOPICS, Script, Words, learnt, shown
 from accel.trace.record import Trace

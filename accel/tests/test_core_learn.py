@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accel.graph.ir import Graph
-from accel.learn.learner import extend, learn
+from accel.learn.lessons import extend, learn
 from accel.parts.wording import Texts
 from accel.text.values import Vector, freeze
 from accel.trace.record import CallRecord, Trace, Visit
@@ -130,6 +130,26 @@ def test_a_loop_over_the_items_of_a_dict() -> None:
         "main.decode[*] = decode  # verified; for {input.files|items[*].key} up to 2",
         ": File {input.files|items[*].key} says: {input.files|items[*].value}",
     ]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_number_of_a_call_in_its_loop(first: int) -> None:
+    def program(script: Script, topic: str) -> None:
+        for number, item in enumerate(listing(script, topic), first):
+            script.call("each", f"Part {number}: write on {item}.", f"{item} it is")
+
+    assert (
+        shown(learnt(program))[-1]
+        == f": Part {{#{'+1' if first else ''}}}: write on {{main.decode.content|numbered[*]}}."
+    )
+
+
+def test_a_number_that_does_not_count_the_calls_is_none_of_their_loop() -> None:
+    def program(script: Script, topic: str) -> None:
+        for number, item in zip((4, 9, 2), listing(script, topic), strict=True):
+            script.call("each", f"Part {number}: write on {item}.", f"{item} it is")
+
+    assert not any("{#" in line for line in shown(learnt(program)))
 
 
 def test_the_fields_of_a_record_are_no_items() -> None:

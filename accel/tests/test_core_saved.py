@@ -21,6 +21,7 @@ from accel.text.functions import Computed
 from accel.text.templates import (
     STAR,
     STRIP,
+    Bound,
     Clip,
     Collect,
     Counter,
@@ -28,6 +29,7 @@ from accel.text.templates import (
     Extract,
     Join,
     Ref,
+    Relay,
     Taken,
     Talk,
     Template,
@@ -57,7 +59,8 @@ VOTE = Node("vote", OPS["decode"], {"k": True}, level=Level(None, repeat=3), man
 
 ROWS = Node(
     "rows", OPS["decode"],
-    Template((Join(LINES, ("\n",), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site", evidence=VERIFIED,
+    Template((Join(LINES, ("\n",), Counter(1), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site",
+    evidence=VERIFIED,
     when=(When(Ref("list", ("content", Verdict(word=True))), frozenset({"yes", "sure"}), frozenset({"no"})),),
 )  # fmt: skip
 LATER = Node(
@@ -82,6 +85,13 @@ TALK = Node(
     "talk", OPS["decode"], {"messages": Talk([Template(("About ", Ref("input", ("q",))))], (TAKEN,), 1)},
     "site", "node", evidence=VERIFIED, when=(When(Ref("said", (CALLED,)), frozenset({"calls"}), only=True),),
 )  # fmt: skip
+FIRST = Relay(None, Ref("again", (STAR, "content")), first=1)
+HANDED = Relay(Ref("said", ("content",)), Ref("again", (STAR, "content")))
+AGAIN = Node(
+    "again", OPS["decode"], Template(("About ", Ref("handed", (STAR,)))), "site", many=True, evidence=VERIFIED,
+    level=Level(Ref("handed", (STAR,)), cap=Bound(Ref("input", ("rounds",)), -1), sparse=True),
+)  # fmt: skip
+LOOP = (Node("first", OPS["relay"], FIRST, many=True), Node("handed", OPS["relay"], HANDED, many=True), AGAIN)
 
 ALL = Node("all", OPS["aggregate"], [Whole(Ref("list")), Collect(Ref("each", (STAR,)))], evidence=VERIFIED)
 BOTH = Node(
@@ -112,9 +122,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, ALL, BOTH, MOST)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, ALL, BOTH, MOST)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
     assert plan.barriers == {"node": {"node 1": {"site": 2}}, "guard": {ANY: {}}}
     again = tmp_path / "again.json"
     save(plan, str(again))

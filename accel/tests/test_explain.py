@@ -7,7 +7,8 @@ from textwrap import dedent
 from typing import Any
 
 from accel.engine.profile import Profile
-from accel.graph.ir import Evidence, First, Graph, Level, Node
+from accel.graph.first import First
+from accel.graph.ir import Evidence, Graph, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.passes import only, without
 from accel.reports.compiled import compiled

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.run.saved import _decode_step, _encode_step
+from accel.run.written import decode_step, encode_step
 from accel.text.constants import Constants
 from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial
@@ -135,7 +135,7 @@ def test_whatever_a_value_is_each_way_gives_what_its_step_gives_again(value: Any
     for step, result in ways(value, Constants.among(SAID)):
         again = step_into(value, step)
         assert again == result or result != result, step
-        assert _decode_step(_encode_step(step)) == step
+        assert decode_step(encode_step(step)) == step
 
 
 def test_parameters_are_what_the_program_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from accel.graph.ir import Graph
 from accel.graph.rules import AT_ONCE, EGRESS
-from accel.learn.learner import lesson
+from accel.learn.lessons import lesson
 from accel.parts.methods import METHODS
 from accel.parts.patches import install
 from accel.process import clock

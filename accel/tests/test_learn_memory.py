@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accel.graph.ir import Node
 from accel.graph.ops import OPS
-from accel.learn.learner import lesson
+from accel.learn.lessons import lesson
 from accel.learn.memory import MAX_CALLS, MAX_TRACES, Memory, asked_for
 from accel.tests.random_programs import Host, words
 from accel.trace.record import Trace

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.learn.learner import extend
+from accel.learn.lessons import extend
 from accel.parts.patches import install
 from accel.process.threads import learner
 from accel.run import plan as plans

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from accel.graph.ir import Graph
 from accel.learn.check import judge
-from accel.learn.learner import extend, learn
+from accel.learn.lessons import extend, learn
 from accel.tests.interpret import Made, Recorded, interpret
 from accel.tests.random_programs import PLAIN_PROGRAMS, Host, Program, inputs, items_of, traces, words
 from accel.trace.record import Trace

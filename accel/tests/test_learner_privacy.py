@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from accel.graph.ir import Graph
-from accel.learn.learner import learn
+from accel.learn.lessons import learn
 from accel.tests.random_programs import Host, traces, words
 from accel.tests.test_learner_foresees import WAYS, paragraph
 

@@ -13,10 +13,11 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from accel.engine.profile import Profile
-from accel.graph.ir import First, Graph, Level, Node, Schedule
+from accel.graph.first import First
+from accel.graph.ir import Graph, Level, Node, Schedule
 from accel.graph.passes import PASSES, Pass, only, rewrite, without
 from accel.graph.verify import GraphError
-from accel.learn.learner import learn
+from accel.learn.lessons import learn
 from accel.parts.methods import METHODS
 from accel.tests.interpret import Interpretation, Recorded, interpret, waits_for
 from accel.tests.random_programs import (
@@ -90,10 +91,16 @@ def orders(graph: Graph, chance: random.Random) -> list[str]:
 
 
 def shallow(graph: Graph) -> list[str]:
-    """What others wait for is deeper than they are, or the most urgent would not be what most depends on."""
+    """What others wait for is deeper than they are, or the most urgent would not be what most depends on; of a loop
+    one round."""
     depths = {node.name: node.schedule.depth for node in graph.nodes}
     edges = [(name, consumer) for name, consumers in graph.consumers.items() for consumer in consumers]
-    return [f"{name} is not above {consumer}" for name, consumer in edges if depths[name] <= depths[consumer]]
+    order = list(depths)
+    return [
+        f"{name} is not above {consumer}"
+        for name, consumer in edges
+        if depths[name] <= depths[consumer] and order.index(name) < order.index(consumer)
+    ]
 
 
 @SHRUNK

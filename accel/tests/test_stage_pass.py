@@ -11,7 +11,8 @@ import pytest
 
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
-from accel.graph.ir import Evidence, First, Graph, Level, Node
+from accel.graph.first import First
+from accel.graph.ir import Evidence, Graph, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.passes import PASSES, only, rewrite, without
 from accel.graph.passes.prune import program_order

@@ -6,6 +6,7 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any, Protocol
 
 from .dumps import Dump
@@ -25,6 +26,7 @@ from .templates import (
     Items,
     Join,
     Leaf,
+    Relay,
     Star,
     Step,
     Strip,
@@ -200,15 +202,16 @@ def as_text(value: Tree) -> str | None:
     return None
 
 
-def rows_of(join: Join, binding: Index, env: Env) -> Iterator[list[str | None] | None]:
+def rows_of(join: Join, binding: Index, position: int, env: Env) -> Iterator[list[str | None] | None]:
     """The values of every row in order, up to the first gap: None instead of a value, or of a row."""
+    limit = join.limit.offset + position if isinstance(join.limit, Counter) else join.limit
     columns: list[list[str | None]] = []
     ends: list[int] = []
     for ref in join.refs:
         value = env.value(ref.node)
         tuples, complete = enumerate_stars(value, ref.path, binding[: join.bound])
-        columns.append([as_text(follow(value, ref.path, index)) for index in tuples[: join.limit]])
-        if complete or (join.limit is not None and len(tuples) >= join.limit):
+        columns.append([as_text(follow(value, ref.path, index)) for index in tuples[:limit]])
+        if complete or (limit is not None and len(tuples) >= limit):
             ends.append(len(columns[-1]))
     known = min(map(len, columns))
     for row in range(known):
@@ -217,9 +220,9 @@ def rows_of(join: Join, binding: Index, env: Env) -> Iterator[list[str | None] |
         yield None
 
 
-def _items(join: Join, binding: Index, env: Env) -> Iterator[str | None]:
+def _items(join: Join, binding: Index, position: int, env: Env) -> Iterator[str | None]:
     """The elements of a join in order, a `Partial` where one is still growing; None at the first gap."""
-    for row in rows_of(join, binding, env):
+    for row in rows_of(join, binding, position, env):
         text = _row_text(join, row) if row is not None else None
         yield text
         if text is None or isinstance(text, Partial):
@@ -240,10 +243,10 @@ def _row_text(join: Join, values: list[str | None]) -> str | None:
     return "".join(out)
 
 
-def _join(join: Join, binding: Index, env: Env) -> str:
+def _join(join: Join, binding: Index, position: int, env: Env) -> str:
     """The joined text; a `Partial` up to the first gap."""
     out: list[str] = []
-    for i, item in enumerate(_items(join, binding, env)):
+    for i, item in enumerate(_items(join, binding, position, env)):
         if i and item is not None:
             out.extend(part if isinstance(part, str) else str(i + part.offset) for part in join.sep)
         if item is not None:
@@ -262,7 +265,7 @@ def text_of(template: Template, binding: Index, position: int, env: Env) -> str:
         elif isinstance(part, Counter):
             out.append(str(position + part.offset))
         elif isinstance(part, Join):
-            joined = _join(part, binding, env)
+            joined = _join(part, binding, position, env)
             out.append(joined)
             if isinstance(joined, Partial):
                 return Partial("".join(out))
@@ -351,6 +354,16 @@ def collected(collect: Collect, value: Tree, binding: Index) -> Tree:
     if collect.limit is not None and len(items) >= collect.limit:
         return items
     return items if complete else Open(items)
+
+
+def relayed(relay: Relay, rounds: Tree, env: Env) -> list[Tree]:
+    """What is handed on as far as it is known; `rounds`: what they made of it, as the node puts it out."""
+    start, made = relay.start, rounds if isinstance(rounds, list) else Open()
+    coming = [] if start is None else [follow(env.value(start.node), start.path)]
+    coming += [follow(item, relay.later.path[1:]) for item in made if item is not DROPPED]
+    known = list(takewhile(lambda value: value is not UNKNOWN, coming))  # what isn't there yet is no round yet
+    values = [UNKNOWN] * relay.first + known
+    return values if len(known) == len(coming) and not isinstance(made, Open) else Open(values)
 
 
 Make = Callable[[Index, int, Env], Tree]

@@ -31,7 +31,7 @@ def pasted(tree: Tree, binding: Index, position: int, env: Env) -> list[str]:
             holes: tuple[Any, ...] = leaf.holes
             for hole in holes:
                 if isinstance(hole, Join):
-                    for row in rows_of(hole, binding, env):
+                    for row in rows_of(hole, binding, position, env):
                         found.extend(text for text in row or () if text is not None)
                 elif isinstance(hole, Ref):
                     found.append(str(text_of(Template((hole,)), binding, position, env)))

@@ -231,7 +231,7 @@ class Join:
 
     ref: Ref
     sep: tuple[str | Counter, ...]
-    limit: int | None = None
+    limit: int | Counter | None = None
     bound: int = 0
     """How many leading stars are the node's own; the others run over all elements."""
     rest: tuple[str | Ref, ...] = ()
@@ -331,8 +331,38 @@ class Talk:
             yield from (taken.answer, *taken.results)
 
 
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """What the rounds of a loop hand on, as a list: what it was before them, then what each of them made of it."""
+
+    start: Ref | None
+    """None: the first round is not one of those."""
+    later: Ref
+    """Of a node that comes later in the graph, by its position."""
+    first: int = 0
+    """So many positions are empty: what is handed on stands where the elements of another list do."""
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        return (self.start, self.later) if self.start is not None else (self.later,)
+
+    def __str__(self) -> str:
+        return ", then ".join(map(str, self.refs)) + (f", from {self.first} on" if self.first else "")
+
+
 Leaf = Template | Whole | Collect | Talk
 """The leaves of a node's input that are not literals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A whole number that the run knows, and so many more."""
+
+    ref: Ref
+    more: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.ref}{self.more:+d}" if self.more else str(self.ref)
 
 
 def path_text(path: tuple[Step, ...]) -> str:

@@ -17,7 +17,7 @@ import pytest
 
 import accel
 from accel import accelerate
-from accel.learn.learner import extend
+from accel.learn.lessons import extend
 from accel.parts import patches
 from accel.process.threads import issuer
 from accel.run import demands

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +105,23 @@ async def test_a_plain_call_on_a_running_loop() -> None:
         assert in_any_order(program.ask(fast, question)) == in_any_order(program.ask(program.engine, question))
         assert await asyncio.to_thread(accel.settle)
     assert fast.report().demanded > 0
+
+
+def test_an_answer_that_is_refined_is_one_node_whatever_the_number_of_passages(tmp_path: Path) -> None:
+    sizes = set()
+    for passages in (3, 6):
+        program = Program("refine")
+        engine = program.index.as_query_engine(
+            llm=program.llm, response_mode="refine", similarity_top_k=passages
+        )  # fmt: skip
+        fast = accel.accelerate(engine)
+        for question in QUESTIONS[:3]:
+            assert str(fast.query(question)) == str(engine.query(question))
+            assert accel.settle()
+        path = tmp_path / f"{passages}.json"
+        fast.save_plan(str(path))
+        sizes.add(sum(node["op"] in ("decode", "relay") for node in json.loads(path.read_text())["nodes"]))
+    assert sizes == {3}
 
 
 class Delegating(Letters):

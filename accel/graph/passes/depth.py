@@ -11,7 +11,7 @@ from ..ir import Graph
 def depth(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     depths: dict[str, int] = {}
     for node in reversed(graph.nodes):
-        below = [depths[name] for name in graph.consumers[node.name]]
+        below = [depths[name] for name in graph.consumers[node.name] if name in depths]  # of a loop, one round
         depths[node.name] = max(below) + 1 if below else 0
     return graph.map(lambda node: node.scheduled(depth=depths[node.name]))
 

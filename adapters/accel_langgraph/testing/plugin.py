@@ -35,7 +35,7 @@ from langgraph.func import entrypoint
 from langgraph.graph import StateGraph
 
 import accel
-from accel.learn.learner import learn
+from accel.learn.lessons import learn
 from accel.process import threads
 from accel.run.pace import load
 from accel.run.plan import Plan
