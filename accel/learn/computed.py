@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
+from ..text.constants import Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, Constants, ways
+from ..text.functions import FUNCTIONS, OF_FRAMEWORKS, Computed, ways
 from ..text.templates import EDITS, GATHERS, STRIP, Clip, Count, Each, Escape, Ref, Step
-from ..text.values import Tree, leaves, texts_of
+from ..text.values import Tree, Vector, freeze, leaves, texts_of
 from .cover import stands_alone
 from .fold import cover_text
 from .holes import Path, Skeleton, Source
@@ -65,14 +66,15 @@ def computes(node: Node) -> bool:
 
 
 def compute(
-    views: Sequence[View], site: str, constants: Constants, wanted: Mapping[int, frozenset[str]] | None = None
+    views: Sequence[View], site: str, constants: Constants, wanted: Mapping[int, frozenset[Hashable]] | None = None
 ) -> bool:
     """Add sources for what the open calls of a site hold; False if there are none. `wanted`: by number of the view, the
-    texts that are to be given, which is what stands in the calls otherwise."""
+    texts and other values, frozen, that are to be given, which is what stands in the calls otherwise."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
-    names = [name for name in FUNCTIONS if name in held[0].values.readings]
+    readings = held[0].values.readings
+    names = [*filter(readings.__contains__, FUNCTIONS), *(OF_FRAMEWORKS if "framework" in readings else ())]
     told = [wanted[view.number] for view in held] if wanted is not None else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (_Known(view, site, texts, wanted is not None) for view, texts in both)
@@ -85,7 +87,7 @@ def compute(
     return bool(found)
 
 
-def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
+def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
     """What is no known value in the calls of each, and not in those of all."""
     texts = [
         {
@@ -103,17 +105,18 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
     return [frozenset(found - same) for found in texts]
 
 
-def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[str]]:
+def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[Hashable]]:
     """By number of the view, what these refer to in its calls."""
-    found: dict[int, set[str]] = {view.number: set() for view in views}
+    found: dict[int, set[Hashable]] = {view.number: set() for view in views}
     for view, fit in zip(views, fits, strict=True):
         for ref in refs:
             value = view.values.value(ref.node)
             for place in fit.places:
                 leaves_there = enumerate_stars(value, ref.path, place)[0] if value is not UNKNOWN else ()
-                shown = (as_text(follow(value, ref.path, index)) for index in leaves_there)
-                found[view.number].update(text for text in shown if text)
-    return {number: frozenset(texts) for number, texts in found.items()}
+                held = [follow(value, ref.path, index) for index in leaves_there]
+                found[view.number].update(text for text in map(as_text, held) if text)
+                found[view.number].update(freeze(each) for each in held if isinstance(each, list | Vector))
+    return {number: frozenset(values) for number, values in found.items()}
 
 
 def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
@@ -133,15 +136,16 @@ _Try = tuple[Sequence[Skeleton], Path, Tree]
 class _Known:
     """What a run knew before the calls of a site, and what those hold."""
 
-    def __init__(self, view: View, site: str, wanted: frozenset[str], exactly: bool) -> None:
+    def __init__(self, view: View, site: str, wanted: frozenset[Hashable], exactly: bool) -> None:
         self._wanted = wanted
         self._exactly = exactly
-        self._pieces = "\0".join(wanted)
+        self._pieces = "\0".join(part for part in wanted if isinstance(part, str))
         self._words = frozenset(_WORD.findall(self._pieces))
         self._values = view.values
         calls = view.open[site]
         self._before = max(call.start for call in calls)
         self._text = "\0".join(text for call in calls for text in texts_of(call.input))
+        self._wholes = wanted if exactly else frozenset(freeze(part) for call in calls for part in _wholes(call.input))
         self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
         """What functions of one value are tried on,"""
         self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
@@ -162,6 +166,10 @@ class _Known:
                         break
                     if isinstance(step, int):
                         self._note_list(seen, source, at)
+        for source in list(self._values.vectors(self._before)):
+            for at, step in enumerate(source.path):
+                if isinstance(step, int):
+                    self._note_list(seen, source, at)
         for source in seen.values():
             self._lists[source.skeleton].append(source)
 
@@ -183,7 +191,7 @@ class _Known:
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
-                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
+                for path, leaf in _parts(step, result) if len(between) < MAX_BETWEEN else ():
                     between.append((bases, (*steps, step, *path), leaf))
             if tries > MAX_TRIED:
                 break
@@ -248,10 +256,12 @@ class _Known:
                     found[Way(base, (*steps, STRIP))] |= shown
 
     def _standing(self, base: Skeleton, result: Tree) -> set[str]:
-        """What of a result stands in the calls: a list in this order, something of a list, or a text that nobody knew
-        by itself."""
-        if isinstance(result, list):
-            return self._in_order(result)
+        """What of a result stands in the calls: a vector or a list as a whole, a list in this order, something of a
+        list, or a text that nobody knew by itself."""
+        if isinstance(result, list | Vector) and result and freeze(result) in self._wholes:
+            return {"\0".join(texts_of(result)) or str(result)}
+        if isinstance(result, list | Vector):
+            return self._in_order(result) if isinstance(result, list) else set()
         shown = as_text(result)
         if not shown or not shown.strip():
             return set()
@@ -288,12 +298,31 @@ class _Known:
     def add(self, found: Iterable[Way]) -> None:
         for way in found:
             for source, result in list(self._results(way)):
+                at = (*source.path, *way.steps)
+                if isinstance(result, list | Vector):
+                    self._values.add_computed(result, replace(source, path=at, computed=True))
                 for path, leaf in leaves(result):
                     text = as_text(leaf)
                     if text:
-                        self._values.add_computed(
-                            text, replace(source, path=(*source.path, *way.steps, *path), computed=True)
-                        )
+                        self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))
+
+
+def _parts(step: Computed, result: Tree) -> Iterator[tuple[Path, Tree]]:
+    """What a further function is tried on: the leaves of a result, and a list that a framework made."""
+    if isinstance(result, list) and step.name in OF_FRAMEWORKS:
+        yield (), result
+    yield from leaves(result)[:MAX_PARTS]
+
+
+def _wholes(tree: Tree) -> Iterator[Tree]:
+    """Lists and vectors that may be what a function gave."""
+    if isinstance(tree, Vector):
+        yield tree
+    elif isinstance(tree, dict | list):
+        if isinstance(tree, list) and tree:
+            yield tree
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from _wholes(part)
 
 
 def _stands(shown: str, text: str) -> bool:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..graph.ir import Node, When
+from ..text.constants import Constants
 from ..text.evaluate import UNKNOWN, Env, Index
 from ..text.extract import extract
-from ..text.functions import THRESHOLDS, Constants, thresholds
+from ..text.functions import THRESHOLDS, thresholds
 from ..text.templates import STAR, VERDICTS, Extract, Ref, Step
 from ..text.values import Tree, is_handed_on, leaves
 from .readings import Readings

@@ -15,11 +15,11 @@ from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node, verify
 from ..graph.ops import OPS
-from ..text.functions import Constants
+from ..text.constants import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
-from .computed import compute, late_texts
+from .computed import compute, late_values
 from .foreign import Data, Wording
 from .index import Values
 from .judging import decided
@@ -186,7 +186,7 @@ class _Builder:
         asked = (site, True)
         if asked not in self._asked:
             self._asked.add(asked)
-            wanted = late_texts(self.views, best.fits, late)
+            wanted = late_values(self.views, best.fits, late)
             with counting(self.views, late=False):
                 found = compute(self.views, site, self.views[0].values.constants(), wanted)
             self._computed |= {site} if found else set()

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.run.saved import _decode_step, _encode_step
+from accel.text.constants import Constants
 from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial
-from accel.text.functions import FUNCTIONS, Computed, Constants, ways
+from accel.text.functions import FUNCTIONS, Computed, ways
 from accel.text.templates import STRIP, Each, Extract
 
 TEXT = "<think>hm, 12</think>\nAnswer: a long and winding road, of 42 miles"
@@ -62,6 +63,7 @@ SAID = [
         (Computed("descending"), [1, 3, 2], [3, 2, 1]),
         (Computed("reversed"), [1, 3, 2], [2, 3, 1]),
         (Computed("ranked", ("n", 1)), [{"n": 1}, {"n": 2}], [{"n": 2}, {"n": 1}]),
+        (Computed("last", (2,)), [1, 2, 3], [2, 3]),
     ],
     ids=str,
 )

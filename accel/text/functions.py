@@ -1,4 +1,5 @@
-"""Library functions that programs apply to values before they put them into a prompt.
+"""Library functions that programs apply to values before they put them into a prompt, and what frameworks do between
+two calls.
 
 All are pure, and have few parameters, which are constants of the program: where it splits a text, the pattern that it
 searches, how it writes a number. So the few that come into question for a value can all be tried (`ways`), and the
@@ -12,52 +13,31 @@ import re
 import statistics
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
-from time import thread_time
 from typing import Any
 
+from .constants import NUMBER, SPEC, Constants, compiled_on
 from .values import Tree, freeze
 
 Given = str | int | float
 LONGEST = 20_000
 """A text of more characters is not tried."""
-LONGEST_SEARCHED = 4_000
-"""And of so many no pattern is."""
-SLOW_S = 0.001
-"""A pattern that takes longer on a part of a text is not tried on more of it: the interpreter cannot be had back from
-it, and it may take many times as long on twice as many characters."""
-FIRST_PART = 32
-"""Characters of the first part; each further one is twice as long."""
-MOST_REPEATS = 12
-"""In one pattern."""
 NARROWEST = 16
 """Characters of a line that a program may ask for."""
-MOST = 200
-"""Constants of one kind."""
-_LITERAL = re.compile(r"(?:[\w#:<>/=\"' -](?![*?{])){2,}")
-_SPECIAL = re.compile(r"\\[dwsSDWbn]|\.[*+]|[\])][*+?{]|\((?:\?:)?[^()]*\|")
+WIDEST = 50
+"""Last elements of a list that it may keep."""
 _FLAGS = (0, int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE))
-_MARK = re.compile(r"(?<!\w)(?:[#$@%]\w{1,24}|\[[A-Z_]{2,24}\]|</?[a-z_]{2,24}>|<<\w{1,24}>>|\{\{\w{1,24}\}\})")
-"""Where texts have a place for something, as prompts tell a model: results called #E1, names in brackets, tags."""
-_PIECE = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\((?:\?(?:P<\w+>|[:=!]|<[=!]))?)|(?P<close>\))|(?P<repeat>[*+]|\{\d*,\d*\})"
-    r"|(?P<choice>\|)", re.DOTALL,
-)  # fmt: skip
-_REPEAT = re.compile(r"[*+]|\{\d")
-_SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d{1,2}d?)\}?")
-_DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
-_NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%B %d, %Y", "%Y/%m/%d", "%d/%m/%Y")
 """How inputs write a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What the function of this name gives (`FUNCTIONS`), with these parameters."""
+    """What the function of this name gives (`FUNCTIONS`, `OF_FRAMEWORKS`), with these parameters."""
 
     name: str
     given: tuple[Given, ...] = ()
@@ -68,8 +48,9 @@ class Computed:
     def of(self, value: Tree) -> Tree:
         """Raises LookupError where the function gives nothing for such a value."""
         try:
-            return FUNCTIONS[self.name].of(value, *self.given)
-        except (ValueError, TypeError, ArithmeticError, AttributeError, re.error, MemoryError) as error:
+            function = FUNCTIONS.get(self.name) or OF_FRAMEWORKS[self.name]
+            return function.of(value, *self.given)
+        except (ValueError, TypeError, ArithmeticError, AttributeError, RuntimeError, re.error, MemoryError) as error:
             raise LookupError(f"{self} is not defined here") from error
 
 
@@ -80,91 +61,6 @@ class Function:
     of: Callable[..., Tree]
     says: str
     ways: Callable[[Any, Constants], Iterable[tuple[Given, ...]]]
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What a program says, by what it may be for."""
-
-    separators: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    specs: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    whole: tuple[int, ...] = ()
-    numbers: tuple[float, ...] = ()
-
-    @classmethod
-    def among(cls, texts: Iterable[str]) -> Constants:
-        """Those among a program's texts; numbers are written as texts, too."""
-        said = sorted(set(texts), key=lambda text: (len(text), text))
-        marks = sorted({mark for text in said for mark in _MARK.findall(text)})
-        numbers = [text for text in said if _NUMBER.fullmatch(text) and len(text) <= 8]
-        return cls(
-            separators=tuple(dict.fromkeys((*marks[:MOST], *filter(_may_part, said))))[: 2 * MOST],
-            patterns=tuple(text for text in said if _may_search(text))[:MOST],
-            specs=tuple(dict.fromkeys(m[1] for text in said if (m := _SPEC.fullmatch(text))))[:MOST],
-            dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
-            whole=tuple(sorted({int(text) for text in numbers if text.strip().isdecimal()}))[:MOST],
-            numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],
-        )
-
-    def searching(self, text: str) -> Iterator[str]:
-        """The patterns that may be found in a text."""
-        if len(text) > LONGEST_SEARCHED:
-            return
-        for pattern in self.patterns:
-            literal = max(_LITERAL.findall(re.sub(r"\\.|\[[^\]]*\]", "\0", pattern)), key=len, default="")
-            if literal.strip("\0").casefold() in text.casefold():
-                with suppress(LookupError):
-                    if _on(text, pattern, int(re.DOTALL)).search(text) is not None:
-                        yield pattern
-
-
-_slow: set[str] = set()
-"""Patterns that took too long once."""
-
-
-def _on(text: str, pattern: str, flags: int) -> re.Pattern[str]:
-    """The pattern, if it takes no time on this text. Raises LookupError."""
-    if len(text) > LONGEST_SEARCHED or pattern in _slow:
-        raise LookupError("too long a text, or a pattern that takes too long")
-    compiled, part = re.compile(pattern, flags), FIRST_PART
-    while part < 2 * len(text):
-        began_s = thread_time()
-        compiled.search(text[:part])
-        if thread_time() - began_s > SLOW_S:
-            _slow.add(pattern)
-            raise LookupError("a pattern that takes too long")
-        part *= 2
-    return compiled
-
-
-def _may_part(text: str) -> bool:
-    return 0 < len(text) <= 32 and not _NUMBER.fullmatch(text)
-
-
-def _may_search(text: str) -> bool:
-    """Whether a text is a pattern that may be tried: in none of its groups that repeat does anything repeat or is there
-    a choice, which may take twice as long with every character."""
-    if not _SPECIAL.search(text) or len(text) > 200 or re.search(r"\\[1-9]", text):
-        return False
-    groups, repeats, unbounded = [False], 0, False
-    for piece in _PIECE.finditer(text):
-        if piece["open"]:
-            groups.append(False)
-        elif piece["close"] and len(groups) > 1:
-            unbounded = groups.pop()
-            if unbounded and _REPEAT.match(text, piece.end()):
-                return False
-            groups[-1] = groups[-1] or unbounded
-        elif piece["repeat"] or piece["choice"]:
-            groups[-1] = True
-            repeats += 1
-    try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return repeats <= MOST_REPEATS
 
 
 # --- of texts -------------------------------------------------------------------------------------------------------
@@ -200,11 +96,11 @@ def _all(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
 
 
 def _found(text: str, pattern: str, flags: int) -> Tree:
-    return [list(each) if isinstance(each, tuple) else each for each in _on(text, pattern, flags).findall(text)]
+    return [list(each) if isinstance(each, tuple) else each for each in compiled_on(text, pattern, flags).findall(text)]
 
 
 def _group(text: str, pattern: str, group: int, flags: int) -> Tree:
-    found = _on(text, pattern, flags).search(text)
+    found = compiled_on(text, pattern, flags).search(text)
     if found is None or found[group] is None:
         raise LookupError(pattern)
     return found[group]
@@ -246,7 +142,7 @@ def _number(text: str) -> Tree:
 
 
 def _if_number(text: str, constants: Constants) -> Iterable[tuple[Given, ...]]:
-    return ((),) if _NUMBER.fullmatch(text) else ()
+    return ((),) if NUMBER.fullmatch(text) else ()
 
 
 def _in_any_case(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]]:
@@ -258,7 +154,7 @@ def _in_any_case(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]
 
 def as_number(value: Tree) -> int | float:
     """A number, or a text that is one. Raises LookupError for anything else."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and NUMBER.fullmatch(value):
         value = _number(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise LookupError("no number")
@@ -266,7 +162,7 @@ def as_number(value: Tree) -> int | float:
 
 
 def _formatted(value: Tree, spec: str) -> Tree:
-    if not _SPEC.fullmatch(spec):  # a wide one may take all memory
+    if not SPEC.fullmatch(spec):  # a wide one may take all memory
         raise LookupError(spec)
     return format(as_number(value), spec)
 
@@ -308,13 +204,19 @@ def _ranked(items: Sequence[Any], key: str, descending: int) -> Tree:
     return sorted(items, key=lambda item: item[key], reverse=bool(descending))
 
 
+def _windows(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, ...]]:
+    return ((n,) for n in constants.whole if 0 < n <= WIDEST)
+
+
 FUNCTIONS: dict[str, Function] = {
     "before": Function(lambda text, sep: _split(text, sep)[0], "what stands before a separator", _parts),
     "after": Function(lambda text, sep: _split(text, sep)[-1], "what stands after the last one", _parts),
     "behind": Function(lambda text, sep: text.split(sep, 1)[1], "what stands after the first one", _parts),
     "split": Function(lambda text, sep: text.split(sep), "the parts between separators", _parts),
     "replace": Function(lambda text, old, new: text.replace(old, new), "a word replaced everywhere", _replaced),
-    "re.sub": Function(lambda text, p, new, flags: _on(text, p, flags).sub(new, text), "a pattern replaced", _sub),
+    "re.sub": Function(
+        lambda text, p, new, flags: compiled_on(text, p, flags).sub(new, text), "a pattern replaced", _sub
+    ),
     "re.search": Function(_group, "a group of a pattern", _groups),
     "re.findall": Function(_found, "all places of a pattern", _all),
     "words": Function(lambda text, n: " ".join(text.split()[:n]), "the first words", _cut),
@@ -360,13 +262,21 @@ FUNCTIONS: dict[str, Function] = {
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
+    "last": Function(lambda items, n: items[-n:], "the last ones", _windows),
 }  # fmt: skip
 """By name."""
 OF_TEXT = tuple(FUNCTIONS)[: tuple(FUNCTIONS).index("format")]
-OF_NUMBER = ("format", "round", "int", "plus", "times")
+OFNUMBER = ("format", "round", "int", "plus", "times")
 OF_LIST = tuple(FUNCTIONS)[tuple(FUNCTIONS).index("sum") :]
+OF_FRAMEWORKS: dict[str, Function] = {}
+"""What frameworks compute between two calls, as their adapters say (`add_functions`)."""
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
+
+
+def add_functions(functions: Mapping[str, Function]) -> None:
+    """What a framework computes of values as its adapter sees them, by names that say whose it is."""
+    OF_FRAMEWORKS.update(functions)
 
 
 def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) -> Iterator[tuple[Computed, Tree]]:
@@ -375,18 +285,19 @@ def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) 
     if isinstance(value, str):
         kind = OF_TEXT if len(value) <= LONGEST else ()
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        kind = OF_NUMBER
+        kind = OFNUMBER
     elif isinstance(value, list):
         kind = OF_LIST
-    for name in kind if names is None else filter(kind.__contains__, names):
+    tried = {name: FUNCTIONS[name] for name in kind} | OF_FRAMEWORKS
+    for name in tried if names is None else filter(tried.__contains__, names):
         try:
-            for given in FUNCTIONS[name].ways(value, constants):
+            for given in tried[name].ways(value, constants):
                 step = Computed(name, given)
                 try:
                     result = step.of(value)
                 except LookupError:
                     continue
-                if result != value:
+                if result != value or isinstance(value, list):  # some runs have nothing to cut off or to put in order
                     yield step, result
         except (TypeError, ValueError):  # of other things than this one
             continue
