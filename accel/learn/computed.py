@@ -149,7 +149,7 @@ class _Known:
         self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
         """What functions of one value are tried on,"""
         self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
-        """lists,"""
+        """lists and whole answers,"""
         self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
         """and the paths along which their elements have something."""
         self._gather()
@@ -164,7 +164,7 @@ class _Known:
                 for at, step in enumerate(source.path):
                     if isinstance(step, _INSIDE):
                         break
-                    if isinstance(step, int):
+                    if isinstance(step, int) or not at:
                         self._note_list(seen, source, at)
         for source in list(self._values.vectors(self._before)):
             for at, step in enumerate(source.path):
@@ -174,7 +174,7 @@ class _Known:
             self._lists[source.skeleton].append(source)
 
     def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:
-        """A list holds this value: it was known when the last of its elements was."""
+        """A list, or a whole answer, holds this value: it was known when the last of its elements was."""
         path, along = source.path[:at], source.path[at + 1 :]
         held = seen.get((source.node, path))
         if held is None or held.known < source.known:
@@ -227,10 +227,12 @@ class _Known:
         return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
 
     def _on_lists(self) -> Iterator[_Try]:
-        """Lists as they are, and what all of their elements have somewhere, as it is and edited."""
+        """Whole answers, and lists as they are, and what all of their elements have somewhere, as it is and edited."""
         for base, sources in self._lists.items():
             for source in sources:
                 items = self._value(source)
+                if isinstance(items, dict) and not has_gap(items):
+                    yield [base], (), items
                 if not isinstance(items, list) or not 2 <= len(items) <= MAX_ITEMS or has_gap(items):
                     continue
                 breathe()
