@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from ..errors import AccelError
-from ..text.templates import GATHERS, Field, Leaf, Ref, Star, Verdict, Whole, leaves_in, path_text, refs_in
+from ..text.templates import Field, Leaf, Ref, Verdict, leaves_in, path_text, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
-from .ops import OPS, Op
+from .ops import Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +211,11 @@ class Node:
         return self.op.name in ("enter", "exit")
 
     @property
+    def gathers(self) -> bool:
+        """What several calls gave, as one value: no call, but what its input is made of."""
+        return self.op.name == "aggregate"
+
+    @property
     def predictable(self) -> bool:
         return self.evidence.confidence != "opaque"
 
@@ -282,9 +286,9 @@ class Node:
 
     def __str__(self) -> str:
         notes = self.notes
-        if not notes:
+        if not notes and not self.gathers:
             return self.head
-        lines = [f"{self.head}  # {'; '.join(notes)}"]
+        lines = [f"{self.head}  # {'; '.join(notes)}" if notes else self.head]
         if self.predictable:
             lines += [f"    {line}" for line in input_text(self.input)]
         elif self.evidence.reason:
@@ -303,10 +307,6 @@ def input_text(tree: Tree, key: str = "") -> list[str]:
     if tree is None:
         return []
     return [f"{key}: {tree!r}" if isinstance(tree, Opaque) else f"{key}: {json.dumps(tree)}"]
-
-
-class GraphError(AccelError):
-    """A graph that breaks its own rules; a defect in Accel, never in user code."""
 
 
 @dataclass(frozen=True)
@@ -335,8 +335,13 @@ class Graph:
 
     @cached_property
     def producers(self) -> dict[str, frozenset[str]]:
-        """Whose outputs a node refers to."""
-        return {node.name: frozenset(ref.node for ref in node.refs()) for node in self.nodes}
+        """Whose outputs a node refers to, also where they are gathered."""
+        found: dict[str, frozenset[str]] = {}
+        for node in self.nodes:
+            named = frozenset(ref.node for ref in node.refs())
+            gathered = (found.get(name, frozenset()) for name in named if self.by_name[name].gathers)
+            found[node.name] = named.union(*gathered)
+        return found
 
     @cached_property
     def by_site(self) -> dict[str, tuple[Node, ...]]:
@@ -355,45 +360,3 @@ class Graph:
 
     def __str__(self) -> str:
         return "\n".join(str(node) for node in self.nodes) or "(nothing learnt yet)"
-
-
-def verify(graph: Graph) -> None:
-    """Raise `GraphError` unless names are unique, references point backwards and stars fit the node's level."""
-    seen: dict[str, Node] = {}
-    for node in graph.nodes:
-        if node.name in seen:
-            raise GraphError(f"two nodes are named {node.name}")
-        for ref in node.refs():
-            if ref.node not in seen:
-                raise GraphError(f"{node.name} refers to {ref.node}, which is not an earlier node")
-            dims = seen[ref.node].dims
-            # A level may run over the outer lists of a nested output; a value is one of its elements.
-            least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
-            leading = ref.path[:dims]
-            told = len(leading) >= least and all(isinstance(step, int | Star) for step in leading)
-            if not (told or isinstance(leading[0] if leading else None, GATHERS)):
-                raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
-        for name in node.schedule.after:
-            if name not in seen:
-                raise GraphError(f"{node.name} comes after {name}, which is not an earlier node")
-        if node.first is not None and (
-            node.first.op not in OPS or (node.predictable and not leads(node.input, node.first.path))
-        ):
-            raise GraphError(f"{node.name} has no {node.first} to begin with")
-        stage = node.schedule.begins_with
-        if stage and (stage not in seen or seen[stage].schedule.stage_of != node.name):
-            raise GraphError(f"{node.name} begins with {stage}, which is not an earlier stage of it")
-        if node.predictable and not node.op.issuable:
-            raise GraphError(f"{node.name} is a {node.op.name} and can't be predicted")
-        if node.level is not None and not node.many:
-            raise GraphError(f"{node.name} has a level but only one output")
-        levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
-        for leaf in node.leaves() if node.predictable else ():
-            holes: tuple[Any, ...] = (leaf.ref,) if isinstance(leaf, Whole) else getattr(leaf, "holes", ())
-            for hole in holes:
-                if isinstance(hole, Ref) and hole.stars > levels:
-                    raise GraphError(f"{node.name}: {hole} has more levels than the node")
-        for when in node.when:
-            if when.ref.stars > levels or not when.ref.path or not isinstance(when.ref.path[-1], DECIDING):
-                raise GraphError(f"{node.name}: {when} decides nothing")
-        seen[node.name] = node

@@ -34,6 +34,7 @@ OPS = {
         Op("input", "none", "unknown"),
         Op("enter", "none", "unknown"),
         Op("exit", "none", "unknown"),
+        Op("aggregate", "none", "pure"),
         Op("decode", "llm", "sampled", batchable=True, splittable=True, streams=True),
         Op("prefill", "llm", "pure", batchable=True),
         Op("embedding", "embedding", "pure", batchable=True),

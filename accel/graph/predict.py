@@ -8,7 +8,7 @@ from typing import Any
 
 from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
 from ..text.extract import Open
-from ..text.templates import Ref, Star
+from ..text.templates import Collect, Ref, Star
 from ..text.values import Tree, freeze
 from .ir import Node, When
 
@@ -103,10 +103,31 @@ def decide(decisions: Sequence[When], binding: Index, env: Env) -> bool | None:
     return answers.pop() if len(answers) == 1 else True if not answers else None
 
 
+def making(node: Node) -> Make:
+    """How the inputs of its elements are made; of one that gathers, a collected list stands for what is in it."""
+    make = maker(node.input)
+    if not node.gathers:
+        return make
+    spread = [isinstance(leaf, Collect) for leaf in node.input]
+
+    def gathered(binding: Index, position: int, env: Env) -> Tree:
+        items: list[Tree] = []
+        for value, is_list in zip(make(binding, position, env), spread, strict=True):
+            if not is_list:
+                items.append(value)
+            elif isinstance(value, list):
+                items += value
+            if is_list and (not isinstance(value, list) or isinstance(value, Open)):
+                return Open(items)
+        return items
+
+    return gathered
+
+
 def predict(node: Node, env: Env, make: Make | None = None) -> Prediction:
     """The inputs of all elements of `node` in program order, without those that the program drops (equal ones, or by a
     decision). `make`: the `maker` of the node's input."""
-    make = make or maker(node.input)
+    make = make or making(node)
     level = node.level
     if level is None or level.domain is None:
         made = decide(node.when, (), env)

@@ -55,6 +55,7 @@ def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) ->
     found = Ties({}, {})
     for node, fit in fits:
         refs = list(dict.fromkeys(node.refs()))
+        refs += [part for ref in refs if (source := graph.by_name[ref.node]).gathers for part in source.refs()]
         for number, (binding, call) in enumerate(zip(fit.places, fit.calls, strict=True)):
             using = found.using[call] = {}
             for ref in refs:
@@ -87,6 +88,8 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     view.add_sources({name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()})
     fits = []
     for node in graph.nodes:
+        if node.gathers:
+            view.gather(node)
         if not node.site:
             continue
         if node.predictable:

@@ -17,7 +17,7 @@ from ..process.spare import breathe
 from ..text.constants import Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
 from ..text.functions import FUNCTIONS, OF_FRAMEWORKS, Computed, ways
-from ..text.templates import EDITS, GATHERS, STRIP, Clip, Count, Each, Escape, Ref, Step
+from ..text.templates import EDITS, GATHERS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, Vector, freeze, leaves, texts_of
 from .cover import stands_alone
 from .fold import cover_text
@@ -66,10 +66,15 @@ def computes(node: Node) -> bool:
 
 
 def compute(
-    views: Sequence[View], site: str, constants: Constants, wanted: Mapping[int, frozenset[Hashable]] | None = None
+    views: Sequence[View],
+    site: str,
+    constants: Constants,
+    gathered: Sequence[Node] = (),
+    wanted: Mapping[int, frozenset[Hashable]] | None = None,
 ) -> bool:
-    """Add sources for what the open calls of a site hold; False if there are none. `wanted`: by number of the view, the
-    texts and other values, frozen, that are to be given, which is what stands in the calls otherwise."""
+    """Add sources for what the open calls of a site hold; False if there are none. `gathered`: lists of what several
+    calls gave; `wanted`: by number of the view, the texts and other values, frozen, that are to be given, which is what
+    stands in the calls otherwise."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
@@ -77,7 +82,7 @@ def compute(
     names = [*filter(readings.__contains__, FUNCTIONS), *(OF_FRAMEWORKS if "framework" in readings else ())]
     told = [wanted[view.number] for view in held] if wanted is not None else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
-    first, *others = (_Known(view, site, texts, wanted is not None) for view, texts in both)
+    first, *others = (_Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
@@ -136,7 +141,9 @@ _Try = tuple[Sequence[Skeleton], Path, Tree]
 class _Known:
     """What a run knew before the calls of a site, and what those hold."""
 
-    def __init__(self, view: View, site: str, wanted: frozenset[Hashable], exactly: bool) -> None:
+    def __init__(
+        self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[Hashable], exactly: bool
+    ) -> None:
         self._wanted = wanted
         self._exactly = exactly
         self._pieces = "\0".join(part for part in wanted if isinstance(part, str))
@@ -152,15 +159,24 @@ class _Known:
         """lists and whole answers,"""
         self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
         """and the paths along which their elements have something."""
-        self._gather()
+        self._gather(gathered)
 
-    def _gather(self) -> None:
+    def _gather(self, gathered: Sequence[Node]) -> None:
         seen: dict[tuple[str, Path], Source] = {}
+        beside: dict[str, list[tuple[Node, Source]]] = defaultdict(list)
+        """By the first of the nodes that a list gathers, the list."""
+        for node in gathered:
+            if sources := self._of_calls(node):
+                beside[next(node.refs()).node].append((node, sources[0]))
         for text in list(self._values.texts):
             breathe()
             for source in self._values.seen(text, self._before):
                 if not any(isinstance(step, _INSIDE) for step in source.path):
                     self._bases[source.skeleton].append(source)
+                    for node, held in beside.get(source.node, ()):
+                        element = (0,) if node.many or isinstance(node.input[0], Collect) else ()
+                        if source.path[: len(element)] == element:
+                            self._along[held.skeleton][source.path[len(element) :]] = None
                 for at, step in enumerate(source.path):
                     if isinstance(step, _INSIDE):
                         break
@@ -170,8 +186,21 @@ class _Known:
             for at, step in enumerate(source.path):
                 if isinstance(step, int):
                     self._note_list(seen, source, at)
-        for source in seen.values():
+        for source in (*seen.values(), *(source for node in gathered for source in self._of_calls(node))):
             self._lists[source.skeleton].append(source)
+
+    def _of_calls(self, node: Node) -> list[Source]:
+        """Where lists of what several calls gave stand that were known by then."""
+        value = self._values.value(node.name)
+        places: list[tuple[int, ...]] = (
+            [(at,) for at in range(len(value))] if node.many and isinstance(value, list) else [()]
+        )
+        known = [self._values.since(node.name, place) for place in places]
+        return [
+            Source(node.name, place, since, (0, since))
+            for place, since in zip(places, known, strict=True)
+            if since < self._before and isinstance(follow(value, place), list)
+        ]
 
     def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:
         """A list, or a whole answer, holds this value: it was known when the last of its elements was."""

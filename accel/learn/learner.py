@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeGuard
 
-from ..graph.ir import Evidence, Graph, Node, verify
+from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
+from ..graph.verify import verify
 from ..text.constants import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
 from .computed import compute, late_values
 from .foreign import Data, Wording
+from .gathered import Gathered
 from .index import Values
 from .judging import decided
 from .readings import ALL, Readings
@@ -83,6 +85,8 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
     builder = _Builder([view], known)
     confirmed = False
     for node in known.nodes:
+        if node.gathers:
+            view.gather(node)
         if node.site and node.predictable:
             fit = view.follow(node)
             if node.evidence.confidence != "verified":
@@ -116,6 +120,7 @@ class _Builder:
         self._asked: set[tuple[str, bool]] = set()
         self._computed: set[str] = set()
         """Sites for which functions give something, as far as that was asked."""
+        self._gathered = Gathered(views)
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -177,7 +182,7 @@ class _Builder:
         if asked in self._asked or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
             return False
         self._asked.add(asked)
-        found = compute(self.views, site, self.views[0].values.constants())
+        found = compute(self.views, site, self.views[0].values.constants(), self._gathered.among(self.nodes))
         self._computed |= {site} if found else set()
         return found
 
@@ -188,7 +193,8 @@ class _Builder:
             self._asked.add(asked)
             wanted = late_values(self.views, best.fits, late)
             with counting(self.views, late=False):
-                found = compute(self.views, site, self.views[0].values.constants(), wanted)
+                lists = self._gathered.among(self.nodes)
+                found = compute(self.views, site, self.views[0].values.constants(), lists, wanted)
             self._computed |= {site} if found else set()
 
     def explain_what_can_be(self, site: str) -> bool:
@@ -292,6 +298,7 @@ class _Builder:
             unreplaced=still_given(sorted(node.given(), key=str), made),
             usual=usual(node, fits, self.views, self.nodes),
         )
+        self.nodes += [gathered for gathered in self._gathered.used(node) if gathered not in self.nodes]
         self._take_name(node.name)
         self.nodes.append(node)
         identities = {call.identity for fit in fits for call in fit.calls}

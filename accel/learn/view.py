@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from ..graph.ir import Node
 from ..graph.ops import OPS
@@ -58,6 +58,8 @@ class View:
     open: dict[str, list[CallRecord]] = field(default_factory=dict)
     nodes: set[str] = field(default_factory=set)
     """Those that explain its calls."""
+    made: dict[str, list[CallRecord]] = field(default_factory=dict)
+    """By node its calls."""
     _replaced: dict[Field, float] = field(default_factory=dict)
     indexed: bool = True
     """Whether its values are looked for in inputs; a known graph needs only the outputs."""
@@ -147,6 +149,7 @@ class View:
             self.values.outputs[node.name] = outputs if node.many else outputs[0] if outputs else UNKNOWN
         if calls and node.predictable:
             self.nodes.add(node.name)
+        self.made[node.name] = calls
         taken = set(map(id, calls))
         held = self.open.get(node.site)
         if held is not None:
@@ -154,6 +157,18 @@ class View:
         for path, call in zip(paths, calls, strict=True) if self.indexed else ():
             if call.ok and call.end is not None and not isinstance(call.output, Opaque):
                 self.values.add(node.name, path, call.output, call.end, early=True, texts=node.op.streams)
+
+    def gather(self, node: Node) -> None:
+        """Put together what calls have given; unknown where one of them was not made."""
+        found = predict(node, self.values)
+        items = [UNKNOWN if has_gap(tree) else tree for tree in found.inputs]
+        self.values.outputs[node.name] = (items if found.complete else UNKNOWN) if node.many else items[0]
+        made = [self.made.get(ref.node, []) for ref in dict.fromkeys(node.refs())]
+        rows: list[tuple[Index, Iterable[CallRecord]]] = [((), chain(*made))]
+        if node.many:
+            rows = [((at,), row) for at, row in enumerate(zip(*made, strict=False))]
+        for place, calls in rows:
+            self.values.note(node.name, place, max((call.end or 0 for call in calls), default=0))
 
     # --- nodes against calls
 

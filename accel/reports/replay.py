@@ -225,7 +225,7 @@ class _Sources:
             yield from (n for call in same if (n := self.numbers.get(call, before)) < before)
         elif source.site:
             yield from (n for call, n in self.numbers.items() if call.site == source.site and n < before)
-        else:
+        elif not source.gathers:
             yield from [n for n, (node, way) in self.steps.items() if name == f"{node}.{way}" and n < before][-1:]
 
 

@@ -74,6 +74,8 @@ def _named(ref: Ref, graph: Graph) -> str:
     node = graph.by_name[ref.node]
     if node.site:
         return f"`{name_of(node)}`"
+    if node.gathers:
+        return f"all of {' and '.join(dict.fromkeys(_named(part, graph) for part in node.refs()))}"
     if ref.node == REQUEST:
         return f"the request's {ref.field[0]}" if ref.field and isinstance(ref.field[0], str) else "the request"
     return f"what `{ref.node.rpartition('.')[0]}` {'was given' if ref.node.endswith('.in') else 'returned'}"

@@ -126,7 +126,10 @@ def _sources(ref: Ref, node: Node, plan: Plan, found: dict[str, Step]) -> Iterat
     """The lines whose answers a reference needs."""
     source = plan.graph.by_name[ref.node]
     decides = bool(ref.path) and isinstance(ref.path[-1], DECIDING)
-    if source.site:
+    if source.gathers:
+        for gathered in source.refs():
+            yield from _sources(gathered, node, plan, found)
+    elif source.site:
         levels = node.level.domain.stars if node.level is not None and node.level.domain is not None else 0
         own = source.many and isinstance(ref.path[0] if ref.path else None, Star) and ref.stars <= levels
         part = source.schedule.needs_partial and _of_item(ref) and _streams(plan, source)

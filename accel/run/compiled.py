@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph.ir import Graph
-from ..text.evaluate import maker
+from ..graph.predict import making
 from .ahead import may_go_ahead
 from .touched import Reach, is_listed
 
@@ -14,7 +14,7 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         order = {node.name: place for place, node in enumerate(graph.nodes)}
-        self.make = {node.name: maker(node.input) for node in graph.nodes if node.predictable}
+        self.make = {node.name: making(node) for node in graph.nodes if node.predictable}
         """How the inputs of its elements are made."""
         self.reach = {node.name: Reach(graph, node) for node in graph.nodes}
         self.listed = [is_listed(node) for node in graph.nodes]
@@ -31,4 +31,9 @@ class Compiled:
         self.at_start = [node for node in predictable if node.schedule.prefills or not graph.producers[node.name]]
         """Of which something may be known before anything is published."""
         self.given = frozenset(field for node in graph.nodes for field in node.evidence.unreplaced)
+        self.gathered: dict[str, list[str]] = {}
+        """By call site, what gathers the answers of its calls: all of them."""
+        for node in graph.nodes if any(node.gathers for node in graph.nodes) else ():
+            for site in {graph.by_name[name].site for name in graph.producers[node.name] if node.gathers}:
+                self.gathered.setdefault(site, []).append(node.name)
         self.nested = frozenset(node.name for node in graph.nodes if may_go_ahead(node))

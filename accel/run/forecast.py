@@ -27,9 +27,6 @@ from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
 
-GREW_BY = 16
-"""What joins a list is looked at again, while it is open, when the list has grown by this part of itself."""
-
 
 class Forecast:
     """See the module. `env.value` is this object's `value`."""
@@ -100,6 +97,8 @@ class Forecast:
                 self.advance({place[0]: {place[1]}})
         if call.bound is not None:
             self.states[call.bound[0]].doubtful = False
+        elif call.record is not None:
+            self.advance({name: None for name in self.compiled.gathered.get(call.record.site, ()) if self._ends(name)})
         if call.over:
             self.finished(call)
         elif call.chunks.parts:
@@ -175,6 +174,14 @@ class Forecast:
                         element.call.bound = (name, element.position)
             changed[name] = None
         self.advance(changed)
+
+    def _ends(self, name: str) -> bool:
+        """The program makes a call that what is gathered here lacks: from now on it is nothing."""
+        state = self.states[name]
+        state.frozen = True
+        for element in state.elements:
+            state.tell(element, UNKNOWN)
+        return True
 
     # --- places
 
@@ -303,15 +310,20 @@ class Forecast:
         state = self.states[node.name]
         if state.frozen:
             return False
-        bound = self.run.bindings.of(node)
+        bound = self.run.bindings.of(node) if node.site else None
         whose = bound.whose if bound is not None else None
         places = self.compiled.reach[node.name].touched(changed) if state.whose == whose else None
-        if places is None and self._may_wait(state, changed):
+        waits_for = self.compiled.reach[node.name].waits_for
+        if places is None and state.may_wait([self.states[name] for name in waits_for(changed)]):
             return False
         state.whose, state.put_off = whose, 0
         before, was_complete = len(state.elements), state.complete
         found, unbound = set(), False
         for position, tree, binding in self._predicted(state, places, changed):
+            if node.gathers:
+                if state.gather(position, tree, binding):
+                    found.add(position)
+                continue
             if self._expect(state, bound, position, tree, binding):
                 found.add(position)
             unbound = unbound or not has_gap(tree)
@@ -325,19 +337,6 @@ class Forecast:
             note(changed, node.name, found)
             return True
         return False
-
-    def _may_wait(self, state: Outlook, changed: Changed) -> bool:
-        """Whether looking at one input that joins whole lists can wait until there is more of them."""
-        node = state.node
-        if node.level is not None or node.when or state.whose is UNKNOWN or not state.elements:
-            return False
-        if state.elements[0].key is not None or state.elements[0].call is not None:
-            return False
-        lists = [self.states[name] for name in self.compiled.reach[node.name].waits_for(changed)]
-        if not any(other.open for other in lists):
-            return False
-        state.put_off += 1
-        return state.put_off * GREW_BY < max(other.known for other in lists)
 
     def _predicted(self, state: Outlook, places: Places, changed: Changed) -> Iterable[tuple[int, Tree, Index]]:
         """Position, input and binding of all elements, or of those at `places`; says how many there are."""

@@ -15,10 +15,12 @@ from ..graph.ir import Node
 from ..graph.predict import is_kin, laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
-from ..text.values import Tree, texts_of
+from ..text.values import Tree, same, texts_of
 from .call import Call
 from .settings import Key
 
+GREW_BY = 16
+"""What joins a list is looked at again, while it is open, when the list has grown by this part of itself."""
 ASKED_AGAIN = 64
 """Elements of a node that were refused for reasons of their own, and are asked about again with one event."""
 
@@ -173,6 +175,17 @@ class Outlook:
         element.value = self._outputs[element.position] = value
         self._nested = None
 
+    def gather(self, position: int, tree: Tree, binding: Index) -> bool:
+        """This is what calls gave, as far as it is known; False if it was before. Of a list that still grows, nobody
+        follows a part."""
+        element = self.element(position)
+        self.bind(element, binding)
+        known = UNKNOWN if has_gap(tree) else tree
+        if known is element.value or (known is not UNKNOWN and same(known, element.value)):
+            return False
+        self.tell(element, known)
+        return True
+
     def output(self) -> Tree:
         """Of many, a list that is kept up to date: no reference takes it as a whole (`ir.verify`)."""
         if not self.node.many:
@@ -209,6 +222,17 @@ class Outlook:
     def known(self) -> int:
         """How many elements have their value."""
         return len(self.elements) - self._gaps
+
+    def may_wait(self, lists: Sequence[Outlook]) -> bool:
+        """Whether looking at one input that joins these as a whole can wait until there is more of them."""
+        if self.node.level is not None or self.node.when or self.whose is UNKNOWN or not self.elements:
+            return False
+        if self.elements[0].key is not None or self.elements[0].call is not None:
+            return False
+        if not any(other.open for other in lists):
+            return False
+        self.put_off += 1
+        return self.put_off * GREW_BY < max(other.known for other in lists)
 
     # --- places
 

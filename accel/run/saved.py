@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..graph.ir import Confidence, Evidence, First, Graph, GraphError, Level, Node, When, verify
+from ..graph.ir import Confidence, Evidence, First, Graph, Level, Node, When
 from ..graph.ops import OPS
+from ..graph.verify import GraphError, verify
 from ..learn.foreign import literals
 from ..learn.seen_in import SeenIn
 from ..text.dumps import Dump

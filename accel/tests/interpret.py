@@ -11,9 +11,10 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from accel.graph.ir import Graph, GraphError, Node
+from accel.graph.ir import Graph, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
+from accel.graph.verify import GraphError
 from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, text_of
 from accel.text.extract import Open, Partial
 from accel.text.templates import Join, Ref, Template, leaves_in

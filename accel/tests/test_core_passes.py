@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accel.engine.profile import Profile
-from accel.graph.ir import Evidence, Graph, GraphError, Level, Node, Schedule, verify
+from accel.graph.ir import Evidence, Graph, Level, Node, Schedule
 from accel.graph.ops import OPS
 from accel.graph.passes import PASSES, rewrite, without
 from accel.graph.passes.decode import decode
@@ -17,6 +17,7 @@ from accel.graph.passes.depth import depth
 from accel.graph.passes.pmap import pmap
 from accel.graph.passes.prefill import prefill
 from accel.graph.passes.prune import prune
+from accel.graph.verify import GraphError, verify
 from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
 from accel.text.values import Opaque
 

@@ -13,8 +13,9 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from accel.engine.profile import Profile
-from accel.graph.ir import First, Graph, GraphError, Level, Node, Schedule
+from accel.graph.ir import First, Graph, Level, Node, Schedule
 from accel.graph.passes import PASSES, Pass, only, rewrite, without
+from accel.graph.verify import GraphError
 from accel.learn.learner import learn
 from accel.parts.methods import METHODS
 from accel.tests.interpret import Interpretation, Recorded, interpret, waits_for

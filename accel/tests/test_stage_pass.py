@@ -11,11 +11,12 @@ import pytest
 
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
-from accel.graph.ir import Evidence, First, Graph, GraphError, Level, Node, verify
+from accel.graph.ir import Evidence, First, Graph, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.passes import PASSES, only, rewrite, without
 from accel.graph.passes.prune import program_order
 from accel.graph.passes.stage import stage
+from accel.graph.verify import GraphError, verify
 from accel.run.plan import Plan
 from accel.run.saved import load, save
 from accel.text.templates import STAR, Extract, Ref, Template

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ...engine.profile import Profile
-from ..ir import Graph, GraphError, verify
+from ..ir import Graph
+from ..verify import GraphError, verify
 from . import decode as _decode
 from . import depth as _depth
 from . import next_use as _next_use

@@ -16,7 +16,7 @@ def next_use(graph: Graph, _: Mapping[str, Profile]) -> Graph:
     steps: dict[str, int] = {}
     for node in graph.nodes:
         before = (*graph.producers[node.name], *node.schedule.after)
-        steps[node.name] = max((steps[name] for name in before), default=0) + (not node.at_boundary)
+        steps[node.name] = max((steps[name] for name in before), default=0) + (not (node.at_boundary or node.gathers))
     begins = {node.name: list(_parts(node.input)) for node in graph.nodes if node.predictable and node.op.splittable}
 
     def later(node: Node) -> Iterator[int]:

@@ -1,0 +1,112 @@
+"""Values of several calls as one list, in the order in which the program made them.
+
+The calls of one loop are a list already (a node with a level). Others are nodes of their own: the calls of a site whose
+texts differ, several sites that ask about the same, all calls of one framework node. Which of them a program puts
+together, nothing tells but what it computes of them (`computed`): each group that comes into question is a node that
+gathers, and those that something refers to stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import chain, pairwise
+
+from ..graph.ir import Evidence, Level, Node
+from ..graph.ops import OPS
+from ..text.templates import STAR, Collect, Leaf, Ref, Whole
+from .view import View
+
+MOST_PARTS = 24
+"""Nodes of one list."""
+MOST_GROUPS = 12
+
+
+class Gathered:
+    """The lists that come into question so far. Each has a value in the runs that made all of its calls."""
+
+    def __init__(self, views: Sequence[View]) -> None:
+        self._views = views
+        self._found: dict[Hashable, Node] = {}
+
+    def among(self, nodes: Sequence[Node]) -> list[Node]:
+        """All of them, with those of these nodes."""
+        for parts, side_by_side in _groups(nodes):
+            key = (side_by_side, *(part.name for part in parts))
+            if (
+                key not in self._found
+                and len(self._found) < MOST_GROUPS
+                and _in_order(self._views, parts, side_by_side)
+            ):
+                self._found[key] = node = _node(parts, side_by_side, len(self._found))
+                for view in self._views:
+                    view.gather(node)
+        return list(self._found.values())
+
+    def used(self, node: Node) -> list[Node]:
+        """Those that a node refers to."""
+        named = {ref.node for ref in node.refs()}
+        return [one for one in self._found.values() if one.name in named]
+
+
+def _groups(nodes: Sequence[Node]) -> Iterator[tuple[list[Node], bool]]:
+    """Nodes that have something in common; whether it is for each of their elements that they go together."""
+    calls = [node for node in nodes if node.site and not node.is_placed]
+    alike: tuple[Callable[[Node], Hashable], ...] = (
+        lambda node: node.site,
+        lambda node: (node.op.name, frozenset(node.refs())) if node.predictable else None,
+        lambda node: (node.op.name, node.within),
+        lambda node: node.op.name,
+    )
+    for of in alike:
+        yield from ((group, False) for group in _by(calls, of))
+    yield from (
+        (group, True) for group in _by(calls, lambda node: (node.op.name, node.level) if _loops(node) else None)
+    )
+
+
+def _by(nodes: Sequence[Node], of: Callable[[Node], Hashable]) -> Iterator[list[Node]]:
+    groups: dict[Hashable, list[Node]] = {}
+    for node in nodes:
+        groups.setdefault(of(node), []).append(node)
+    return (group for common, group in groups.items() if common is not None and 1 < len(group) <= MOST_PARTS)
+
+
+def _loops(node: Node) -> bool:
+    """Whether it has an element for each of a list."""
+    level = node.level
+    return level is not None and level.domain is not None and not (node.when or level.distinct)
+
+
+def _in_order(views: Sequence[View], parts: Sequence[Node], side_by_side: bool) -> bool:
+    """Whether the runs that made these calls made them one after the other, and no others there."""
+    sites, any_run = {part.site for part in parts}, False
+    for view in views:
+        calls = [view.made.get(part.name, []) for part in parts]
+        if not all(calls):
+            continue
+        any_run = True
+        rows = list(zip(*calls, strict=False)) if side_by_side else [tuple(chain(*calls))]
+        there = sum(call.site in sites and call.ok for call in view.trace.calls)
+        if sum(map(len, rows)) != there or not all(
+            one.start < other.start for row in rows for one, other in pairwise(row)
+        ):
+            return False
+    return any_run
+
+
+def _node(parts: Sequence[Node], side_by_side: bool, number: int) -> Node:
+    first, within = parts[0], parts[-1].within or "main"
+    items: list[Leaf] = []
+    for part in parts:
+        if side_by_side:
+            items.append(Whole(Ref(part.name, (STAR,))))
+        else:
+            items.append(Collect(Ref(part.name, (STAR,))) if part.many else Whole(Ref(part.name)))
+    return Node(
+        f"{within}.aggregate{f'.{number + 1}' if number else ''}",
+        OPS["aggregate"],
+        items,
+        level=Level(Ref(first.name, (STAR,))) if side_by_side else None,
+        many=side_by_side,
+        evidence=Evidence("verified", always=True),
+    )
