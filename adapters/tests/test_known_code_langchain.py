@@ -30,7 +30,8 @@ from langchain_core.output_parsers import (
     PydanticOutputParser,
 )
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate, format_document
-from pydantic import BaseModel
+from langchain_core.retrievers import BaseRetriever
+from pydantic import BaseModel, PrivateAttr
 
 import accel
 from accel.run.saved import _decode_step, _encode_step
@@ -132,7 +133,8 @@ _FOUND = st.lists(st.sampled_from("abcdef"), max_size=5, unique=True).map(
 @given(st.lists(_FOUND, min_size=2, max_size=2), st.sampled_from([(), (0.3, 0.7), (0.5, 0.5)]))
 def test_documents_in_one_order(found: list[list[Document]], weights: tuple[float, ...]) -> None:
     ensemble = pytest.importorskip("langchain_classic.retrievers.ensemble", reason="langchain-classic has it")
-    own = ensemble.EnsembleRetriever(retrievers=[], weights=list(weights) or [0.5, 0.5])
+    shelves = [Shelf(World(), kind) for kind in ("books", "papers")]
+    own = ensemble.EnsembleRetriever(retrievers=shelves, weights=list(weights) or [0.5, 0.5])
     made = step("weighted_reciprocal_rank", 60, *weights)
     assert step_into(snapshot(found), made) == shown(own.weighted_reciprocal_rank(found))
 
@@ -395,3 +397,78 @@ def test_a_call_with_what_several_queries_found_is_made_before_its_node_is_reach
     world.hooks["look"] = lambda: world.wait_early("Answer from this")
     assert fast.invoke({"q": LAST}) == expected
     assert len(world.texts("Answer from this")) == len(world.texts("Answer from this", early=True)) == 1
+
+
+# --- retrievers and chains that are made of others ------------------------------------------------------------------
+
+
+class Shelf(BaseRetriever):
+    """Finds pages of one kind."""
+
+    kind: str
+    _world: World = PrivateAttr()
+
+    def __init__(self, world: World, kind: str) -> None:
+        super().__init__(kind=kind)
+        self._world = world
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        self._world.serve(self.kind, query)
+        order = sorted(range(5), key=lambda number: sum(map(ord, f"{query}{self.kind}")) * (number + 3) % 7)
+        return [Document(page_content=f"Page {number} on {query}.") for number in order[:3]]
+
+
+accel.register(Shelf, readonly=True, pure=True, local=True, concurrency=8)
+
+
+def ensemble(world: World, classic: Any) -> Any:
+    return classic.EnsembleRetriever(retrievers=[Shelf(world, "books"), Shelf(world, "papers")], weights=[0.3, 0.7])
+
+
+def compressed(world: World, classic: Any) -> Any:
+    from langchain_classic.retrievers.document_compressors import LLMChainExtractor
+
+    return classic.ContextualCompressionRetriever(
+        base_retriever=Shelf(world, "books"), base_compressor=LLMChainExtractor.from_llm(Chat(world))
+    )
+
+
+def multi_query(world: World, classic: Any) -> Any:
+    return classic.MultiQueryRetriever.from_llm(Shelf(world, "books"), Chat(world))
+
+
+@pytest.mark.usefixtures("at_ease")
+@pytest.mark.parametrize("make", [ensemble, compressed, multi_query], ids=lambda make: make.__name__)
+def test_a_call_with_what_such_a_retriever_found_is_made_before_its_node_is_reached(make: Any) -> None:
+    classic = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic has them")
+
+    def answer(text: str) -> str:
+        if "different versions" in text:
+            about = text.rpartition("Original question: ")[2]
+            return "\n".join(f"{about}, {way}" for way in ("early", "late", "now")[: 2 + size(about) % 2])
+        return text.rpartition("Context:\n>>>\n")[2][:7] if "Context:" in text else f"<{text}>"
+
+    world = World(answer=answer)
+    retriever, model = make(world, classic), Chat(world)
+
+    def look_up(state: State) -> State:
+        return {"a": retriever.invoke(state["q"])}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": model.invoke("How is the weather?").content}
+
+    def go_on(state: State) -> State:
+        return {"c": model.invoke(f"Answer from this:\n{stuffed(state['a'])}\n{state['q']}?").content}
+
+    graph = chain(("look up", look_up), ("look", look), ("go on", go_on))
+    fast = accel.accelerate(graph)
+    for topic in TOPICS:
+        assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
+        assert accel.settle()
+    expected = graph.invoke({"q": LAST})
+    world.forget()
+    world.hooks["look"] = lambda: world.wait_early("Answer from this")
+    assert fast.invoke({"q": LAST}) == expected
+    assert len(world.texts("Answer from this")) == len(world.texts("Answer from this", early=True)) == 1
+    assert ("weighted_reciprocal_rank(60, 0.3, 0.7)" in str(fast.plan.graph)) is (make is ensemble)
