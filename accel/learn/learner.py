@@ -20,7 +20,7 @@ from ..text.constants import Constants
 from ..text.templates import Ref
 from ..text.values import freeze
 from ..trace.record import CallRecord, Trace
-from .computed import compute, late_values
+from .computed import FEWEST, compute, late_values
 from .foreign import Data, Wording
 from .gathered import Gathered
 from .index import Values
@@ -51,6 +51,9 @@ class Lesson:
     """The share of all calls that may be issued that verified nodes explain."""
     whose: dict[str, Hashable]
     """By node, the identity of the component that all of its calls went to; those that went to several are missing."""
+    lacks_runs: bool = False
+    """Whether another run with another input may show that what framework nodes hand on is computed of what is known
+    before."""
 
 
 def learn(traces: Sequence[Trace]) -> Graph:
@@ -73,7 +76,8 @@ def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Re
     builder.explain(sites_of(views))
     graph = Graph(tuple(builder.nodes), runs=len(traces))
     verify(graph)
-    return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
+    shapes = [frozenset(view.nodes) for view in views]
+    return Lesson(graph, shapes, builder.explained(), builder.whose, builder.lacks_runs)
 
 
 def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:
@@ -115,6 +119,7 @@ class _Builder:
         self._constant: dict[str, set[Hashable]] = {}
         """By site, `given_always`."""
         self.whose: dict[str, Hashable] = {}
+        self.lacks_runs = False
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
         self._asked: set[tuple[str, bool]] = set()
@@ -189,6 +194,7 @@ class _Builder:
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
         asked = (site, True)
+        self.lacks_runs |= len({view.witness for view in self.views if view.complete}) < FEWEST
         if asked not in self._asked:
             self._asked.add(asked)
             wanted = late_values(self.views, best.fits, late)

@@ -31,6 +31,7 @@ _COUNTERS: dict[str, Any] = {"len": len, "approximate": "approximate"}
 _LAST = tuple(
     (start, end, system) for start in ("", "human") for end in ("", "human,tool", "human") for system in (0, 1)
 )
+_RETRIEVERS = ("langchain.retrievers.", "langchain_classic.retrievers.")
 _SEPARATORS = ("\n", "\n\n", " ", "")
 _SPEAKERS = (("Human", "AI"), ("User", "Assistant"), ("User", "AI"), ("user", "assistant"))
 _built: tuple[Any, list[Any]] = ([], [])
@@ -141,6 +142,14 @@ def _weights(lists: Any, constants: Constants) -> Iterator[tuple[Given, ...]]:
     yield (60,)
     if len(lists) == 2:
         yield from ((60, n, round(1 - n, 4)) for n in constants.numbers if 0 < n < 1)
+
+
+def set_to(value: Any) -> tuple[float, ...] | None:
+    """The numbers that an object of LangChain's computes with, which are the program's."""
+    cls = type(value)  # of a package that may be missing
+    if cls.__name__ != "EnsembleRetriever" or not cls.__module__.startswith(_RETRIEVERS):
+        return None
+    return tuple(value.weights)
 
 
 def _are_rankings(lists: Any) -> bool:

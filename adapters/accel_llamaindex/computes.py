@@ -12,6 +12,8 @@ from itertools import product
 from typing import Any
 
 from llama_index.core.base.embeddings.base import mean_agg
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.retrievers import QueryFusionRetriever
 
 from accel.text.constants import Constants
 from accel.text.functions import Function, Given
@@ -174,6 +176,16 @@ def _reordered(value: Tree) -> Tree:
     for number, scored in enumerate(sorted(_ranking(value), key=lambda each: each[1] if each[1] is not None else 0)):
         placed.insert(0 if number % 2 == 0 else len(placed), scored)
     return _shown(placed)
+
+
+_NUMBERS: dict[type, str] = {QueryFusionRetriever: "_retriever_weights", SimilarityPostprocessor: "similarity_cutoff"}
+"""By class, the field with what such a step is told."""
+
+
+def set_to(value: Any) -> tuple[float, ...] | None:
+    """The numbers that a part computes with, which are the program's."""
+    held = getattr(value, _NUMBERS.get(type(value), ""), None)
+    return tuple(held) if isinstance(held, list) else (held,) if isinstance(held, float) else None
 
 
 COMPUTES: dict[str, Function] = {

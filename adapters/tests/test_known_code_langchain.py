@@ -40,7 +40,7 @@ from accel.text.extract import extract
 from accel.text.functions import Computed
 from accel.text.values import snapshot
 from accel_langgraph.components import COMPUTES
-from adapters.tests.core_fakes import Chat, ReadonlyStore, State, World, as_text, chain
+from adapters.tests.core_fakes import Chat, State, Store, World, as_text, chain
 
 # --- the table ------------------------------------------------------------------------------------------------------
 
@@ -348,11 +348,14 @@ def test_a_call_with_what_a_parser_gave_is_made_before_its_node_is_reached(name:
     assert len(world.texts("Tell me more about")) == len(world.texts("Tell me more about", early=True)) == 1
 
 
-class Library(ReadonlyStore):
+class Library(Store):
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         self.world.serve("store", query)
         first = int(query[-1])
         return [Document(page_content=f"Page {number} on {query[:-2]}.") for number in range(first, first + 3)]
+
+
+accel.register(Library, readonly=True, pure=True, local=True, concurrency=8)
 
 
 def stuffed(documents: Sequence[Document]) -> str:
@@ -377,7 +380,7 @@ def several_queries(world: World) -> Any:
     def go_on(state: State) -> State:
         return {"c": model.invoke(f"Answer from this:\n{stuffed(state['a'])}\n{state['q']}?").content}
 
-    return chain(("look up", look_up), ("look", look), ("go on", go_on))
+    return chain(("look", look), ("look up", look_up), ("go on", go_on))
 
 
 @pytest.mark.usefixtures("at_ease")
@@ -461,7 +464,7 @@ def test_a_call_with_what_such_a_retriever_found_is_made_before_its_node_is_reac
     def go_on(state: State) -> State:
         return {"c": model.invoke(f"Answer from this:\n{stuffed(state['a'])}\n{state['q']}?").content}
 
-    graph = chain(("look up", look_up), ("look", look), ("go on", go_on))
+    graph = chain(("look", look), ("look up", look_up), ("go on", go_on))
     fast = accel.accelerate(graph)
     for topic in TOPICS:
         assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
