@@ -301,7 +301,12 @@ class _Known:
         return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
 
     def _in_order(self, items: Sequence[Tree]) -> set[str]:
-        """The first text of the first element that stands before that of another one."""
+        """The first text of the first element that stands before that of another one; its longest one, if it is alone."""
+        if len(items) == 1:
+            texts = (leaf for _, leaf in leaves(items[0]) if isinstance(leaf, str))
+            longest = max(texts, key=len, default="")
+            there = len(longest) >= SHORTEST[0] and longest in self._text and self._may_be((longest,))
+            return {longest} if there else set()
         for path, leaf in leaves(items[0]) if len(items) > 1 else ():
             texts = (as_text(follow(item, path)) for item in items[1:])
             other = next((text for text in texts if text != leaf), None)
