@@ -301,7 +301,8 @@ class _Known:
         return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
 
     def _in_order(self, items: Sequence[Tree]) -> set[str]:
-        """The first text of the first element that stands before that of another one; its longest one, if it is alone."""
+        """The first text of the first element that stands before that of another one; of an element that is alone, its
+        longest one."""
         if len(items) == 1:
             texts = (leaf for _, leaf in leaves(items[0]) if isinstance(leaf, str))
             longest = max(texts, key=len, default="")
