@@ -117,8 +117,8 @@ def _relative(value: Tree, *weights: float, by_distance: bool) -> Tree:
     nodes: dict[Hashable, Tree] = {}
     scores: dict[Hashable, float] = {}
     rankings = _rankings(value)
-    alone = int(weights[0]) if len(weights) == 1 else 0
-    shares = [1.0 / alone] * alone or [weight / sum(weights) for weight in weights]
+    weights = weights if len(weights) > 1 else (1.0,) * int(weights[0])
+    shares = [weight / sum(weights) for weight in weights]
     queries = len(rankings) / len(shares)
     for number, found in enumerate(rankings):
         least, most = _range([score or 0.0 for _, score in found], by_distance) if found else (0.0, 0.0)
