@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
-from ..text.constants import Constants
+from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, OF_FRAMEWORKS, Computed, ways
-from ..text.templates import EDITS, GATHERS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
+from ..text.functions import FUNCTIONS, OF_EACH, OF_FRAMEWORKS, ORDERS, Computed, ways
+from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, Vector, freeze, leaves, texts_of
 from .cover import stands_alone
 from .fold import cover_text
@@ -33,6 +33,10 @@ MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
 MAX_ITEMS = 200
 """Of a list: longer ones are not tried."""
+MAX_TRIED_IN_EACH = 2_000
+"""Results of functions of one element, of all lists,"""
+MAX_IN_EACH = 16
+"""and those of one list that a further function is tried on."""
 MAX_PARTS = 12
 """Of one result, of which they are."""
 MAX_WAYS = 48
@@ -44,6 +48,7 @@ SHORT = 32
 _WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
+LAST = Computed("last")
 _EDITS: tuple[Step, ...] = (STRIP, *EDITS)
 
 
@@ -57,6 +62,10 @@ class Way:
     @property
     def size(self) -> tuple[int, int]:
         return len(self.base[1]) + len(self.steps), sum(len(str(step)) for step in self.steps)
+
+
+_Shown = Mapping[Way, Sequence[frozenset[str]]]
+"""By way, what it gives of the calls of each run."""
 
 
 def computes(node: Node) -> bool:
@@ -86,7 +95,8 @@ def compute(
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
-    found = list(_smallest(results))
+    results = {way: told for way, told in results.items() if any(known.changes(way) for known in (first, *others))}
+    found = [way for unknown in (True, False) for way in _smallest(_of_kind(results, first, unknown))]
     for known in (first, *others):
         known.add(found)
     return bool(found)
@@ -124,11 +134,16 @@ def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref])
     return {number: frozenset(values) for number, values in found.items()}
 
 
-def _smallest(results: Mapping[Way, Sequence[frozenset[str]]]) -> Iterator[Way]:
+def _of_kind(results: _Shown, known: _Known, unknown: bool) -> _Shown:
+    """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
+    return {way: told for way, told in results.items() if known.lacks(told[0]) is unknown}
+
+
+def _smallest(results: _Shown) -> Iterator[Way]:
     """Of ways from one node to one result, few; of all, so many."""
     alike: Counter[object] = Counter()
     for way in sorted(results, key=lambda way: (way.size, str(way))):
-        told = (way.base[0], tuple(results[way]))
+        told = (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
         alike[told] += 1
         if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
             yield way
@@ -144,6 +159,7 @@ class _Known:
     def __init__(
         self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[Hashable], exactly: bool
     ) -> None:
+        self._in_each = MAX_TRIED_IN_EACH
         self._wanted = wanted
         self._exactly = exactly
         self._pieces = "\0".join(part for part in wanted if isinstance(part, str))
@@ -182,10 +198,11 @@ class _Known:
                         break
                     if isinstance(step, int) or not at:
                         self._note_list(seen, source, at)
+                if NUMBER.fullmatch(text):
+                    self._note_dict(seen, source)
         for source in list(self._values.vectors(self._before)):
-            for at, step in enumerate(source.path):
-                if isinstance(step, int):
-                    self._note_list(seen, source, at)
+            for at in (at for at, step in enumerate(source.path) if isinstance(step, int)):
+                self._note_list(seen, source, at)
         for source in (*seen.values(), *(source for node in gathered for source in self._of_calls(node))):
             self._lists[source.skeleton].append(source)
 
@@ -211,26 +228,39 @@ class _Known:
         if source.path[at] == 0 and not any(isinstance(step, _INSIDE) for step in along):
             self._along[held.skeleton][along] = None
 
+    def _note_dict(self, seen: dict[tuple[str, Path], Source], source: Source) -> None:
+        """A dict of numbers holds this one: its items are a list."""
+        *before, key = source.path or (0,)
+        held = self._value(replace(source, path=tuple(before))) if isinstance(key, str) else None
+        if isinstance(held, dict) and len(held) > 1 and all(type(one) in (int, float) for one in held.values()):
+            path = (*before, ITEMS)
+            seen[source.node, path] = listed = replace(source, path=path)
+            self._along[listed.skeleton] |= {("key",): None, ("value",): None}
+
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
-        between: list[_Try] = []
+        between: dict[tuple[type, str], list[_Try]] = {}
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
-        for bases, steps, value in (*self._on_lists(), *self._on_values()):
+        for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
-                for path, leaf in _parts(step, result) if len(between) < MAX_BETWEEN else ():
-                    between.append((bases, (*steps, step, *path), leaf))
+                for path, leaf in _parts(step, result):
+                    alike = between.setdefault((type(leaf), str(leaf)), []) if len(between) < MAX_BETWEEN else []
+                    if len(alike) < MAX_ALIKE:
+                        alike.append((bases, (*steps, step, *path), leaf))
             if tries > MAX_TRIED:
                 break
             breathe()
-        for bases, steps, value in between:
-            if not self._may_give(value):
-                continue
-            for step, result in ways(value, constants, names) if tries <= 2 * MAX_TRIED else ():
+        for alike in between.values():
+            value = alike[0][-1]
+            for step, result in (
+                ways(value, constants, names) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
+            ):
                 tries += 1
-                self._note(found, bases, (*steps, step), result)
+                for bases, steps, _ in alike:
+                    self._note(found, bases, (*steps, step), result)
             breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 
@@ -255,8 +285,9 @@ class _Known:
         sizes = str(len(value)), str(len(value.split()))
         return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
 
-    def _on_lists(self) -> Iterator[_Try]:
-        """Whole answers, and lists as they are, and what all of their elements have somewhere, as it is and edited."""
+    def _on_lists(self, constants: Constants, names: Sequence[str]) -> Iterator[_Try]:
+        """Lists as they are, and what all of their elements have somewhere, as it is, edited, and what functions give
+        of it that is short; and whole answers."""
         for base, sources in self._lists.items():
             for source in sources:
                 items = self._value(source)
@@ -270,29 +301,43 @@ class _Known:
                     plain = follow(items, (Each(along),)) if along else items
                     if plain is not UNKNOWN and along:
                         yield [base], (Each(along),), plain
-                    for edit in _EDITS:
+                    for edit in (*_EDITS, *self._of_each(plain, constants, names)):
                         edited = follow(items, (each := Each((*along, edit)),))
                         if edited is not UNKNOWN and edited != plain:
                             yield [base], (each,), edited
+
+    def _of_each(self, items: Tree, constants: Constants, names: Sequence[str]) -> Iterator[Computed]:
+        """Functions that give of each of these texts something short; of those that give the same, few."""
+        alike: Counter[str] = Counter()
+        texts = isinstance(items, list) and all(isinstance(item, str) for item in items)
+        for step, first in ways(items[0], constants, filter(names.__contains__, OF_EACH)) if texts else ():
+            if self._in_each <= 0:
+                return
+            self._in_each -= 1
+            if isinstance(first, str | int | float) and len(str(first)) <= SHORT and len(alike) <= MAX_IN_EACH:
+                found = str(follow(items, (Each((step,)),)))
+                alike[found] += 1
+                if alike[found] <= MAX_ALIKE and found != str(UNKNOWN):
+                    yield step
 
     def _value(self, source: Source) -> Tree:
         return follow(self._values.outputs[source.node], source.path)
 
     def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
         for base in bases:
-            if shown := self._standing(base, result):
+            if shown := self._standing(base, steps, result):
                 found[Way(base, steps)] |= shown
             if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self._standing(base, stripped):
+                if shown := self._standing(base, steps, stripped):
                     found[Way(base, (*steps, STRIP))] |= shown
 
-    def _standing(self, base: Skeleton, result: Tree) -> set[str]:
-        """What of a result stands in the calls: a vector or a list as a whole, a list in this order, something of a
-        list, or a text that nobody knew by itself."""
+    def _standing(self, base: Skeleton, steps: Path, result: Tree) -> set[str]:
+        """What of a result stands in the calls: a list or a vector as it is, a list in this order, something of a list,
+        or a text that nobody knew by itself."""
         if isinstance(result, list | Vector) and result and freeze(result) in self._wholes:
             return {"\0".join(texts_of(result)) or str(result)}
-        if isinstance(result, list | Vector):
-            return self._in_order(result) if isinstance(result, list) else set()
+        if isinstance(result, list):
+            return self._in_order(result, _by_number(steps[-1], result))
         shown = as_text(result)
         if not shown or not shown.strip():
             return set()
@@ -300,31 +345,41 @@ class _Known:
             return {shown} if shown in self._wanted else set()
         return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
 
-    def _in_order(self, items: Sequence[Tree]) -> set[str]:
-        """The first text of the first element that stands before that of another one; of an element that is alone, its
-        longest one."""
-        if len(items) == 1:
-            texts = (leaf for _, leaf in leaves(items[0]) if isinstance(leaf, str))
-            longest = max(texts, key=len, default="")
-            there = len(longest) >= SHORTEST[0] and longest in self._text and self._may_be((longest,))
-            return {longest} if there else set()
+    def _in_order(self, items: Sequence[Tree], by_number: bool) -> set[str]:
+        """The first text of the first element that stands before that of another one, and in which order; of an element
+        that is alone, its longest one; else what stands there of the one with the least number, or with the greatest.
+        """
         for path, leaf in leaves(items[0]) if len(items) > 1 else ():
-            texts = (as_text(follow(item, path)) for item in items[1:])
+            texts = [as_text(follow(item, path)) for item in items]
             other = next((text for text in texts if text != leaf), None)
             if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
                 if 0 <= self._text.find(leaf) < self._text.find(other):
-                    return {leaf}
-        return set()
+                    return {leaf, "\0".join(text for text in texts if text and text in self._text)}
+        if len(items) == 1 and not by_number:
+            alone = max((leaf for _, leaf in leaves(items[0]) if isinstance(leaf, str)), key=len, default="")
+            there = len(alone) >= SHORTEST[0] and alone in self._text and self._may_be((alone,))
+            return {alone} if there else set()
+        ends = leaves([items[0], items[-1]]) if items and by_number else ()
+        said = {leaf for _, leaf in ends if isinstance(leaf, str) and leaf.strip()}
+        return {text for text in said if self._may_be((text,)) and _stands(text, self._text)}
 
     def _may_be(self, shown: Iterable[str]) -> bool:
         return not self._exactly or self._wanted.issuperset(shown)
 
+    def lacks(self, texts: Iterable[str]) -> bool:
+        """Whether one of these stands in the calls, and is no known value."""
+        return any(_stands(text, self._pieces) for text in texts)
+
     # --- a way of another run
+
+    def changes(self, way: Way) -> bool:
+        """Whether it gives anything else than what it is given."""
+        return any(result != self._value(source) for source, result in self._results(way))
 
     def shown(self, way: Way) -> frozenset[str]:
         """What stands in these calls by it."""
         results = (result for _, result in self._results(way))
-        return frozenset(text for result in results for text in self._standing(way.base, result))
+        return frozenset(text for result in results for text in self._standing(way.base, way.steps, result))
 
     def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
         for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
@@ -338,7 +393,9 @@ class _Known:
                 at = (*source.path, *way.steps)
                 if isinstance(result, list | Vector):
                     self._values.add_computed(result, replace(source, path=at, computed=True))
-                for path, leaf in leaves(result):
+                held = leaves(result)
+                held += leaves(result[-1], (LAST,)) if isinstance(result, list) and result else []
+                for path, leaf in held:
                     text = as_text(leaf)
                     if text:
                         self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))
@@ -360,6 +417,13 @@ def _wholes(tree: Tree) -> Iterator[Tree]:
             yield tree
         for part in tree.values() if isinstance(tree, dict) else tree:
             yield from _wholes(part)
+
+
+def _by_number(step: Step | None, items: Sequence[Tree]) -> bool:
+    """Whether this function has put them in the order of a number that each has."""
+    if not isinstance(step, Computed) or step.name not in ("ranked", "ranked by product") or not items:
+        return False
+    return isinstance(items[0][step.given[0]], int | float)
 
 
 def _stands(shown: str, text: str) -> bool:

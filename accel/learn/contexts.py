@@ -29,13 +29,18 @@ class Contexts:
         """By call site, where its component was used."""
         self._lock = forks.lock()
 
-    def learnt(self, graph: Graph) -> None:
-        """These are the nodes from now on; what is known of those that ask for the same stays."""
+    def learnt(self, graph: Graph, lost: Callable[[Node], bool] = lambda node: False) -> None:
+        """These are the nodes from now on; what is known of those that ask for the same stays, but for whether their
+        text is foreign: other nodes may show that it is not, or no longer (`lost`)."""
         with self._lock:
             before = {known.asked: known for known in self._nodes.values()}
             self._former |= {name: known.asked for name, known in self._nodes.items()}
             asked = {node.name: _asked(node) for node in graph.nodes if node.predictable}
             self._nodes = {name: before.get(asks) or Known(asks) for name, asks in asked.items()}
+            for node in graph.nodes:
+                known = self._nodes.get(node.name)
+                if known is not None and (known.foreign or (known.foreign is False and lost(node))):
+                    known.foreign = None
 
     def note(
         self,

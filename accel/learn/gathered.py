@@ -13,12 +13,16 @@ from itertools import chain, pairwise
 
 from ..graph.ir import Evidence, Level, Node
 from ..graph.ops import OPS
+from ..text.extract import extract
 from ..text.templates import STAR, Collect, Leaf, Ref, Whole
+from ..text.values import texts_of
 from .view import View
 
 MOST_PARTS = 24
 """Nodes of one list."""
 MOST_GROUPS = 12
+SHORT = 32
+"""Characters of an answer that says a word or a number."""
 
 
 class Gathered:
@@ -30,7 +34,7 @@ class Gathered:
 
     def among(self, nodes: Sequence[Node]) -> list[Node]:
         """All of them, with those of these nodes."""
-        for parts, side_by_side in _groups(nodes):
+        for parts, side_by_side in _groups(nodes, self._views):
             key = (side_by_side, *(part.name for part in parts))
             if (
                 key not in self._found
@@ -48,13 +52,14 @@ class Gathered:
         return [one for one in self._found.values() if one.name in named]
 
 
-def _groups(nodes: Sequence[Node]) -> Iterator[tuple[list[Node], bool]]:
+def _groups(nodes: Sequence[Node], views: Sequence[View]) -> Iterator[tuple[list[Node], bool]]:
     """Nodes that have something in common; whether it is for each of their elements that they go together."""
     calls = [node for node in nodes if node.site and not node.is_placed]
     alike: tuple[Callable[[Node], Hashable], ...] = (
         lambda node: node.site,
         lambda node: (node.op.name, frozenset(node.refs())) if node.predictable else None,
         lambda node: (node.op.name, node.within),
+        lambda node: (node.op.name, _answers(node, views)),
         lambda node: node.op.name,
     )
     for of in alike:
@@ -69,6 +74,15 @@ def _by(nodes: Sequence[Node], of: Callable[[Node], Hashable]) -> Iterator[list[
     for node in nodes:
         groups.setdefault(of(node), []).append(node)
     return (group for common, group in groups.items() if common is not None and 1 < len(group) <= MOST_PARTS)
+
+
+def _answers(node: Node, views: Sequence[View]) -> Hashable:
+    """What all answers have in common: fields, numbers, that they are short."""
+    texts = [next(texts_of(call.output), "") for view in views for call in view.made.get(node.name, ())]
+    objects = (extract("json", text) for text in texts)
+    keys = [frozenset(held) if isinstance(held, dict) else frozenset() for held in objects]
+    common = frozenset[str].intersection(*keys) if keys else frozenset[str]()
+    return common, all(len(text) <= SHORT for text in texts), all(any(map(str.isdigit, text)) for text in texts)
 
 
 def _loops(node: Node) -> bool:

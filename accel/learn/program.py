@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from ..graph.ir import Node
 from ..parts.places import Place
 from ..parts.references import References
-from ..parts.texts import Standing
+from ..parts.texts import Column, Standing
 from ..parts.wording import Texts, shared
+from .cover import stands_alone
 from .foreign import literals
 from .memory import asked_for
 
@@ -39,9 +40,15 @@ class Program:
         self._found: dict[str, Place | None] = {}
         self._texts: Texts | None = None
         self._chosen: Texts | None = None
-        """Without what is one of several."""
+        """Without what is one of several,"""
+        self._alone: Texts | None = None
+        """and without what is gone through as a whole."""
         self._stale = True
         """Since it was looked up a run has taught something."""
+        self._whole: dict[str, Place] = {}
+        """Texts of lists and dicts that every run goes through, one after the other: it chooses none of them."""
+        self._lost: Set[str] = frozenset()
+        """Those that were among them before the last lesson."""
         self._nodes: dict[object, Own] = {}
         """By what nodes ask for."""
         self._gone: dict[object, int] = {}
@@ -75,6 +82,30 @@ class Program:
             self._look(self._references)
         return self._texts is None or not all(map(self._texts.cover, texts))
 
+    def loops(self, nodes: Sequence[Node]) -> None:
+        """These are the nodes now. If every run asks with all texts of a list or dict in its order, each of them is the
+        program's as if it stood in its code."""
+        made = [node for node in nodes if node.predictable and node.evidence.always and not node.when]
+        beyond = any(map(self._is_beyond, made))
+        said = "\0".join(text for node in made for text in literals(node.input)) if beyond else ""
+        columns = self._references.columns(self._standing) if beyond else []
+        whole = dict(row for column in columns if _goes_through(said, column) for row in column)
+        self._lost = self._whole.keys() - whole.keys()
+        if whole.keys() != self._whole.keys():
+            self._whole = whole
+            self._nodes.clear()
+            self._look(self._references)
+
+    def lost(self, node: Node) -> bool:
+        """Whether its literals hold a text that was the program's as long as every run went through all of its kind."""
+        return any(text in literal for literal in literals(node.input) for text in self._lost)
+
+    def _is_beyond(self, node: Node) -> bool:
+        """Whether its literals hold more than what code, prompts and components say."""
+        if self._alone is None:
+            self._look(self._references)
+        return self._alone is None or not all(map(self._alone.cover, literals(node.input)))
+
     def own(self, text: str) -> bool:
         """Whether these are words of the program's."""
         if self._texts is None:
@@ -94,16 +125,20 @@ class Program:
         return [text for text, place in self._found.items() if place is None or not place.several]
 
     def _look(self, references: References) -> None:
-        found = references.texts(self._standing)
+        alone = references.texts(self._standing)
+        found = {**alone, **{text: at for text, at in self._whole.items() if references.stands(text, at)}}
         texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):
             chosen = Texts(text for text, place in found.items() if place is None or not place.several)
         self._found, self._texts, self._chosen = found, texts, chosen
+        self._alone = chosen if not self._whole else Texts(alone)
 
     # --- of a node that may be issued
 
     def note(self, nodes: Iterable[Node]) -> None:
         """Find out how much of the literals of these nodes is the program's; off its path."""
+        nodes = list(nodes)
+        self.loops(nodes)
         new = [node for node in nodes if node.predictable and asked_for(node) not in self._nodes]
         for node in new:
             self.lacks(node)
@@ -142,3 +177,16 @@ class Program:
         self._nodes[asked] = own
         self._gone[asked] = LOOKED_AGAIN
         return False
+
+
+def _goes_through(said: str, column: Column) -> bool:
+    """Whether all of these stand there, one after the other, as words of their own."""
+    at = 0
+    for text, _ in column:
+        at = said.find(text, at)
+        while at >= 0 and not stands_alone(said, at, at + len(text)):
+            at = said.find(text, at + 1)
+        if at < 0 or not text.strip():
+            return False
+        at += len(text)
+    return True

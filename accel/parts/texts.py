@@ -33,6 +33,8 @@ MAX_HELD = 2_000
 MAX_ENTRIES = 20_000
 """Of all dicts and lists that code names."""
 MAX_STANDING = 5_000
+MAX_ROWS = 32
+"""Of a list or dict that a program may go through from its first entry to its last."""
 _TEMPLATE = re.compile(r"(?<![\w{\\])\{[a-z_]\w*\}")
 
 Kinds = Callable[[Any], bool]
@@ -55,6 +57,21 @@ def texts_of_program(
     return {**held, **look.texts}
 
 
+def columns_of_program(
+    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = ()
+) -> list[Column]:
+    """The texts of every short list and dict that code names, as they stand in its entries one after the other: a
+    program chooses among them, or goes through all. Those alone that were the same when it was accelerated."""
+    look = _look_through(roots, is_component, is_opened, says)
+    stored = {stored for code in look.codes for stored in stored_by(code)}
+    named = {name if isinstance(name, str) else name[0] for name in stored}
+    return [column for name, column in look.columns if name not in named and _hash(name, column) in standing]
+
+
+def _hash(name: str, column: Column) -> int:
+    return hash((name, *(text for text, _ in column)))
+
+
 def stands(roots: Sequence[Any], text: str, place: Place) -> bool:
     """Whether a text is still where it was found."""
     try:
@@ -65,8 +82,9 @@ def stands(roots: Sequence[Any], text: str, place: Place) -> bool:
 
 def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> Standing:
     """Asked for when the program is accelerated, on its path."""
-    held = _look_through(roots, is_component, is_opened, says).held(())
-    return frozenset(map(hash, islice(held, MAX_STANDING)))
+    look = _look_through(roots, is_component, is_opened, says)
+    columns = (_hash(name, column) for name, column in look.columns)
+    return frozenset((*map(hash, islice(look.held(()), MAX_STANDING)), *islice(columns, MAX_STANDING)))
 
 
 def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
@@ -97,6 +115,8 @@ _DATA = frozenset((str, bytes, int, float, bool, type(None)))
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 _CODE = (types.FunctionType, types.MethodType, functools.partial, type)
 
+Column = tuple[tuple[str, Place], ...]
+"""Texts that stand in the entries of a list or dict, with their places."""
 Way = tuple[Step, Any, Any]
 """How an object refers to another one, and to which."""
 
@@ -126,6 +146,8 @@ class _Look:
         """What variables, attributes and dicts hold, nearest first, and where."""
         self.names: set[str] = set()
         """What code names."""
+        self.columns: list[tuple[str, Column]] = []
+        """Of lists and dicts, by the name that code has for them."""
         self.codes: list[types.CodeType] = []
         self._entries = MAX_ENTRIES
 
@@ -238,6 +260,7 @@ class _Look:
             self._fix(choice for kind in function.__annotations__.values() for choice in choices(kind))
             for step, name, value in ways:
                 self._by_key(name, value, self._place.to(step, name), constants, 0)
+                self._in_columns(name, value, self._place.to(step, name))
             yield places.fixed, (wrapped := vars(function).get("__wrapped__")), wrapped
             yield from ways
             yield from ((places.default, at, inner) for at, inner in enumerate(function.__defaults__ or ()))
@@ -261,6 +284,24 @@ class _Look:
             elif (named and chosen) or _TEMPLATE.search(inner):
                 several = not (named and chosen) and len(entries) > 1
                 self.found[(name, str(key) if by_key else ""), inner] = place.to(step, key, several)
+
+    def _in_columns(self, name: str, value: Any, place: Place) -> None:
+        """The keys of a dict, its values and those of a list, or what their entries have in one field or position."""
+        if not isinstance(value, dict | list | tuple) or not 1 < len(value) <= MAX_ROWS:
+            return
+        rows: list[list[tuple[str, Place]]] = []
+        for step, key, inner in _parts(value):
+            held = [(key, place.to(places.key, key))] if isinstance(value, dict) else []
+            at = place.to(step, key)
+            inside = (
+                [(inner, at)]
+                if not isinstance(inner, dict | list | tuple)
+                else [(one, at.to(within, by)) for within, by, one in islice(_parts(inner), MAX_ROWS)]
+            )
+            rows.append([*held, *inside])
+        if len({len(row) for row in rows}) == 1:
+            columns = (column for column in zip(*rows, strict=True) if all(type(text) is str for text, _ in column))
+            self.columns += [(name, column) for column in columns]
 
     def _of_class(self, cls: type) -> Iterator[Way]:
         """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""

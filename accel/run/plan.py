@@ -316,10 +316,10 @@ class Plan:
         self.chances.learnt(learnt, self.tally.runs, called)  # others may wait to be looked at
         self.program.changed()
         self.used.whose = learnt.whose
-        self.contexts.learnt(learnt.graph)
+        self.program.note(learnt.graph.nodes)
+        self.contexts.learnt(learnt.graph, self.program.lost)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
             self.contexts.note(learnt.graph, shape, seen, self.program.lacks, self.used.made_with(seen))
-        self.program.note(learnt.graph.nodes)
         self._adopt(learnt.graph)
         self.says.learnt(learnt.graph, learnt.explained)
         self._unexplained = 0

@@ -176,7 +176,10 @@ class _Interpreter:
 
     def execute(self, node: Node) -> None:
         """All calls of a node."""
-        if node.op.engine == "none":
+        if node.gathers:
+            found = predict(node, self)
+            self._outputs[node.name] = found.inputs if node.many else found.inputs[0]
+        elif node.op.engine == "none":
             self._outputs[node.name] = self._recorded.given(node)
         elif node.predictable:
             self._publish(node, *self._elements(node, sure=False))

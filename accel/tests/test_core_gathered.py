@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
@@ -36,7 +37,10 @@ def test_scores_of_several_sites_that_ask_about_the_same() -> None:
         mean = sum(scores) / len(scores)
         script.call("report", f"{town} has {mean:.2f} of 9 points, {sum(scores)} in all.", "fine")
 
-    assert last(program, [".2f", pattern]) == "x"
+    each = f"{{main.aggregate.2|each .content|re.search({json.dumps(pattern)}, 1, 0)|"
+    assert last(program, [".2f", pattern]) == (
+        f': {{input.q}} has {each}mean|format(".2f")}} of 9 points, {each}sum}} in all.'
+    )
 
 
 def test_what_two_calls_say_of_each_element() -> None:
@@ -44,7 +48,11 @@ def test_what_two_calls_say_of_each_element() -> None:
         sights = [f"the {part} of {town}" for part in ("gate", "harbour", "market")]
         script.call("list", f"Sights of {town}", "\n".join(f"- {sight}" for sight in sights))
         for sight, score in zip(sights, SCORES[town], strict=True):
-            both = [script.call(f"score {how}", f"Score {how} {sight}", str(score + k)) for k, how in enumerate("ab")]
+            both = [
+                script.call(f"score {how}", f"Score {how} {sight}", str(score * k)) for k, how in enumerate("ab", 2)
+            ]
             script.call("tell", f"Tell why {sight} has {sum(map(int, both)) / 2:.1f}.", "so")
 
-    assert last(program, [".1f"]) == "x"
+    assert last(program, [".1f"]) == (
+        ": Tell why {main.decode.content|bullets[*]} has {main.aggregate[*]|each .content|mean}."
+    )

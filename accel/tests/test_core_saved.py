@@ -16,12 +16,14 @@ from accel.parts.references import References
 from accel.run.plan import Plan
 from accel.run.saved import load, save
 from accel.text.dumps import Dump
+from accel.text.functions import Computed
 from accel.text.templates import (
     STAR,
     STRIP,
     Clip,
     Collect,
     Counter,
+    Each,
     Extract,
     Join,
     Ref,
@@ -80,6 +82,17 @@ TALK = Node(
     "site", "node", evidence=VERIFIED, when=(When(Ref("said", (CALLED,)), frozenset({"calls"}), only=True),),
 )  # fmt: skip
 
+ALL = Node("all", OPS["aggregate"], [Whole(Ref("list")), Collect(Ref("each", (STAR,)))], evidence=VERIFIED)
+BOTH = Node(
+    "both", OPS["aggregate"], [Whole(Ref("each", (STAR,))), Whole(Ref("later", (STAR,)))], many=True,
+    level=Level(Ref("each", (STAR,))), evidence=VERIFIED,
+)  # fmt: skip
+MOST = Node(
+    "most", OPS["decode"],
+    Template(("About ", Ref("all", (Each(("content",)), Computed("re.search", ("a", 0, 2)), Computed("majority"))))),
+    "site", evidence=VERIFIED,
+)  # fmt: skip
+
 
 def program() -> tuple[object, ...]:
     """Its own texts: those of the nodes above."""
@@ -96,9 +109,9 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, ALL, BOTH, MOST)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK)
+    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, ALL, BOTH, MOST)
     again = tmp_path / "again.json"
     save(plan, str(again))
     assert again.read_text() == path.read_text()

@@ -1,7 +1,4 @@
-"""What a program says, by what it may be for: where it splits a text, which pattern it searches, how it writes numbers.
-
-Patterns are searched only on texts where that takes no time.
-"""
+"""What a program says by itself that functions may be given: where it splits, the patterns that it searches."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass
 from time import thread_time
 
 LONGEST_SEARCHED = 4_000
-"""And of so many no pattern is."""
+"""A text of more characters is not searched."""
 SLOW_S = 0.001
 """A pattern that takes longer on a part of a text is not tried on more of it: the interpreter cannot be had back from
 it, and it may take many times as long on twice as many characters."""
@@ -23,7 +20,7 @@ MOST_REPEATS = 12
 MOST = 200
 """Constants of one kind."""
 _LITERAL = re.compile(r"(?:[\w#:<>/=\"' -](?![*?{])){2,}")
-SPECIAL = re.compile(r"\\[dwsSDWbn]|\.[*+]|[\])][*+?{]|\((?:\?:)?[^()]*\|")
+_SPECIAL = re.compile(r"\\[dwsSDWbn]|\.[*+]|[\])][*+?{]|\((?:\?:)?[^()]*\|")
 _MARK = re.compile(r"(?<!\w)(?:[#$@%]\w{1,24}|\[[A-Z_]{2,24}\]|</?[a-z_]{2,24}>|<<\w{1,24}>>|\{\{\w{1,24}\}\})")
 """Where texts have a place for something, as prompts tell a model: results called #E1, names in brackets, tags."""
 _PIECE = re.compile(
@@ -32,6 +29,7 @@ _PIECE = re.compile(
 )  # fmt: skip
 _REPEAT = re.compile(r"[*+]|\{\d")
 SPEC = re.compile(r"(?:\{\w*:)?(,?(?:\.\d)?[fdgeE%]|,|0\d{1,2}d?)\}?")
+_IN_TEMPLATE = re.compile(r"\{\w+:[^{}]{1,8}\}")
 _DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
 NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
 
@@ -52,11 +50,12 @@ class Constants:
         """Those among a program's texts; numbers are written as texts, too."""
         said = sorted(set(texts), key=lambda text: (len(text), text))
         marks = sorted({mark for text in said for mark in _MARK.findall(text)})
+        specs = (spec for text in said for spec in (text, *_IN_TEMPLATE.findall(text)))
         numbers = [text for text in said if NUMBER.fullmatch(text) and len(text) <= 8]
         return cls(
             separators=tuple(dict.fromkeys((*marks[:MOST], *filter(_may_part, said))))[: 2 * MOST],
             patterns=tuple(text for text in said if _may_search(text))[:MOST],
-            specs=tuple(dict.fromkeys(m[1] for text in said if (m := SPEC.fullmatch(text))))[:MOST],
+            specs=tuple(dict.fromkeys(m[1] for text in specs if (m := SPEC.fullmatch(text))))[:MOST],
             dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
             whole=tuple(sorted({abs(int(text)) for text in numbers if text.strip().lstrip("+-").isdecimal()}))[:MOST],
             numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],
@@ -100,7 +99,7 @@ def _may_part(text: str) -> bool:
 def _may_search(text: str) -> bool:
     """Whether a text is a pattern that may be tried: in none of its groups that repeat does anything repeat or is there
     a choice, which may take twice as long with every character."""
-    if not SPECIAL.search(text) or len(text) > 200 or re.search(r"\\[1-9]", text):
+    if not _SPECIAL.search(text) or len(text) > 200 or re.search(r"\\[1-9]", text):
         return False
     groups, repeats, unbounded = [False], 0, False
     for piece in _PIECE.finditer(text):

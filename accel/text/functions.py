@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from .constants import NUMBER, SPEC, Constants, compiled_on
@@ -186,6 +186,15 @@ def _majority(items: Sequence[Tree]) -> Tree:
     return next(item for item in items if freeze(item) == most)
 
 
+def _most(items: Sequence[Tree]) -> tuple[Tree, int]:
+    """As `Counter.most_common` says, which of equal ones takes the first, and how many are so. Where all differ, it is
+    just the first."""
+    (most, times), *_ = Counter(map(freeze, items)).most_common(1) if items else [(None, 0)]
+    if times < 2:
+        raise LookupError("nothing comes twice")
+    return next(item for item in items if freeze(item) == most), times
+
+
 def _said(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, ...]]:
     held = {item for item in items if isinstance(item, str)}
     return ((sep,) for sep in constants.separators if sep in held)
@@ -198,6 +207,21 @@ def _keys(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, 
         if all(isinstance(item, dict) and type(item.get(key)) is type(value) for item in items):
             if isinstance(value, int | float | str) and not isinstance(value, bool):
                 yield from ((key, 0), (key, 1))
+
+
+def _pairs(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, ...]]:
+    """The fields of dicts that may be multiplied."""
+    numbers = [key for key, descending in _keys(items, constants) if not descending and type(items[0][key]) is not str]
+    return combinations(numbers[:MOST_FACTORS], 2)
+
+
+def _products(items: Sequence[Any], one: str, other: str) -> list[int | float]:
+    return [as_number(item[one]) * as_number(item[other]) for item in items]
+
+
+def _ranked_by_product(items: Sequence[Any], one: str, other: str, descending: int) -> Tree:
+    products = iter(_products(items, one, other))
+    return sorted(items, key=lambda _: next(products), reverse=bool(descending))
 
 
 def _ranked(items: Sequence[Any], key: str, descending: int) -> Tree:
@@ -235,11 +259,15 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "round": Function(
         lambda number, digits: round(as_number(number), digits), "a rounded number",
-        lambda number, constants: ((digits,) for digits in range(5)) if isinstance(number, float) else (),
+        lambda number, constants: ((n,) for n in constants.whole if n < 8) if isinstance(number, float) else (),
     ),
     "int": Function(
         lambda number: int(as_number(number)), "its whole part",
         lambda number, constants: ((),) if isinstance(number, float) else (),
+    ),
+    "float": Function(
+        lambda number: float(as_number(number)), "a whole number as another one",
+        lambda number, constants: ((),) if isinstance(number, int) else (),
     ),
     "plus": Function(
         lambda number, n: as_number(number) + n, "a number and a constant",
@@ -257,21 +285,36 @@ FUNCTIONS: dict[str, Function] = {
     "min": Function(lambda items: min(_numbers(items)), "the least", _in_any_case),
     "max": Function(lambda items: max(_numbers(items)), "the greatest", _in_any_case),
     "majority": Function(_majority, "what most are", _in_any_case),
+    "most common": Function(lambda items: _most(items)[0], "what most are, or the first of several", _in_any_case),
+    "most times": Function(lambda items: _most(items)[1], "how many are so", _in_any_case),
+    "most of all": Function(lambda items: _most(items)[1] / len(items), "the share of them", _in_any_case),
+    "sum of products": Function(
+        lambda items, one, other: sum(_products(items, one, other)), "the sum of two fields' products", _pairs
+    ),
     "how many": Function(lambda items, said: items.count(said), "how many are so", _said),
+    "last": Function(lambda items: items[-1], "the last one", lambda items, constants: ()),
     "sorted": Function(lambda items: sorted(items), "in order", _in_any_case),
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
-    "last": Function(lambda items, n: items[-n:], "the last ones", _windows),
+    "last ones": Function(lambda items, n: items[-n:], "so many of the last ones", _windows),
+    "ranked by product": Function(
+        _ranked_by_product, "by two fields' product",
+        lambda items, constants: ((*pair, way) for pair in _pairs(items, constants) for way in (0, 1)),
+    ),
 }  # fmt: skip
 """By name."""
 OF_TEXT = tuple(FUNCTIONS)[: tuple(FUNCTIONS).index("format")]
-OFNUMBER = ("format", "round", "int", "plus", "times")
+OF_NUMBER = ("format", "round", "int", "float", "plus", "times")
 OF_LIST = tuple(FUNCTIONS)[tuple(FUNCTIONS).index("sum") :]
+OF_EACH = ("re.search", "as number", "after", "before", "behind", "word count", "length")
+"""Of those of texts, the ones that give something short of each element of a list."""
+ORDERS = OF_LIST[OF_LIST.index("sorted") :]
 OF_FRAMEWORKS: dict[str, Function] = {}
 """What frameworks compute between two calls, as their adapters say (`add_functions`)."""
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
+MOST_FACTORS = 6
 
 
 def add_functions(functions: Mapping[str, Function]) -> None:
@@ -285,7 +328,7 @@ def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) 
     if isinstance(value, str):
         kind = OF_TEXT if len(value) <= LONGEST else ()
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        kind = OFNUMBER
+        kind = OF_NUMBER
     elif isinstance(value, list):
         kind = OF_LIST
     tried = {name: FUNCTIONS[name] for name in kind} | OF_FRAMEWORKS

@@ -264,7 +264,7 @@ def test_a_call_with_messages_is_made_before_its_node_is_reached(name: str) -> N
 
 
 STEPS = {name: "trim_messages" for name in MESSAGES} | {
-    "the last ones": "last",
+    "the last ones": "last ones",
     "of one kind": "filter_messages",
     "without one kind": "filter_messages",
     "chosen by the program": "filter_messages",

@@ -168,9 +168,7 @@ def fused(mode: FUSION_MODES) -> Any:
 
 
 def searched(*postprocessors: Any, **options: Any) -> Any:
-    return index().as_query_engine(
-        llm=Clerk(), similarity_top_k=6, node_postprocessors=list(postprocessors), **options
-    )
+    return index().as_query_engine(llm=Clerk(), similarity_top_k=6, node_postprocessors=list(postprocessors), **options)
 
 
 PROGRAMS: dict[str, tuple[Callable[[], Any], str]] = {
