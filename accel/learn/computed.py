@@ -247,7 +247,8 @@ class _Known:
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
                 for path, leaf in _parts(step, result):
-                    alike = between.setdefault((type(leaf), str(leaf)), []) if len(between) < MAX_BETWEEN else []
+                    most = MAX_BETWEEN * (1 + isinstance(leaf, list))
+                    alike = between.setdefault((type(leaf), str(leaf)), []) if len(between) < most else []
                     if len(alike) < MAX_ALIKE:
                         alike.append((bases, (*steps, step, *path), leaf))
             if tries > MAX_TRIED:
@@ -354,7 +355,8 @@ class _Known:
             other = next((text for text in texts if text != leaf), None)
             if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
                 if 0 <= self._text.find(leaf) < self._text.find(other):
-                    return {leaf, "\0".join(text for text in texts if text and text in self._text)}
+                    there = [text for text in texts if text and text in self._text]
+                    return {leaf, "\0".join((*there, str(len(texts))))}
         if len(items) == 1 and not by_number:
             alone = max((leaf for _, leaf in leaves(items[0]) if isinstance(leaf, str)), key=len, default="")
             there = len(alone) >= SHORTEST[0] and alone in self._text and self._may_be((alone,))
