@@ -31,6 +31,8 @@ MAX_TRIED = 30_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
+MAX_LISTS = 100
+"""Lists that a framework made, on which one is tried, too."""
 MAX_ITEMS = 200
 """Of a list: longer ones are not tried."""
 MAX_TRIED_IN_EACH = 2_000
@@ -239,22 +241,23 @@ class _Known:
 
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
-        between: dict[tuple[type, str], list[_Try]] = {}
+        between, lists = defaultdict[tuple[type, str], list[_Try]](list), defaultdict[str, list[_Try]](list)
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
         for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
-                for path, leaf in _parts(step, result):
-                    most = MAX_BETWEEN * (1 + isinstance(leaf, list))
-                    alike = between.setdefault((type(leaf), str(leaf)), []) if len(between) < most else []
-                    if len(alike) < MAX_ALIKE:
+                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
+                    if len(alike := between[type(leaf), str(leaf)]) < MAX_ALIKE:
                         alike.append((bases, (*steps, step, *path), leaf))
+                if isinstance(result, list) and step.name in OF_FRAMEWORKS and len(lists) < MAX_LISTS:
+                    if len(alike := lists[str(result)]) < MAX_ALIKE:
+                        alike.append((bases, (*steps, step), result))
             if tries > MAX_TRIED:
                 break
             breathe()
-        for alike in between.values():
+        for alike in (*lists.values(), *between.values()):
             value = alike[0][-1]
             for step, result in (
                 ways(value, constants, names) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
@@ -401,13 +404,6 @@ class _Known:
                     text = as_text(leaf)
                     if text:
                         self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))
-
-
-def _parts(step: Computed, result: Tree) -> Iterator[tuple[Path, Tree]]:
-    """What a further function is tried on: the leaves of a result, and a list that a framework made."""
-    if isinstance(result, list) and step.name in OF_FRAMEWORKS:
-        yield (), result
-    yield from leaves(result)[:MAX_PARTS]
 
 
 def _wholes(tree: Tree) -> Iterator[Tree]:
