@@ -184,7 +184,9 @@ class _Builder:
     def _compute(self, site: str) -> bool:
         """Whether functions give something of what no known value explains; asked once."""
         asked = (site, False)
-        if asked in self._asked or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
+        if asked in self._asked or not any(
+            OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1]
+        ):
             return False
         self._asked.add(asked)
         found = compute(self.views, site, self.views[0].values.constants(), self._gathered.among(self.nodes))
