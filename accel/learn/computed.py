@@ -7,7 +7,6 @@ the calls of all of them is a source like others, so that the search for templat
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +15,13 @@ from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, OF_EACH, OF_FRAMEWORKS, ORDERS, Computed, ways
+from ..text.functions import FUNCTIONS, OF_EACH, OF_FRAMEWORKS, ORDERS, Computed, name_of, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
 from ..text.values import Tree, Vector, freeze, leaves, texts_of
-from .cover import stands_alone
 from .fold import cover_text
 from .holes import Path, Skeleton, Source
 from .index import SHORTEST
+from .used import WORD, Used
 from .view import Fit, View
 
 FEWEST = 3
@@ -47,9 +46,10 @@ MAX_ALIKE = 4
 """Of one result."""
 SHORT = 32
 """Characters of a text that may become quite another one, as a day does."""
-_WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
+WRITTEN = ("format",)
+"""What any number may go through at last."""
 LAST = Computed("last")
 _EDITS: tuple[Step, ...] = (STRIP, *EDITS)
 
@@ -74,6 +74,17 @@ def computes(node: Node) -> bool:
     """Whether anything in its input, or what decides on its calls, is computed."""
     refs = (*node.refs(), *(when.ref for when in node.when))
     return any(isinstance(step, GATHERS) for ref in refs for step in ref.path)
+
+
+def looks_up(node: Node) -> bool:
+    """Whether it holds a dict of the program's, of whose texts a run uses one: the others may be anybody's."""
+    return any(_is_table(step) for ref in node.refs() for step in ref.path)
+
+
+def _is_table(step: Step) -> bool:
+    return (isinstance(step, Computed) and step.name == "look up") or (
+        isinstance(step, Each) and any(map(_is_table, step.path))
+    )
 
 
 def compute(
@@ -138,7 +149,7 @@ def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref])
 
 def _of_kind(results: _Shown, known: _Known, unknown: bool) -> _Shown:
     """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
-    return {way: told for way, told in results.items() if known.lacks(told[0]) is unknown}
+    return {way: told for way, told in results.items() if known.used.lacks(told[0]) is unknown}
 
 
 def _smallest(results: _Shown) -> Iterator[Way]:
@@ -162,15 +173,12 @@ class _Known:
         self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[Hashable], exactly: bool
     ) -> None:
         self._in_each = MAX_TRIED_IN_EACH
-        self._wanted = wanted
-        self._exactly = exactly
-        self._pieces = "\0".join(part for part in wanted if isinstance(part, str))
-        self._words = frozenset(_WORD.findall(self._pieces))
+        self._keys: frozenset[str] = frozenset()
+        """Of the program's dicts."""
         self._values = view.values
         calls = view.open[site]
         self._before = max(call.start for call in calls)
-        self._text = "\0".join(text for call in calls for text in texts_of(call.input))
-        self._wholes = wanted if exactly else frozenset(freeze(part) for call in calls for part in _wholes(call.input))
+        self.used = Used([call.input for call in calls], wanted, exactly)
         self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
         """What functions of one value are tried on,"""
         self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
@@ -241,6 +249,7 @@ class _Known:
 
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
+        self._keys = frozenset(name for table in constants.tables for name, _ in table)
         between, lists = defaultdict[tuple[type, str], list[_Try]](list), defaultdict[str, list[_Try]](list)
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
@@ -265,6 +274,8 @@ class _Known:
                 tries += 1
                 for bases, steps, _ in alike:
                     self._note(found, bases, (*steps, step), result)
+                    for written, text in ways(result, constants, WRITTEN) if "format" in names else ():
+                        self._note(found, bases, (*steps, step, written), text)
             breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 
@@ -283,11 +294,13 @@ class _Known:
 
     def _may_give(self, value: Tree) -> bool:
         """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is as short as
-        a day or a number, which may be written in another way."""
+        a day or a number, which may be written in another way, or a name in a dict."""
         if not isinstance(value, str) or (len(value) <= SHORT and any(map(str.isdigit, value))):
             return True
+        if not self._keys.isdisjoint((value, name_of(value))):
+            return True
         sizes = str(len(value)), str(len(value.split()))
-        return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
+        return not self.used.words.isdisjoint(WORD.findall(value)) or not self.used.words.isdisjoint(sizes)
 
     def _on_lists(self, constants: Constants, names: Sequence[str]) -> Iterator[_Try]:
         """Lists as they are, and what all of their elements have somewhere, as it is, edited, and what functions give
@@ -329,51 +342,11 @@ class _Known:
 
     def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
         for base in bases:
-            if shown := self._standing(base, steps, result):
+            if shown := self.used.of(result, steps[-1], base in self._lists):
                 found[Way(base, steps)] |= shown
             if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self._standing(base, steps, stripped):
+                if shown := self.used.of(stripped, steps[-1], base in self._lists):
                     found[Way(base, (*steps, STRIP))] |= shown
-
-    def _standing(self, base: Skeleton, steps: Path, result: Tree) -> set[str]:
-        """What of a result stands in the calls: a list or a vector as it is, a list in this order, something of a list,
-        or a text that nobody knew by itself."""
-        if isinstance(result, list | Vector) and result and freeze(result) in self._wholes:
-            return {"\0".join(texts_of(result)) or str(result)}
-        if isinstance(result, list):
-            return self._in_order(result, _by_number(steps[-1], result))
-        shown = as_text(result)
-        if not shown or not shown.strip():
-            return set()
-        if self._exactly:
-            return {shown} if shown in self._wanted else set()
-        return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
-
-    def _in_order(self, items: Sequence[Tree], by_number: bool) -> set[str]:
-        """The first text of the first element that stands before that of another one, and in which order; of an element
-        that is alone, its longest one; else what stands there of the one with the least number, or with the greatest.
-        """
-        for path, leaf in leaves(items[0]) if len(items) > 1 else ():
-            texts = [as_text(follow(item, path)) for item in items]
-            other = next((text for text in texts if text != leaf), None)
-            if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
-                if 0 <= self._text.find(leaf) < self._text.find(other):
-                    there = [text for text in texts if text and text in self._text]
-                    return {leaf, "\0".join((*there, str(len(texts))))}
-        if len(items) == 1 and not by_number:
-            alone = max((leaf for _, leaf in leaves(items[0]) if isinstance(leaf, str)), key=len, default="")
-            there = len(alone) >= SHORTEST[0] and alone in self._text and self._may_be((alone,))
-            return {alone} if there else set()
-        ends = leaves([items[0], items[-1]]) if items and by_number else ()
-        said = {leaf for _, leaf in ends if isinstance(leaf, str) and leaf.strip()}
-        return {text for text in said if self._may_be((text,)) and _stands(text, self._text)}
-
-    def _may_be(self, shown: Iterable[str]) -> bool:
-        return not self._exactly or self._wanted.issuperset(shown)
-
-    def lacks(self, texts: Iterable[str]) -> bool:
-        """Whether one of these stands in the calls, and is no known value."""
-        return any(_stands(text, self._pieces) for text in texts)
 
     # --- a way of another run
 
@@ -384,7 +357,9 @@ class _Known:
     def shown(self, way: Way) -> frozenset[str]:
         """What stands in these calls by it."""
         results = (result for _, result in self._results(way))
-        return frozenset(text for result in results for text in self._standing(way.base, way.steps, result))
+        return frozenset(
+            text for result in results for text in self.used.of(result, way.steps[-1], way.base in self._lists)
+        )
 
     def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
         for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
@@ -404,28 +379,3 @@ class _Known:
                     text = as_text(leaf)
                     if text:
                         self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))
-
-
-def _wholes(tree: Tree) -> Iterator[Tree]:
-    """Lists and vectors that may be what a function gave."""
-    if isinstance(tree, Vector):
-        yield tree
-    elif isinstance(tree, dict | list):
-        if isinstance(tree, list) and tree:
-            yield tree
-        for part in tree.values() if isinstance(tree, dict) else tree:
-            yield from _wholes(part)
-
-
-def _by_number(step: Step | None, items: Sequence[Tree]) -> bool:
-    """Whether this function has put them in the order of a number that each has."""
-    if not isinstance(step, Computed) or step.name not in ("ranked", "ranked by product") or not items:
-        return False
-    return isinstance(items[0][step.given[0]], int | float)
-
-
-def _stands(shown: str, text: str) -> bool:
-    at = text.find(shown)
-    while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(text, at, at + len(shown))):
-        at = text.find(shown, at + 1)
-    return at >= 0

@@ -107,7 +107,8 @@ def _tables(outcomes: Sequence[Outcome], earlier: Sequence[Node], beside: bool) 
     if made is None:
         return []
     tables: dict[frozenset[tuple[int, str]], Table] = {}
-    for source in sorted((node for node in earlier if node.op.engine in DECIDE), key=lambda node: node.at_boundary):
+    sources = (node for node in earlier if node.op.engine in DECIDE and not node.gathers)
+    for source in sorted(sources, key=lambda node: node.at_boundary):
         said_then = _short_values(source, made, beside)
         known = [_short_values(source, outcome, beside) for outcome in outcomes] if said_then else []
         for ref in said_then:

@@ -13,6 +13,7 @@ from ..process.spare import breathe
 from ..text.templates import Clip
 from ..text.values import Tree, Vector, freeze, holds_number, is_class_name, leaves
 from ..trace.record import CallRecord
+from .beside import beside
 from .cover import cover, in_common, known
 from .holes import Hole, Parts, Skeleton
 from .index import Values
@@ -121,7 +122,7 @@ def cover_text(values: Values, text: str, before: int, shortest: int) -> Parts:
     """With its joins."""
     key = (text, before, shortest, values.counted)
     if key not in values.covers:
-        values.covers[key] = fold_joins(values, cover(values, text, before, shortest))
+        values.covers[key] = fold_joins(values, beside(values, cover(values, text, before, shortest), before))
     return values.covers[key]
 
 

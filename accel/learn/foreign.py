@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..graph.ir import Node
 from ..process.spare import breathe
+from ..text.constants import Table
 from ..text.templates import Collect, Counter, Join, Talk, Template, Whole
 from ..text.values import Opaque, Tree, freeze, is_class_name, texts_of
 from ..trace.record import Trace
@@ -39,6 +40,10 @@ class Wording(Protocol):
 
     def constants(self) -> Iterable[str]:
         """All of it: patterns, separators and numbers among them."""
+        ...
+
+    def tables(self) -> Iterable[Table]:
+        """The dicts in which it may look something up."""
         ...
 
 

@@ -16,11 +16,14 @@ from ..graph.ops import OPS
 from ..text.extract import extract
 from ..text.templates import STAR, Collect, Leaf, Ref, Whole
 from ..text.values import texts_of
+from .foreign import literals
 from .view import View
 
 MOST_PARTS = 24
 """Nodes of one list."""
 MOST_GROUPS = 12
+ALIKE = 0.3
+"""Of all words of two prompts, the share that is in both."""
 SHORT = 32
 """Characters of an answer that says a word or a number."""
 
@@ -55,9 +58,10 @@ class Gathered:
 def _groups(nodes: Sequence[Node], views: Sequence[View]) -> Iterator[tuple[list[Node], bool]]:
     """Nodes that have something in common; whether it is for each of their elements that they go together."""
     calls = [node for node in nodes if node.site and not node.is_placed]
+    alike_to = dict(_asking_alike(calls))
     alike: tuple[Callable[[Node], Hashable], ...] = (
         lambda node: node.site,
-        lambda node: (node.op.name, frozenset(node.refs())) if node.predictable else None,
+        lambda node: alike_to.get(node.name),
         lambda node: (node.op.name, node.within),
         lambda node: (node.op.name, _answers(node, views)),
         lambda node: node.op.name,
@@ -67,6 +71,21 @@ def _groups(nodes: Sequence[Node], views: Sequence[View]) -> Iterator[tuple[list
     yield from (
         (group, True) for group in _by(calls, lambda node: (node.op.name, node.level) if _loops(node) else None)
     )
+
+
+def _asking_alike(nodes: Sequence[Node]) -> Iterator[tuple[str, Hashable]]:
+    """By name of those that ask about the same, the first one that does it in nearly the same words."""
+    firsts: list[tuple[Node, frozenset[Ref], set[str]]] = []
+    for node in nodes:
+        if node.predictable:
+            refs, words = frozenset(node.refs()), {word for text in literals(node.input) for word in text.split()}
+            for first, own, others in firsts:
+                if first.op == node.op and own == refs and len(words & others) >= ALIKE * len(words | others):
+                    break
+            else:
+                first = node
+                firsts.append((node, refs, words))
+            yield node.name, first.name
 
 
 def _by(nodes: Sequence[Node], of: Callable[[Node], Hashable]) -> Iterator[list[Node]]:

@@ -64,7 +64,7 @@ def learn(traces: Sequence[Trace]) -> Graph:
 def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Readings | None = None) -> Lesson:
     """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
     readings = ALL if readings is None else readings
-    constants = cache(lambda: Constants.among(program.constants() if program is not None else ()))
+    constants = cache(lambda: Constants.among(program.constants(), program.tables()) if program else Constants())
     views = [
         View(i, trace, True, Values(readings=readings, program=program, constants=constants))
         for i, trace in enumerate(traces)

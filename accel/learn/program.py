@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from ..graph.ir import Node
-from ..parts.places import Place
+from ..parts.places import Place, key
 from ..parts.references import References
 from ..parts.texts import Column, Standing
 from ..parts.wording import Texts, shared
+from ..text.constants import Table
 from .cover import stands_alone
 from .foreign import literals
 from .memory import asked_for
@@ -123,6 +124,17 @@ class Program:
         if self._texts is None:
             self._look(self._references)
         return [text for text, place in self._found.items() if place is None or not place.several]
+
+    def tables(self) -> list[Table]:
+        """The short dicts of texts that code names, as they stood when it was accelerated."""
+        found: list[Table] = []
+        keys: Column = ()
+        for column in self._references.columns(self._standing):
+            if column[0][1].step is key:
+                keys = column
+            elif [at.before for _, at in keys] == [at.before for _, at in column]:
+                found.append(tuple((name, text) for (name, _), (text, _) in zip(keys, column, strict=True)))
+        return found
 
     def _look(self, references: References) -> None:
         alone = references.texts(self._standing)

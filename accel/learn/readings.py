@@ -49,6 +49,7 @@ READINGS: tuple[Reading, ...] = (
     # several values
     Reading("join", "the elements of a list, with a text between them"),
     Reading("rows", "the elements of several lists side by side, joined"),
+    Reading("beside", "a short value beside a longer one of the same element, in every row"),
     Reading("counted", "a join whose text between the elements counts them"),
     Reading("unique", "a join without repetitions"),
     Reading("single", "a list of one, joined"),

@@ -17,6 +17,7 @@ from ..errors import ConfigurationError
 from ..graph.ir import Confidence, Evidence, First, Graph, Level, Node, When
 from ..graph.ops import OPS
 from ..graph.verify import GraphError, verify
+from ..learn.computed import looks_up
 from ..learn.foreign import literals
 from ..learn.seen_in import SeenIn
 from ..text.dumps import Dump
@@ -149,7 +150,7 @@ def _decode_call(data: Any) -> SavedCall:
 
 def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = node.evidence.confidence == "verified" and not is_opaque(node.input) and node.site not in plan.used.mixed
-    keep = keep and node.site not in plan.guarded
+    keep = keep and node.site not in plan.guarded and not looks_up(node)
     foreign = plan.contexts.known(node.name).foreign if keep else False
     foreign = plan.program.lacks(node) if foreign is None else foreign
     keep = keep and not foreign and not _holds_key(node.input)

@@ -114,6 +114,9 @@ class Refers:
     def texts(self, standing: Any) -> dict[str, Any]:
         return {}
 
+    def columns(self, standing: Any) -> list[Any]:
+        return []
+
 
 @contextmanager
 def opened(

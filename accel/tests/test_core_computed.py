@@ -175,3 +175,33 @@ def test_a_word_decides_before_a_number_does() -> None:
 
 def test_every_function_has_a_reading_of_its_name() -> None:
     assert without(*FUNCTIONS)
+
+
+TONES = {"coast": "as salty as the sea", "river": "as calm as a river", "old": "in words of long ago"}
+
+
+def test_what_a_dict_of_the_program_has_for_an_answer() -> None:
+    kinds = dict(zip(TOWNS, ("Coast.", "river", "Old", "river"), strict=True))
+
+    def program(script: Script, town: str) -> None:
+        kind = script.call("judge", f"Which kind of place is {town}?", kinds[town])
+        script.call("tell", f"Tell of {town}, {TONES[kind.strip('.').lower()]}.", "so")
+
+    traces = [_asked(program, town) for town in TOWNS]
+    *_, tree = shown(lesson(traces, Words((), TONES)).graph)
+    items = ", ".join(json.dumps(part) for item in TONES.items() for part in item)
+    assert tree == f': Tell of {{input.q}}, {{main.decode.content|look up("said", {items})}}.'
+    assert shown(lesson(traces, Words(())).graph)[-1].startswith("?"), "nobody says that the program has it"
+
+
+def test_what_a_dict_has_for_each_of_a_list() -> None:
+    asked = dict(zip(TOWNS, (("old", "coast"), ("river",), ("coast", "river", "old"), ("river", "old")), strict=True))
+
+    def program(script: Script, town: str) -> None:
+        found = [{"kind": kind} for kind in asked[town]]
+        script.call("search", {"query": town}, found, op="searching")
+        for one in found:
+            script.call("tell", f"Tell of {town}, {TONES[one['kind']]}.", "so")
+
+    head, tree = shown(lesson([_asked(program, town) for town in TOWNS], Words((), TONES)).graph)[-2:]
+    assert "{main.searching[*].kind|look up(" in tree and "for {main.searching[*]" in head

@@ -6,8 +6,21 @@ import json
 import re
 from collections import Counter
 
-from accel.tests.test_core_computed import SCORES, VOTES, last, learnt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.graph.ir import Evidence, Node
+from accel.graph.ops import OPS
+from accel.graph.predict import predict
+from accel.run.outlook import Outlook
+from accel.tests.interpret import interpret
+from accel.tests.test_core_computed import SCORES, TOWNS, VOTES, last, learnt
 from accel.tests.test_core_learn import Script, shown
+from accel.text.evaluate import UNKNOWN, has_gap
+from accel.text.extract import Open, Partial
+from accel.text.templates import STAR, Collect, Ref, Whole
+from accel.text.values import Tree
 
 WHO = ("a poet who pities everybody", "a clerk who has read all laws", "a cook who wants to go home")
 
@@ -37,7 +50,7 @@ def test_scores_of_several_sites_that_ask_about_the_same() -> None:
         mean = sum(scores) / len(scores)
         script.call("report", f"{town} has {mean:.2f} of 9 points, {sum(scores)} in all.", "fine")
 
-    each = f"{{main.aggregate.2|each .content|re.search({json.dumps(pattern)}, 1, 0)|"
+    each = f"{{main.aggregate|each .content|re.search({json.dumps(pattern)}, 1, 0)|"
     assert last(program, [".2f", pattern]) == (
         f': {{input.q}} has {each}mean|format(".2f")}} of 9 points, {each}sum}} in all.'
     )
@@ -56,3 +69,86 @@ def test_what_two_calls_say_of_each_element() -> None:
     assert last(program, [".1f"]) == (
         ": Tell why {main.decode.content|bullets[*]} has {main.aggregate[*]|each .content|mean}."
     )
+
+
+def test_the_first_answer_and_those_of_a_loop() -> None:
+    """One that is asked by itself, then one for each item of what it said."""
+
+    def program(script: Script, town: str) -> None:
+        first, *others = SCORES[town]
+        parts = [f"the {part} of {town}" for part in ("gate", "harbour")]
+        rows = "\n".join(f"- {part}" for part in parts)
+        answers = [script.call("score", f"Score {town}", json.dumps({"score": first, "parts": parts}))]
+        script.call("list", f"Parts of {town}", rows)
+        answers += [
+            script.call("score", f"Score {part}", json.dumps({"score": score, "parts": []}))
+            for part, score in zip(parts, others, strict=True)
+        ]
+        script.call("sum", f"{town} has {sum(json.loads(answer)['score'] for answer in answers)} points.", "fine")
+
+    assert last(program) == ": {input.q} has {main.aggregate|each .content|json.score|sum} points."
+
+
+def test_calls_that_are_not_made_in_one_order_are_no_list() -> None:
+    def program(script: Script, town: str) -> None:
+        votes = VOTES[town].split()
+        order = (0, 1, 2) if town == TOWNS[0] else (2, 1, 0)
+        said = {n: script.call(f"poll {n}", f"Ask the {WHO[n]} of {town}", votes[n]) for n in order}
+        (most, times), *_ = Counter(said.values()).most_common()
+        script.call("report", f"People call {town} {most}. Why?", "because")
+
+    assert not any(node.gathers for node in learnt(program).nodes)
+
+
+@pytest.mark.parametrize("answers", ["fair bad bad", "good bad good", "bad bad good"])
+def test_a_run_that_no_lesson_has_seen_is_foretold(answers: str) -> None:
+    graph = learnt(jury)
+    script = Script({"q": "Essen in the west"})
+    VOTES["Essen in the west"] = answers
+    jury(script, "Essen in the west")
+    del VOTES["Essen in the west"]
+    assert len(interpret(graph, script.done()).calls) == 4
+
+
+class Known:
+    """What a run knows: these answers."""
+
+    def __init__(self, answers: dict[str, Tree]) -> None:
+        self._answers = answers
+
+    def value(self, node: str) -> Tree:
+        return {"q": "Essen"} if node == "input" else self._answers.get(node, UNKNOWN)
+
+
+ANSWERS = st.one_of(
+    st.just(UNKNOWN), st.sampled_from(["Good", "Bad"]), st.builds(Partial, st.sampled_from(["G", "Ba"]))
+)
+
+
+@given(st.lists(ANSWERS, min_size=3, max_size=3))
+def test_nothing_is_known_of_a_part_of_the_answers(said: list[Tree]) -> None:
+    """Not even what most say where two of three agree."""
+    graph = learnt(jury)
+    votes = [node.name for node in graph.nodes if node.site == "poll"]
+    whole = not any(answer is UNKNOWN or isinstance(answer, Partial) for answer in said)
+    answers = {
+        name: UNKNOWN if answer is UNKNOWN else {"content": answer} for name, answer in zip(votes, said, strict=True)
+    }
+    gathered = graph.by_name["main.aggregate"]
+    state = Outlook(gathered, 0, listed=False)
+    (found,) = predict(gathered, Known(answers)).inputs
+    assert state.gather(0, found, ()) is whole and (state.output() is not UNKNOWN) is whole
+    for value in (found, state.output()):
+        (asked,) = predict(graph.by_site["report"][0], Known({**answers, gathered.name: value})).inputs
+        assert has_gap(asked) is not whole
+
+
+@given(st.integers(0, 3), st.booleans())
+def test_nothing_is_known_of_a_list_that_may_go_on(count: int, goes_on: bool) -> None:
+    items = [Whole(Ref("first")), Collect(Ref("rest", (STAR,)))]
+    gathered = Node("all", OPS["aggregate"], items, evidence=Evidence("verified"))
+    rest = Open(range(count)) if goes_on else list(range(count))
+    state = Outlook(gathered, 0, listed=False)
+    (found,) = predict(gathered, Known({"first": "a", "rest": rest})).inputs
+    assert state.gather(0, found, ()) is not goes_on
+    assert goes_on or state.output() == ["a", *range(count)]

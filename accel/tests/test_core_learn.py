@@ -26,12 +26,16 @@ class Words(Texts):
 
     own = Texts.cover
 
-    def __init__(self, texts: Iterable[str] = ()) -> None:
+    def __init__(self, texts: Iterable[str] = (), *dicts: dict[str, str]) -> None:
         self._said = list(texts)
+        self._dicts = dicts
         super().__init__(self._said)
 
     def constants(self) -> list[str]:
         return self._said
+
+    def tables(self) -> list[Any]:
+        return [tuple(table.items()) for table in self._dicts]
 
 
 class Script:

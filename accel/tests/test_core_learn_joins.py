@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
+from accel.learn.learner import UNEXPLAINED
+from accel.tests.test_core_learn import ITEMS, TOPICS, Script, learnt, shown
 from accel.text.evaluate import enumerate_stars
 from accel.text.extract import Open, Partial
 from accel.text.templates import STAR, UNIQUE
@@ -71,3 +72,30 @@ def test_a_list_that_a_node_was_given_goes_before_all_outputs_of_one_that_may_ru
         script.call("sum", "Sum up:\n" + "\n".join(facts), "fine", within="sum")
 
     assert shown(learnt(program))[-1] == ": Sum up:\\n{join sum.in.facts[*] by '\\n'}"
+
+
+def test_rows_with_short_values_beside_a_long_one() -> None:
+    """Numbers are found in any text; in every row, they are those of its element."""
+    stars = {TOPICS[0]: (5, 12, 7), TOPICS[1]: (31, 4, 11)}
+
+    def program(script: Script, topic: str) -> None:
+        rows = zip(ITEMS[topic], stars[topic], ("low", "top", "mid"), strict=True)
+        found = [{"name": name, "stars": n, "price": price} for name, n, price in rows]
+        script.call("search", {"query": topic}, found, op="searching")
+        table = "\n".join(f"* {one['name']}: {one['stars']} stars, {one['price']}" for one in found)
+        script.call("tell", f"Tell of {topic}.\n\n{table}\nBe brief.", "so")
+
+    assert shown(learnt(program))[-1] == (
+        ": Tell of {input.q}.\\n\\n* {join {main.searching[*].name}: {main.searching[*].stars} stars, "
+        "{main.searching[*].price} by '\\n* '}\\nBe brief."
+    )
+
+
+def test_a_number_beside_elements_that_is_not_theirs() -> None:
+    def program(script: Script, topic: str) -> None:
+        found = [{"name": name, "stars": n} for n, name in enumerate(ITEMS[topic], len(topic))]
+        script.call("search", {"query": topic}, found, op="searching")
+        table = "\n".join(f"* {one['name']}: {one['stars'] + 2} stars" for one in found)
+        script.call("tell", f"Tell of {topic}.\n\n{table}\nBe brief.", "so")
+
+    assert shown(learnt(program))[-1] == f"? {UNEXPLAINED}"

@@ -219,3 +219,11 @@ def test_any_damage_is_named_as_damage(tmp_path: Path) -> None:
         for value in (None, 7, "x", [], {}, [[]], {"$": 3})
     }
     assert found <= {"damaged", "loaded"}
+
+
+def test_dicts_in_which_a_program_looks_something_up_are_not_written(tmp_path: Path) -> None:
+    """Of their texts a run uses one: the others may be anybody's."""
+    found = Ref("list", ("content", Computed("look up", ("", "ann", "a note on Ann", "bob", "a note on Bob"))))
+    path = saved(tmp_path, LIST, Node("look", OPS["decode"], Template(("About ", found)), "site", evidence=VERIFIED))
+    assert "Ann" not in path.read_text()
+    assert not load(str(path)).learnt.by_name["look"].predictable

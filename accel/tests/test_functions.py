@@ -44,6 +44,8 @@ SAID = [
         (Computed("day", ("%Y-%m-%d", -7, "%d %B %Y")), "2024-03-01", "23 February 2024"),
         (Computed("length"), TEXT, len(TEXT)),
         (Computed("word count"), TEXT, len(TEXT.split())),
+        (Computed("look up", ("", "a", "one", "b", "two")), "b", {"a": "one", "b": "two"}["b"]),
+        (Computed("look up", ("said", "a", "one", "b", "two")), " B.", {"a": "one", "b": "two"}["b"]),
         (Computed("as number"), " 4.5 ", 4.5),
         (Computed("format", (",.2f",)), 1234.5, "1,234.50"),
         (Computed("round", (1,)), 2.25, round(2.25, 1)),

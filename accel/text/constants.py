@@ -34,6 +34,10 @@ _DIRECTIVE = re.compile(r"%[YmdBbyAajUH]")
 NUMBER = re.compile(r"\s*[-+]?\d+(?:\.\d+)?\s*")
 
 
+Table = tuple[tuple[str, str], ...]
+"""A dict of texts, as its items."""
+
+
 @dataclass(frozen=True)
 class Constants:
     """What a program says, by what it may be for."""
@@ -44,9 +48,10 @@ class Constants:
     dates: tuple[str, ...] = ()
     whole: tuple[int, ...] = ()
     numbers: tuple[float, ...] = ()
+    tables: tuple[Table, ...] = ()
 
     @classmethod
-    def among(cls, texts: Iterable[str]) -> Constants:
+    def among(cls, texts: Iterable[str], tables: Iterable[Table] = ()) -> Constants:
         """Those among a program's texts; numbers are written as texts, too."""
         said = sorted(set(texts), key=lambda text: (len(text), text))
         marks = sorted({mark for text in said for mark in _MARK.findall(text)})
@@ -59,6 +64,7 @@ class Constants:
             dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
             whole=tuple(sorted({abs(int(text)) for text in numbers if text.strip().lstrip("+-").isdecimal()}))[:MOST],
             numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],
+            tables=tuple(dict.fromkeys(tables))[:MOST],
         )
 
     def searching(self, text: str) -> Iterator[str]:

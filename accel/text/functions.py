@@ -145,6 +145,26 @@ def _if_number(text: str, constants: Constants) -> Iterable[tuple[Given, ...]]:
     return ((),) if NUMBER.fullmatch(text) else ()
 
 
+def _tables(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
+    for table in constants.tables if len(text) <= LONGEST_KEY else ():
+        items = tuple(part for item in table for part in item)
+        keys = {key for key, _ in table}
+        yield from ((how, *items) for how in ("", "said") if _key(text, how) in keys)
+
+
+def name_of(text: str) -> str:
+    """A word that a model says, as a program looks it up."""
+    return text.strip(" .,:;!?*_`'\"()[]\n").lower() if len(text) <= LONGEST_KEY else text
+
+
+def _key(text: str, how: str) -> str:
+    return name_of(text) if how else text
+
+
+def _looked_up(text: str, how: str, *items: str) -> Tree:
+    return dict(zip(items[::2], items[1::2], strict=True))[_key(text, how)]
+
+
 def _in_any_case(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]]:
     return ((),)
 
@@ -165,6 +185,14 @@ def _formatted(value: Tree, spec: str) -> Tree:
     if not SPEC.fullmatch(spec):  # a wide one may take all memory
         raise LookupError(spec)
     return format(as_number(value), spec)
+
+
+def _factors(constants: Constants) -> Iterator[float]:
+    """With shares of one that come in addition, or off."""
+    shares = [n for n in constants.numbers if 0 < n < 1]
+    yield from dict.fromkeys(
+        (*(n for n in constants.numbers if n not in (0, 1)), *(1 + n for n in shares), *(1 - n for n in shares))
+    )
 
 
 def _thresholds(value: float, constants: Constants) -> Iterator[tuple[Given, ...]]:
@@ -252,6 +280,7 @@ FUNCTIONS: dict[str, Function] = {
     "day": Function(_day, "a day that is so many days from another", _days),
     "length": Function(lambda text: len(text), "the number of characters", _in_any_case),
     "word count": Function(lambda text: len(text.split()), "the number of words", _in_any_case),
+    "look up": Function(_looked_up, "what a dict has for it", _tables),
     "as number": Function(as_number, "the number that a text is", _if_number),
     "format": Function(
         _formatted, "a number as it is written",
@@ -275,7 +304,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "times": Function(
         lambda number, n: as_number(number) * n, "a number times a constant",
-        lambda number, constants: ((n,) for n in constants.numbers if n not in (0, 1)),
+        lambda number, constants: ((n,) for n in _factors(constants)),
     ),
     "above": Function(lambda number, n: as_number(number) > n, "whether it is above a constant", _thresholds),
     "at least": Function(lambda number, n: as_number(number) >= n, "or equal to it", _thresholds),
@@ -315,6 +344,7 @@ OF_FRAMEWORKS: dict[str, Function] = {}
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
 MOST_FACTORS = 6
+LONGEST_KEY = 64
 
 
 def add_functions(functions: Mapping[str, Function]) -> None:

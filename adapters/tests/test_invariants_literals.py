@@ -135,3 +135,100 @@ def test_one_of_several_templates_is_judged_like_a_value() -> None:
     world.forget()
     asked(fast, 4)
     assert not any("brief" in text for text in world.texts())
+
+
+EVERY = {"facts": "Give the bare facts about it", "doubts": "Say what is doubtful about it"}
+NOTED = ["the first note about everybody", "the second note about everybody"]
+
+
+def asking(world: World, asks: Callable[[State], list[str]]) -> Any:
+    """The endpoint has the topic with the first call; those of the second node wait for nothing else."""
+    model = RemoteChat(world)
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        world.node("b")
+        return {"b": [model.invoke(f"{text}: {state['q']}").content for text in asks(state)]}
+
+    return chain(("a", a), ("b", b))
+
+
+GONE_THROUGH: dict[str, tuple[Callable[[State], list[str]], str]] = {
+    "values": (lambda state: [text for _, text in EVERY.items()], "Say what is doubtful"),
+    "keys": (lambda state: [f"Explain {key} on it" for key in EVERY], "Explain doubts"),
+    "a list": (lambda state: NOTED, "the second note"),
+    "in one text": (lambda state: [f"Use {', '.join(NOTED)}, and tell"], "Use the first note"),
+}
+
+
+@pytest.mark.parametrize(("asks", "said"), GONE_THROUGH.values(), ids=GONE_THROUGH)
+def test_texts_that_every_run_goes_through_go_early(asks: Callable[[State], list[str]], said: str) -> None:
+    world = World()
+    fast = accelerate(asking(world, asks))
+    for number in range(4):
+        asked(fast, number)
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early(said)
+    asked(fast, 4)
+
+
+def test_texts_that_it_chooses_among_do_not() -> None:
+    """Two of the runs' kinds of text have been seen; which one comes next, only the program knows."""
+    world = World()
+    fast = accelerate(asking(world, lambda state: [EVERY[LOCAL.tone]]))
+    for number, LOCAL.tone in enumerate(("facts", "facts", "doubts", "doubts")):
+        asked(fast, number)
+    LOCAL.tone = "facts"
+    world.forget()
+    asked(fast, 4)
+    assert not world.texts("Say what", early=True)
+    assert not world.texts("Give the", early=True)
+
+
+@pytest.fixture
+def noted() -> Iterator[list[str]]:
+    before = NOTED[:]
+    yield NOTED
+    NOTED[:] = before
+
+
+def test_a_list_that_has_changed_since_is_gone_through_no_more(noted: list[str]) -> None:
+    world = World()
+    fast = accelerate(asking(world, lambda state: NOTED))
+    for number in range(4):
+        asked(fast, number)
+    noted[1] = NOTES["bob"]
+    for number in range(4, 7):
+        world.forget()
+        asked(fast, number)
+        assert not any("the second note" in text for text in world.texts())
+    noted[1] = NOTES["ann"]
+    world.forget()
+    asked(fast, 7)
+    assert not any("Bob Smith" in text for text in world.texts())
+
+
+def test_a_run_that_leaves_one_out_shows_that_they_are_chosen() -> None:
+    world = World()
+    fast = accelerate(asking(world, lambda state: NOTED[: LOCAL.count]))
+    for number, LOCAL.count in enumerate((2, 2, 2, 1, 1, 1)):
+        asked(fast, number)
+    world.forget()
+    asked(fast, 6)
+    assert not world.texts("the second note")
+
+
+def test_what_it_looks_up_is_judged_like_a_value() -> None:
+    """A run looks one text up; that the endpoint may have another one of them, no run has shown."""
+    world = World(answer=lambda text: ("facts", "doubts")[len(text) % 2])
+    fast = accelerate(asking(world, lambda state: [EVERY[state["a"]]]))
+    for number in (*range(4), 9, 14, 98, 103):
+        asked(fast, number)
+    world.forget()
+    for number in (5, 97, 6, 99):
+        asked(fast, number)
+    assert len({text.split(":")[0] for text in world.texts() if not text.startswith("Alpha")}) == 2
+    assert not world.texts("Say what", early=True) and not world.texts("Give the", early=True)

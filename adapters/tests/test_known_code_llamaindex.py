@@ -187,7 +187,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 TAUGHT = {
-    name: [QUESTIONS[2], *QUESTIONS[:2], *QUESTIONS[3:]] if name.startswith("fusion") else QUESTIONS for name in PROGRAMS
+    name: [QUESTIONS[2], *QUESTIONS[:2], *QUESTIONS[3:]] if name.startswith("fusion") else QUESTIONS
+    for name in PROGRAMS
 }
 """Of the third one all searches find the same, which tells ways to fuse them from ways to join them."""
 
