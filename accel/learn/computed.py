@@ -7,63 +7,25 @@ the calls of all of them is a source like others, so that the search for templat
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from ..graph.ir import Node
-from ..process.spare import breathe
-from ..text.constants import NUMBER, Constants
-from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow, has_gap
-from ..text.functions import FUNCTIONS, OF_EACH, OF_FRAMEWORKS, ORDERS, Computed, name_of, ways
-from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Ref, Step
-from ..text.values import Tree, Vector, freeze, leaves, texts_of
+from ..text.constants import Constants
+from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow
+from ..text.functions import FUNCTIONS, OF_FRAMEWORKS, ORDERS, Computed
+from ..text.templates import GATHERS, Each, Ref, Step
+from ..text.values import Vector, freeze, texts_of
 from .fold import cover_text
-from .holes import Path, Skeleton, Source
 from .index import SHORTEST
-from .used import WORD, Used
+from .tried import MAX_ALIKE, Known, Way
 from .view import Fit, View
 
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
-MAX_TRIED = 30_000
-"""Results that are looked at in the first run,"""
-MAX_BETWEEN = 400
-"""and those of them that a further function is tried on."""
-MAX_LISTS = 100
-"""Lists that a framework made, on which one is tried, too."""
-MAX_ITEMS = 200
-"""Of a list: longer ones are not tried."""
-MAX_TRIED_IN_EACH = 2_000
-"""Results of functions of one element, of all lists,"""
-MAX_IN_EACH = 16
-"""and those of one list that a further function is tried on."""
-MAX_PARTS = 12
-"""Of one result, of which they are."""
+TABLES = ("look up",)
 MAX_WAYS = 48
 """That are kept."""
-MAX_ALIKE = 4
-"""Of one result."""
-SHORT = 32
-"""Characters of a text that may become quite another one, as a day does."""
-_INSIDE = (*GATHERS, Clip, Count, Escape)
-"""Steps after which a value is no longer one that something brought."""
-WRITTEN = ("format",)
-"""What any number may go through at last."""
-LAST = Computed("last")
-_EDITS: tuple[Step, ...] = (STRIP, *EDITS)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """From values with this skeleton by these steps."""
-
-    base: Skeleton
-    steps: Path
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return len(self.base[1]) + len(self.steps), sum(len(str(step)) for step in self.steps)
 
 
 _Shown = Mapping[Way, Sequence[frozenset[str]]]
@@ -82,7 +44,7 @@ def looks_up(node: Node) -> bool:
 
 
 def _is_table(step: Step) -> bool:
-    return (isinstance(step, Computed) and step.name == "look up") or (
+    return (isinstance(step, Computed) and step.name in TABLES) or (
         isinstance(step, Each) and any(map(_is_table, step.path))
     )
 
@@ -93,18 +55,23 @@ def compute(
     constants: Constants,
     gathered: Sequence[Node] = (),
     wanted: Mapping[int, frozenset[Hashable]] | None = None,
+    tables: bool = False,
 ) -> bool:
     """Add sources for what the open calls of a site hold; False if there are none. `gathered`: lists of what several
     calls gave; `wanted`: by number of the view, the texts and other values, frozen, that are to be given, which is what
-    stands in the calls otherwise."""
+    stands in the calls otherwise; `tables`: only what dicts of the program have."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
     readings = held[0].values.readings
-    names = [*filter(readings.__contains__, FUNCTIONS), *(OF_FRAMEWORKS if "framework" in readings else ())]
-    told = [wanted[view.number] for view in held] if wanted is not None else _literals(held, site)
+    names = [name for name in (TABLES if tables else FUNCTIONS) if name in readings]
+    names += OF_FRAMEWORKS if "framework" in readings and not tables else ()
+    if wanted is not None:
+        told = [wanted[view.number] for view in held]
+    else:
+        told = [_texts(view, site) for view in held] if tables else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
-    first, *others = (_Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
+    first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
@@ -129,8 +96,12 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
     ]
     same = set.intersection(*texts)
     if all(found <= same for found in texts):  # parts of values, by which no two of them agree
-        return [frozenset(text for call in view.open[site] for text in texts_of(call.input)) for view in views]
+        return [_texts(view, site) for view in views]
     return [frozenset(found - same) for found in texts]
+
+
+def _texts(view: View, site: str) -> frozenset[Hashable]:
+    return frozenset(text for call in view.open[site] for text in texts_of(call.input))
 
 
 def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[Hashable]]:
@@ -147,7 +118,7 @@ def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref])
     return {number: frozenset(values) for number, values in found.items()}
 
 
-def _of_kind(results: _Shown, known: _Known, unknown: bool) -> _Shown:
+def _of_kind(results: _Shown, known: Known, unknown: bool) -> _Shown:
     """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
     return {way: told for way, told in results.items() if known.used.lacks(told[0]) is unknown}
 
@@ -160,222 +131,3 @@ def _smallest(results: _Shown) -> Iterator[Way]:
         alike[told] += 1
         if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
             yield way
-
-
-_Try = tuple[Sequence[Skeleton], Path, Tree]
-"""What a function is tried on: a value, and where from and by which steps it came."""
-
-
-class _Known:
-    """What a run knew before the calls of a site, and what those hold."""
-
-    def __init__(
-        self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[Hashable], exactly: bool
-    ) -> None:
-        self._in_each = MAX_TRIED_IN_EACH
-        self._keys: frozenset[str] = frozenset()
-        """Of the program's dicts."""
-        self._values = view.values
-        calls = view.open[site]
-        self._before = max(call.start for call in calls)
-        self.used = Used([call.input for call in calls], wanted, exactly)
-        self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
-        """What functions of one value are tried on,"""
-        self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
-        """lists and whole answers,"""
-        self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
-        """and the paths along which their elements have something."""
-        self._gather(gathered)
-
-    def _gather(self, gathered: Sequence[Node]) -> None:
-        seen: dict[tuple[str, Path], Source] = {}
-        beside: dict[str, list[tuple[Node, Source]]] = defaultdict(list)
-        """By the first of the nodes that a list gathers, the list."""
-        for node in gathered:
-            if sources := self._of_calls(node):
-                beside[next(node.refs()).node].append((node, sources[0]))
-        for text in list(self._values.texts):
-            breathe()
-            for source in self._values.seen(text, self._before):
-                if not any(isinstance(step, _INSIDE) for step in source.path):
-                    self._bases[source.skeleton].append(source)
-                    for node, held in beside.get(source.node, ()):
-                        element = (0,) if node.many or isinstance(node.input[0], Collect) else ()
-                        if source.path[: len(element)] == element:
-                            self._along[held.skeleton][source.path[len(element) :]] = None
-                for at, step in enumerate(source.path):
-                    if isinstance(step, _INSIDE):
-                        break
-                    if isinstance(step, int) or not at:
-                        self._note_list(seen, source, at)
-                if NUMBER.fullmatch(text):
-                    self._note_dict(seen, source)
-        for source in list(self._values.vectors(self._before)):
-            for at in (at for at, step in enumerate(source.path) if isinstance(step, int)):
-                self._note_list(seen, source, at)
-        for source in (*seen.values(), *(source for node in gathered for source in self._of_calls(node))):
-            self._lists[source.skeleton].append(source)
-
-    def _of_calls(self, node: Node) -> list[Source]:
-        """Where lists of what several calls gave stand that were known by then."""
-        value = self._values.value(node.name)
-        places: list[tuple[int, ...]] = (
-            [(at,) for at in range(len(value))] if node.many and isinstance(value, list) else [()]
-        )
-        known = [self._values.since(node.name, place) for place in places]
-        return [
-            Source(node.name, place, since, (0, since))
-            for place, since in zip(places, known, strict=True)
-            if since < self._before and isinstance(follow(value, place), list)
-        ]
-
-    def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:
-        """A list, or a whole answer, holds this value: it was known when the last of its elements was."""
-        path, along = source.path[:at], source.path[at + 1 :]
-        held = seen.get((source.node, path))
-        if held is None or held.known < source.known:
-            seen[source.node, path] = held = replace(source, path=path)
-        if source.path[at] == 0 and not any(isinstance(step, _INSIDE) for step in along):
-            self._along[held.skeleton][along] = None
-
-    def _note_dict(self, seen: dict[tuple[str, Path], Source], source: Source) -> None:
-        """A dict of numbers holds this one: its items are a list."""
-        *before, key = source.path or (0,)
-        held = self._value(replace(source, path=tuple(before))) if isinstance(key, str) else None
-        if isinstance(held, dict) and len(held) > 1 and all(type(one) in (int, float) for one in held.values()):
-            path = (*before, ITEMS)
-            seen[source.node, path] = listed = replace(source, path=path)
-            self._along[listed.skeleton] |= {("key",): None, ("value",): None}
-
-    def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
-        """Every way to something that stands in the calls, and what that is."""
-        self._keys = frozenset(name for table in constants.tables for name, _ in table)
-        between, lists = defaultdict[tuple[type, str], list[_Try]](list), defaultdict[str, list[_Try]](list)
-        found: dict[Way, set[str]] = defaultdict(set)
-        tries = 0
-        for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
-            for step, result in ways(value, constants, names):
-                tries += 1
-                self._note(found, bases, (*steps, step), result)
-                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
-                    if len(alike := between[type(leaf), str(leaf)]) < MAX_ALIKE:
-                        alike.append((bases, (*steps, step, *path), leaf))
-                if isinstance(result, list) and step.name in OF_FRAMEWORKS and len(lists) < MAX_LISTS:
-                    if len(alike := lists[str(result)]) < MAX_ALIKE:
-                        alike.append((bases, (*steps, step), result))
-            if tries > MAX_TRIED:
-                break
-            breathe()
-        for alike in (*lists.values(), *between.values()):
-            value = alike[0][-1]
-            for step, result in (
-                ways(value, constants, names) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
-            ):
-                tries += 1
-                for bases, steps, _ in alike:
-                    self._note(found, bases, (*steps, step), result)
-                    for written, text in ways(result, constants, WRITTEN) if "format" in names else ():
-                        self._note(found, bases, (*steps, step, written), text)
-            breathe()
-        return ((way, frozenset(shown)) for way, shown in found.items())
-
-    def _on_values(self) -> Iterator[_Try]:
-        by_value: dict[tuple[type, str], list[Skeleton]] = defaultdict(list)
-        values: dict[tuple[type, str], Tree] = {}
-        for base, sources in self._bases.items():
-            for source in sources:
-                value = self._value(source)
-                if isinstance(value, str | int | float):
-                    key = type(value), str(value)
-                    values[key] = value
-                    if base not in by_value[key]:
-                        by_value[key].append(base)
-        return ((by_value[key], (), value) for key, value in values.items() if self._may_give(value))
-
-    def _may_give(self, value: Tree) -> bool:
-        """Whether a value has a word of what is wanted, or as many characters or words as are wanted; or is as short as
-        a day or a number, which may be written in another way, or a name in a dict."""
-        if not isinstance(value, str) or (len(value) <= SHORT and any(map(str.isdigit, value))):
-            return True
-        if not self._keys.isdisjoint((value, name_of(value))):
-            return True
-        sizes = str(len(value)), str(len(value.split()))
-        return not self.used.words.isdisjoint(WORD.findall(value)) or not self.used.words.isdisjoint(sizes)
-
-    def _on_lists(self, constants: Constants, names: Sequence[str]) -> Iterator[_Try]:
-        """Lists as they are, and what all of their elements have somewhere, as it is, edited, and what functions give
-        of it that is short; and whole answers."""
-        for base, sources in self._lists.items():
-            for source in sources:
-                items = self._value(source)
-                if isinstance(items, dict) and not has_gap(items):
-                    yield [base], (), items
-                if not isinstance(items, list) or not 2 <= len(items) <= MAX_ITEMS or has_gap(items):
-                    continue
-                breathe()
-                yield [base], (), items
-                for along in self._along[base]:
-                    plain = follow(items, (Each(along),)) if along else items
-                    if plain is not UNKNOWN and along:
-                        yield [base], (Each(along),), plain
-                    for edit in (*_EDITS, *self._of_each(plain, constants, names)):
-                        edited = follow(items, (each := Each((*along, edit)),))
-                        if edited is not UNKNOWN and edited != plain:
-                            yield [base], (each,), edited
-
-    def _of_each(self, items: Tree, constants: Constants, names: Sequence[str]) -> Iterator[Computed]:
-        """Functions that give of each of these texts something short; of those that give the same, few."""
-        alike: Counter[str] = Counter()
-        texts = isinstance(items, list) and all(isinstance(item, str) for item in items)
-        for step, first in ways(items[0], constants, filter(names.__contains__, OF_EACH)) if texts else ():
-            if self._in_each <= 0:
-                return
-            self._in_each -= 1
-            if isinstance(first, str | int | float) and len(str(first)) <= SHORT and len(alike) <= MAX_IN_EACH:
-                found = str(follow(items, (Each((step,)),)))
-                alike[found] += 1
-                if alike[found] <= MAX_ALIKE and found != str(UNKNOWN):
-                    yield step
-
-    def _value(self, source: Source) -> Tree:
-        return follow(self._values.outputs[source.node], source.path)
-
-    def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
-        for base in bases:
-            if shown := self.used.of(result, steps[-1], base in self._lists):
-                found[Way(base, steps)] |= shown
-            if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self.used.of(stripped, steps[-1], base in self._lists):
-                    found[Way(base, (*steps, STRIP))] |= shown
-
-    # --- a way of another run
-
-    def changes(self, way: Way) -> bool:
-        """Whether it gives anything else than what it is given."""
-        return any(result != self._value(source) for source, result in self._results(way))
-
-    def shown(self, way: Way) -> frozenset[str]:
-        """What stands in these calls by it."""
-        results = (result for _, result in self._results(way))
-        return frozenset(
-            text for result in results for text in self.used.of(result, way.steps[-1], way.base in self._lists)
-        )
-
-    def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
-        for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
-            result = follow(self._value(source), way.steps)
-            if result is not UNKNOWN and not has_gap(result):
-                yield source, result
-
-    def add(self, found: Iterable[Way]) -> None:
-        for way in found:
-            for source, result in list(self._results(way)):
-                at = (*source.path, *way.steps)
-                if isinstance(result, list | Vector):
-                    self._values.add_computed(result, replace(source, path=at, computed=True))
-                held = leaves(result)
-                held += leaves(result[-1], (LAST,)) if isinstance(result, list) and result else []
-                for path, leaf in held:
-                    text = as_text(leaf)
-                    if text:
-                        self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))

@@ -122,7 +122,7 @@ class _Builder:
         self.lacks_runs = False
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
-        self._asked: set[tuple[str, bool]] = set()
+        self._asked: set[tuple[str, bool | None]] = set()
         self._computed: set[str] = set()
         """Sites for which functions give something, as far as that was asked."""
         self._gathered = Gathered(views)
@@ -193,6 +193,14 @@ class _Builder:
         self._computed |= {site} if found else set()
         return found
 
+    def _look_up(self, site: str) -> None:
+        """Whether dicts of the program have what stands in the calls; asked once."""
+        asked = (site, None)
+        constants = self.views[0].values.constants()
+        if asked not in self._asked and constants.tables:
+            self._asked.add(asked)
+            self._computed |= {site} if compute(self.views, site, constants, tables=True) else set()
+
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
         asked = (site, True)
@@ -259,7 +267,7 @@ class _Builder:
 
     def _may_be_computed(self, search: Search, site: str, best: Best) -> bool:
         """Whether functions may give something for a site: where nothing else explains it, or what does is equal in
-        some runs, or handed on by a framework's node."""
+        some runs or some of its calls, or handed on by a framework's node."""
         if self._is_known(best.node):
             late = search.late(best.node)
             partly = best.score[0] < sum(bool(view.open.get(site)) for view in self.views)
@@ -267,7 +275,10 @@ class _Builder:
                 self._compute(site)
             if late:
                 self._compute_early(site, best, late)
-            if not (partly or late):
+            few = best.score[1] < len(self._open(site))
+            if few:
+                self._look_up(site)
+            if not (partly or late or few):
                 return False
         return site in self._computed
 

@@ -145,3 +145,43 @@ def test_a_score_beside_a_number_of_the_program_decides_on_a_branch() -> None:
         fast.invoke({"q": topic})
         assert not any(text.startswith(("Praise", "Mend")) and text != said for text in world.texts())
         world.forget()
+
+
+TONES = {"hot": "as dry as the desert", "cold": "as cold as ice can be", "wet": "in words that drip"}
+KINDS = ("Hot.", "cold", "Wet", " HOT", "cold.")
+
+
+def toned(world: World, model: Any, in_a_loop: bool) -> Any:
+    """What a dict of the program has for an answer, or for each word of it, stands in a call two nodes later."""
+
+    def judge(state: State) -> State:
+        return {"a": model.invoke(f"Judge {state['q']}").content}
+
+    def look(state: State) -> State:
+        world.node("look")
+        return {"b": model.invoke(f"Look at {state['q']}").content}
+
+    def tell(state: State) -> State:
+        said = state["a"].split(", ") if in_a_loop else [state["a"]]
+        tones = [TONES[word.strip(" .").lower()] for word in said]
+        return {"c": [model.invoke(f"Tell of {state['q']} {tone}").content for tone in tones]}
+
+    return chain(("judge", judge), ("look", look), ("tell", tell))
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_what_a_dict_has_for_an_answer_is_asked_for_before_its_node_is_reached(in_a_loop: bool) -> None:
+    def answer(text: str) -> str:
+        if not text.startswith("Judge"):
+            return f"so much for {text[::-1]}"
+        at = [*SCORES].index(text[6:])
+        return ", ".join(KINDS[(at + n) % 5] for n in range(2 + at % 2)) if in_a_loop else KINDS[at % 5]
+
+    world = World(answer=answer)
+    graph = toned(world, Chat(world), in_a_loop)
+    fast = trained(world, graph, tuple(SCORES)[:5])
+    for topic in ("beaches", "tundra", "moors"):
+        said = [TONES[word.strip(" .").lower()] for word in answer(f"Judge {topic}").split(", ")]
+        world.hooks["look"] = lambda said=said: world.wait(lambda: len(world.texts("Tell", early=True)) == len(said))
+        assert fast.invoke({"q": topic})["c"] == [answer(f"Tell of {topic} {tone}") for tone in said]
+        world.forget()
