@@ -24,8 +24,8 @@ from .view import Fit, View
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
 TABLES = ("look up",)
-MAX_WAYS = 48
-"""That are kept."""
+MAX_WAYS, MAX_LONGEST = 48, 12
+"""That are kept: of the smallest, and of those that give the longest texts."""
 
 
 _Shown = Mapping[Way, Sequence[frozenset[str]]]
@@ -124,10 +124,18 @@ def _of_kind(results: _Shown, known: Known, unknown: bool) -> _Shown:
 
 
 def _smallest(results: _Shown) -> Iterator[Way]:
-    """Of ways from one node to one result, few; of all, so many."""
+    """Of ways from one node to one result, few; of all, so many, and those that give most of the calls."""
     alike: Counter[object] = Counter()
-    for way in sorted(results, key=lambda way: (way.size, str(way))):
-        told = (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
+    most: set[object] = set()
+    smallest = {way: number for number, way in enumerate(sorted(results, key=lambda way: (way.size, str(way))))}
+    groups = {
+        way: (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
+        for way in smallest
+    }
+    for way in sorted(smallest, key=lambda way: (-max(map(len, results[way][0])), smallest[way])):
+        if len(most) < MAX_LONGEST:
+            most.add(groups[way])
+    for way, told in groups.items():
         alike[told] += 1
-        if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
+        if alike[told] <= MAX_ALIKE and (len(alike) <= MAX_WAYS or told in most):
             yield way
