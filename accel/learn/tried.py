@@ -236,12 +236,13 @@ class Known:
         return follow(self._values.outputs[source.node], source.path)
 
     def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
-        for base in bases:
-            if shown := self.used.of(result, steps[-1], base in self._lists):
-                found[Way(base, steps)] |= shown
-            if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self.used.of(stripped, steps[-1], base in self._lists):
-                    found[Way(base, (*steps, STRIP))] |= shown
+        stripped = result.strip() if isinstance(result, str) else result
+        for of_list in {base in self._lists for base in bases}:
+            for path, value in ((steps, result), ((*steps, STRIP), stripped))[: 1 + (stripped != result)]:
+                if shown := self.used.of(value, steps[-1], of_list):
+                    for base in bases:
+                        if (base in self._lists) is of_list:
+                            found[Way(base, path)] |= shown
 
     # --- a way of another run
 

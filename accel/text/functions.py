@@ -361,10 +361,10 @@ def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) 
         kind = OF_NUMBER
     elif isinstance(value, list):
         kind = OF_LIST
-    tried = {name: FUNCTIONS[name] for name in kind} | OF_FRAMEWORKS
+    tried = (*kind, *OF_FRAMEWORKS) if isinstance(value, list | dict) else kind
     for name in tried if names is None else filter(tried.__contains__, names):
         try:
-            for given in tried[name].ways(value, constants):
+            for given in (FUNCTIONS.get(name) or OF_FRAMEWORKS[name]).ways(value, constants):
                 step = Computed(name, given)
                 try:
                     result = step.of(value)
