@@ -23,7 +23,7 @@ MAX_TRIED = 30_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
-MAX_LISTS = 100
+MAX_LISTS = 32
 """Lists that a framework made, on which one is tried, too."""
 MAX_ITEMS = 200
 """Of a list: longer ones are not tried."""
@@ -163,8 +163,9 @@ class Known:
             breathe()
         for alike in (*lists.values(), *between.values()):
             value = alike[0][-1]
+            those = filter(names.__contains__, OF_FRAMEWORKS) if isinstance(value, list) else names
             for step, result in (
-                ways(value, constants, names) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
+                ways(value, constants, those) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
             ):
                 tries += 1
                 for bases, steps, _ in alike:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
+from math import isclose
 from typing import Any
 
 from llama_index.core.base.embeddings.base import mean_agg
@@ -151,8 +152,8 @@ def _several(value: Any, constants: Constants) -> Iterable[tuple[Given, ...]]:
 def _weighted(value: Any, constants: Constants) -> Iterator[tuple[Given, ...]]:
     if _may_be_searches(value):
         yield from ((retrievers,) for retrievers in range(1, MOST_RETRIEVERS + 1))
-        shares = [n for n in constants.numbers if 0 < n <= 1]
-        yield from (pair for pair in product(shares, repeat=2) if pair[0] != pair[1])
+        shares = [n for n in constants.numbers if 0 < n < 1]
+        yield from (pair for pair in product(shares, repeat=2) if pair[0] != pair[1] and isclose(sum(pair), 1))
 
 
 def _may_be_searches(value: Any) -> bool:

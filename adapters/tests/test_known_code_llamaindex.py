@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,6 @@ from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngin
 from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import VectorStoreQueryResult
 
 import accel
@@ -133,24 +133,14 @@ def test_of_what_is_no_whole_search_nothing_is_known(name: str, value: Any) -> N
 
 
 class After(CustomQueryEngine):
-    """Asks something first that the rest does not wait for."""
+    """Asks something first that the rest does not wait for, and nobody foresees."""
 
     engine: Any
     model: Any
 
     def custom_query(self, query_str: str) -> str:
-        return f"{self.model.complete(f'Is this polite: {query_str}')} {self.engine.query(query_str)}"
-
-
-class Texts(SimpleVectorStore):
-    """A store that keeps the texts, too, as most do."""
-
-    stores_text: bool = True
-
-    def query(self, query: Any, **kwargs: Any) -> VectorStoreQueryResult:
-        found = super().query(query, **kwargs)
-        by_id = {each.node_id: each for each in NODES}
-        return VectorStoreQueryResult(nodes=[by_id[each] for each in found.ids or ()], similarities=found.similarities)
+        self.model.complete(f"Is this polite: {query_str} ({uuid4().hex})")
+        return str(self.engine.query(query_str))
 
 
 def over(retriever: BaseRetriever) -> RetrieverQueryEngine:
