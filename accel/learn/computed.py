@@ -8,14 +8,14 @@ the calls of all of them is a source like others, so that the search for templat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from ..graph.ir import Node
 from ..text.constants import Constants
 from ..text.evaluate import UNKNOWN, as_text, enumerate_stars, follow
-from ..text.functions import FUNCTIONS, ORDERS, Computed
+from ..text.functions import FUNCTIONS, OF_FRAMEWORKS, ORDERS, Computed
 from ..text.templates import GATHERS, Each, Ref, Step
-from ..text.values import texts_of
+from ..text.values import Vector, freeze, texts_of
 from .fold import cover_text
 from .index import SHORTEST
 from .tried import MAX_ALIKE, Known, Way
@@ -25,8 +25,8 @@ FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
 TABLES = ("look up",)
 AGREED = ("majority", "most common")
-MAX_WAYS = 48
-"""That are kept."""
+MAX_WAYS, MAX_LONGEST = 48, 12
+"""That are kept: of the smallest, and of those that give the longest texts."""
 
 
 _Shown = Mapping[Way, Sequence[frozenset[str]]]
@@ -60,16 +60,18 @@ def compute(
     site: str,
     constants: Constants,
     gathered: Sequence[Node] = (),
-    wanted: Mapping[int, frozenset[str]] | None = None,
+    wanted: Mapping[int, frozenset[Hashable]] | None = None,
     only: Sequence[str] = (),
 ) -> bool:
     """Add sources for what the open calls of a site hold; False if there are none. `gathered`: lists of what several
-    calls gave; `wanted`: by number of the view, the texts that are to be given, which is what stands in the calls
-    otherwise; `only`: these functions, on all that stands in the calls."""
+    calls gave; `wanted`: by number of the view, the texts and other values, frozen, that are to be given, which is what
+    stands in the calls otherwise; `only`: these functions, on all that stands in the calls."""
     held = [view for view in views if view.open.get(site) and (wanted is None or wanted.get(view.number))]
     if len({view.witness for view in held}) < FEWEST:
         return False
-    names = [name for name in only or FUNCTIONS if name in held[0].values.readings]
+    readings = held[0].values.readings
+    names = [name for name in only or FUNCTIONS if name in readings]
+    names += OF_FRAMEWORKS if "framework" in readings and not only else ()
     if wanted is not None:
         told = [wanted[view.number] for view in held]
     else:
@@ -79,13 +81,14 @@ def compute(
     results = {way: [shown] for way, shown in first.all_ways(constants, names)}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
+    results = {way: told for way, told in results.items() if any(known.changes(way) for known in (first, *others))}
     found = [way for unknown in (True, False) for way in _smallest(_of_kind(results, first, unknown))]
     for known in (first, *others):
         known.add(found)
     return bool(found)
 
 
-def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
+def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
     """What is no known value in the calls of each, and not in those of all."""
     texts = [
         {
@@ -103,33 +106,42 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[str]]:
     return [frozenset(found - same) for found in texts]
 
 
-def _texts(view: View, site: str) -> frozenset[str]:
+def _texts(view: View, site: str) -> frozenset[Hashable]:
     return frozenset(text for call in view.open[site] for text in texts_of(call.input))
 
 
-def late_texts(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[str]]:
+def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref]) -> dict[int, frozenset[Hashable]]:
     """By number of the view, what these refer to in its calls."""
-    found: dict[int, set[str]] = {view.number: set() for view in views}
+    found: dict[int, set[Hashable]] = {view.number: set() for view in views}
     for view, fit in zip(views, fits, strict=True):
         for ref in refs:
             value = view.values.value(ref.node)
             for place in fit.places:
                 leaves_there = enumerate_stars(value, ref.path, place)[0] if value is not UNKNOWN else ()
-                shown = (as_text(follow(value, ref.path, index)) for index in leaves_there)
-                found[view.number].update(text for text in shown if text)
-    return {number: frozenset(texts) for number, texts in found.items()}
+                held = [follow(value, ref.path, index) for index in leaves_there]
+                found[view.number].update(text for text in map(as_text, held) if text)
+                found[view.number].update(freeze(each) for each in held if isinstance(each, list | Vector))
+    return {number: frozenset(values) for number, values in found.items()}
 
 
 def _of_kind(results: _Shown, known: Known, unknown: bool) -> _Shown:
     """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
-    return {way: told for way, told in results.items() if known.lacks(told[0]) is unknown}
+    return {way: told for way, told in results.items() if known.used.lacks(told[0]) is unknown}
 
 
 def _smallest(results: _Shown) -> Iterator[Way]:
-    """Of ways from one node to one result, few; of all, so many."""
+    """Of ways from one node to one result, few; of all, so many, and those that give most of the calls."""
     alike: Counter[object] = Counter()
-    for way in sorted(results, key=lambda way: (way.size, str(way))):
-        told = (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
+    most: set[object] = set()
+    smallest = {way: number for number, way in enumerate(sorted(results, key=lambda way: (way.size, str(way))))}
+    groups = {
+        way: (way.base[0], isinstance(way.steps[-1], Computed) and way.steps[-1].name in ORDERS, *results[way])
+        for way in smallest
+    }
+    for way in sorted(smallest, key=lambda way: (-max(map(len, results[way][0])), smallest[way])):
+        if len(most) < MAX_LONGEST:
+            most.add(groups[way])
+    for way, told in groups.items():
         alike[told] += 1
-        if alike[told] <= MAX_ALIKE and len(alike) <= MAX_WAYS:
+        if alike[told] <= MAX_ALIKE and (len(alike) <= MAX_WAYS or told in most):
             yield way

@@ -130,6 +130,11 @@ class Values:
         """Those of a list, a vector or a record."""
         return self._by_then(self._wholes.get(freeze(value), ()), before)
 
+    def vectors(self, before: int) -> Iterator[Source]:
+        """All vectors."""
+        for value in [value for value in self._wholes if isinstance(value, Vector)]:
+            yield from self.seen_whole(value, before)
+
     def seen_plain(self, value: Tree, before: int) -> list[tuple[Tree, Source]]:
         """Lists and dicts equal to this one, as they are and where they were seen."""
         while self._printable:
@@ -324,12 +329,14 @@ class Values:
         if len(self.texts[text]) < MAX_SOURCES:
             self.texts[text].append(source)
 
-    def add_computed(self, text: str, source: Source) -> None:
-        """What a program may have computed (`computed`)."""
+    def add_computed(self, value: Tree, source: Source) -> None:
+        """What a program may have computed (`computed`): a text, a list or a vector."""
         self.covers.clear()
-        self._add_text(text, source)
-        if source not in self.texts[text]:
-            self.texts[text].append(source)
+        if isinstance(value, str):
+            self._add_text(value, source)
+        held = self.texts[value] if isinstance(value, str) else self._wholes.setdefault(freeze(value), [])
+        if source not in held:
+            held.append(source)
 
     def _add_beginnings(self, text: str) -> None:
         n, (pasted, shortest) = len(text), SHORTEST

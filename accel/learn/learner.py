@@ -10,7 +10,7 @@ from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
 from ..text.templates import Ref
 from ..trace.record import CallRecord
-from .computed import AGREED, TABLES, agrees, compute, late_texts
+from .computed import AGREED, FEWEST, TABLES, agrees, compute, late_values
 from .foreign import Data
 from .gathered import Gathered
 from .judging import decided
@@ -44,6 +44,7 @@ class Builder:
         self._constant: dict[str, set[Hashable]] = {}
         """By site, `given_always`."""
         self.whose: dict[str, Hashable] = {}
+        self.lacks_runs = False
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
         self._asked: set[tuple[str, bool | None]] = set()
@@ -111,7 +112,9 @@ class Builder:
     def _compute(self, site: str) -> bool:
         """Whether functions give something of what no known value explains; asked once."""
         asked = (site, False)
-        if asked in self._asked or not any(OPS[call.op].issuable for _, call in self._open(site)[:1]):
+        if asked in self._asked or not any(
+            OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1]
+        ):
             return False
         self._asked.add(asked)
         found = compute(self.views, site, self.views[0].values.constants(), self._gathered.among(self.nodes))
@@ -129,9 +132,10 @@ class Builder:
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
         asked = (site, True)
+        self.lacks_runs |= len({view.witness for view in self.views if view.complete}) < FEWEST
         if asked not in self._asked:
             self._asked.add(asked)
-            wanted = late_texts(self.views, best.fits, late)
+            wanted = late_values(self.views, best.fits, late)
             with counting(self.views, late=False):
                 lists = self._gathered.among(self.nodes)
                 found = compute(self.views, site, self.views[0].values.constants(), lists, wanted)

@@ -36,6 +36,9 @@ class Lesson:
     """The share of all calls that may be issued that verified nodes explain."""
     whose: dict[str, Hashable]
     """By node, the identity of the component that all of its calls went to; those that went to several are missing."""
+    lacks_runs: bool = False
+    """Whether another run with another input may show that what framework nodes hand on is computed of what is known
+    before."""
 
 
 def learn(traces: Sequence[Trace]) -> Graph:
@@ -64,7 +67,8 @@ def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Re
             continue
         graph = Graph(tuple(builder.nodes), runs=len(traces))
         verify(graph)
-        return Lesson(graph, [frozenset(view.nodes) for view in views], builder.explained(), builder.whose)
+        shapes = [frozenset(view.nodes) for view in views]
+        return Lesson(graph, shapes, builder.explained(), builder.whose, builder.lacks_runs)
 
 
 def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:

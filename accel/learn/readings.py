@@ -30,6 +30,7 @@ READINGS: tuple[Reading, ...] = (
     *(Reading(name, f"the items of an answer: `{name}`") for name in EXTRACTORS),
     # what a program computes from values, where nothing else explains an input
     *(Reading(name, function.says) for name, function in FUNCTIONS.items()),
+    Reading("framework", "what a framework computes between two calls, as its adapter says"),
     # what is handed on as it is
     Reading("record", "a dict that is known as it stands"),
     Reading("list", "a list that is known as it stands"),

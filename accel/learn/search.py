@@ -24,6 +24,8 @@ from .judging import decided, judged
 from .shape import Place, Shape
 from .view import Fit, View
 
+MAX_APART = 4
+"""Calls of a list that may each be explained by themselves."""
 MAX_MATES = 64
 """Calls of one site in one trace that are compared."""
 
@@ -94,7 +96,26 @@ class Search:
             early = self._search(view, call)
         if early.node is None or self._holds_edited(early) or self._comes_later(early, best):
             return best
-        return early if early.score >= best.score or self._is_first_round(early, call.site) else best
+        if early.score >= best.score or self._is_first_round(early, call.site) or self._are_early(view, best, early):
+            return early
+        return best
+
+    def _are_early(self, view: View, best: Best, early: Best) -> bool:
+        """Whether the few calls of what a framework node was given are each explained by what is known early: it put
+        its own list together."""
+        counts = {len(fit.calls) for fit in best.fits if fit.calls}
+        if len(counts) != 1 or not 1 < max(counts) <= MAX_APART or early.score[0] < best.score[0]:
+            return False
+        here = self._views.index(view)
+        rest = [call for call in best.fits[here].calls if call not in early.fits[here].calls]
+        explained = early.score[1]
+        with counting(self._views, late=False):
+            for call in rest:
+                other = self._search(view, call)
+                if other.node is None or other.score[0] < best.score[0] or self._holds_edited(other):
+                    return False
+                explained += other.score[1]
+        return explained == best.score[1]
 
     def _comes_later(self, early: Best, late: Best) -> bool:
         """Whether what is known ahead of program order came after what a framework node had by then, whenever the call

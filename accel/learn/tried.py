@@ -4,27 +4,27 @@ other (`computed`).
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, follow, has_gap
-from ..text.functions import OF_EACH, Computed, name_of, ways
+from ..text.functions import OF_EACH, OF_FRAMEWORKS, Computed, name_of, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Step
-from ..text.values import Tree, leaves, texts_of
-from .cover import stands_alone
+from ..text.values import Tree, Vector, leaves
 from .holes import Path, Skeleton, Source
-from .index import SHORTEST
+from .used import WORD, Used
 from .view import View
 
 MAX_TRIED = 30_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
+MAX_LISTS = 32
+"""Lists that a framework made, on which one is tried, too."""
 MAX_ITEMS = 200
 """Of a list: longer ones are not tried."""
 MAX_TRIED_IN_EACH = 2_000
@@ -35,7 +35,6 @@ MAX_PARTS = 12
 """Of one result, of which they are."""
 SHORT = 32
 """Characters of a text that may become quite another one, as a day does."""
-_WORD = re.compile(r"\w+")
 _INSIDE = (*GATHERS, Clip, Count, Escape)
 """Steps after which a value is no longer one that something brought."""
 WRITTEN = ("format",)
@@ -65,22 +64,20 @@ _Try = tuple[Sequence[Skeleton], Path, Tree]
 class Known:
     """What a run knew before the calls of a site, and what those hold."""
 
-    def __init__(self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[str], exactly: bool) -> None:
+    def __init__(
+        self, view: View, site: str, gathered: Sequence[Node], wanted: frozenset[Hashable], exactly: bool
+    ) -> None:
         self._in_each = MAX_TRIED_IN_EACH
         self._keys: frozenset[str] = frozenset()
         """Of the program's dicts."""
-        self._wanted = wanted
-        self._exactly = exactly
-        self._pieces = "\0".join(wanted)
-        self._words = frozenset(_WORD.findall(self._pieces))
         self._values = view.values
         calls = view.open[site]
         self._before = max(call.start for call in calls)
-        self._text = "\0".join(text for call in calls for text in texts_of(call.input))
+        self.used = Used([call.input for call in calls], wanted, exactly)
         self._bases: dict[Skeleton, list[Source]] = defaultdict(list)
         """What functions of one value are tried on,"""
         self._lists: dict[Skeleton, list[Source]] = defaultdict(list)
-        """lists,"""
+        """lists and whole answers,"""
         self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
         """and the paths along which their elements have something."""
         self._gather(gathered)
@@ -104,10 +101,13 @@ class Known:
                 for at, step in enumerate(source.path):
                     if isinstance(step, _INSIDE):
                         break
-                    if isinstance(step, int):
+                    if isinstance(step, int) or not at:
                         self._note_list(seen, source, at)
                 if NUMBER.fullmatch(text):
                     self._note_dict(seen, source)
+        for source in list(self._values.vectors(self._before)):
+            for at in (at for at, step in enumerate(source.path) if isinstance(step, int)):
+                self._note_list(seen, source, at)
         for source in (*seen.values(), *(source for node in gathered for source in self._of_calls(node))):
             self._lists[source.skeleton].append(source)
 
@@ -125,7 +125,7 @@ class Known:
         ]
 
     def _note_list(self, seen: dict[tuple[str, Path], Source], source: Source, at: int) -> None:
-        """A list holds this value: it was known when the last of its elements was."""
+        """A list, or a whole answer, holds this value: it was known when the last of its elements was."""
         path, along = source.path[:at], source.path[at + 1 :]
         held = seen.get((source.node, path))
         if held is None or held.known < source.known:
@@ -145,24 +145,27 @@ class Known:
     def all_ways(self, constants: Constants, names: Sequence[str]) -> Iterator[tuple[Way, frozenset[str]]]:
         """Every way to something that stands in the calls, and what that is."""
         self._keys = frozenset(name for table in constants.tables for name, _ in table)
-        between: dict[tuple[type, str], list[_Try]] = {}
+        between, lists = defaultdict[tuple[type, str], list[_Try]](list), defaultdict[str, list[_Try]](list)
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
         for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
             for step, result in ways(value, constants, names):
                 tries += 1
                 self._note(found, bases, (*steps, step), result)
-                for path, leaf in leaves(result)[:MAX_PARTS]:
-                    alike = between.setdefault((type(leaf), str(leaf)), []) if len(between) < MAX_BETWEEN else []
-                    if len(alike) < MAX_ALIKE:
+                for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
+                    if len(alike := between[type(leaf), str(leaf)]) < MAX_ALIKE:
                         alike.append((bases, (*steps, step, *path), leaf))
+                if isinstance(result, list) and step.name in OF_FRAMEWORKS and len(lists) < MAX_LISTS:
+                    if len(alike := lists[str(result)]) < MAX_ALIKE:
+                        alike.append((bases, (*steps, step), result))
             if tries > MAX_TRIED:
                 break
             breathe()
-        for alike in between.values():
+        for alike in (*lists.values(), *between.values()):
             value = alike[0][-1]
+            those = filter(names.__contains__, OF_FRAMEWORKS) if isinstance(value, list) else names
             for step, result in (
-                ways(value, constants, names) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
+                ways(value, constants, those) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
             ):
                 tries += 1
                 for bases, steps, _ in alike:
@@ -193,14 +196,16 @@ class Known:
         if not self._keys.isdisjoint((value, name_of(value))):
             return True
         sizes = str(len(value)), str(len(value.split()))
-        return not self._words.isdisjoint(_WORD.findall(value)) or not self._words.isdisjoint(sizes)
+        return not self.used.words.isdisjoint(WORD.findall(value)) or not self.used.words.isdisjoint(sizes)
 
     def _on_lists(self, constants: Constants, names: Sequence[str]) -> Iterator[_Try]:
         """Lists as they are, and what all of their elements have somewhere, as it is, edited, and what functions give
-        of it that is short."""
+        of it that is short; and whole answers."""
         for base, sources in self._lists.items():
             for source in sources:
                 items = self._value(source)
+                if isinstance(items, dict) and not has_gap(items):
+                    yield [base], (), items
                 if not isinstance(items, list) or not 2 <= len(items) <= MAX_ITEMS or has_gap(items):
                     continue
                 breathe()
@@ -232,51 +237,26 @@ class Known:
         return follow(self._values.outputs[source.node], source.path)
 
     def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
-        for base in bases:
-            if shown := self._standing(base, steps, result):
-                found[Way(base, steps)] |= shown
-            if isinstance(result, str) and (stripped := result.strip()) != result:
-                if shown := self._standing(base, steps, stripped):
-                    found[Way(base, (*steps, STRIP))] |= shown
-
-    def _standing(self, base: Skeleton, steps: Path, result: Tree) -> set[str]:
-        """What of a result stands in the calls: a list in this order, something of a list, or a text that nobody knew
-        by itself."""
-        if isinstance(result, list):
-            return self._in_order(result, _by_number(steps[-1], result))
-        shown = as_text(result)
-        if not shown or not shown.strip():
-            return set()
-        if self._exactly:
-            return {shown} if shown in self._wanted else set()
-        return {shown} if _stands(shown, self._text if base in self._lists else self._pieces) else set()
-
-    def _in_order(self, items: Sequence[Tree], by_number: bool) -> set[str]:
-        """The first text of the first element that stands before that of another one; else what stands there of the
-        one with the least number, or with the greatest."""
-        for path, leaf in leaves(items[0]) if len(items) > 1 else ():
-            texts = (as_text(follow(item, path)) for item in items[1:])
-            other = next((text for text in texts if text != leaf), None)
-            if isinstance(leaf, str) and leaf and other and self._may_be((leaf, other)):
-                if 0 <= self._text.find(leaf) < self._text.find(other):
-                    return {leaf}
-        ends = leaves([items[0], items[-1]]) if items and by_number else ()
-        said = {leaf for _, leaf in ends if isinstance(leaf, str) and leaf.strip()}
-        return {text for text in said if self._may_be((text,)) and _stands(text, self._text)}
-
-    def _may_be(self, shown: Iterable[str]) -> bool:
-        return not self._exactly or self._wanted.issuperset(shown)
-
-    def lacks(self, texts: Iterable[str]) -> bool:
-        """Whether one of these stands in the calls, and is no known value."""
-        return any(_stands(text, self._pieces) for text in texts)
+        stripped = result.strip() if isinstance(result, str) else result
+        for of_list in {base in self._lists for base in bases}:
+            for path, value in ((steps, result), ((*steps, STRIP), stripped))[: 1 + (stripped != result)]:
+                if shown := self.used.of(value, steps[-1], of_list):
+                    for base in bases:
+                        if (base in self._lists) is of_list:
+                            found[Way(base, path)] |= shown
 
     # --- a way of another run
+
+    def changes(self, way: Way) -> bool:
+        """Whether it gives anything else than what it is given."""
+        return any(result != self._value(source) for source, result in self._results(way))
 
     def shown(self, way: Way) -> frozenset[str]:
         """What stands in these calls by it."""
         results = (result for _, result in self._results(way))
-        return frozenset(text for result in results for text in self._standing(way.base, way.steps, result))
+        return frozenset(
+            text for result in results for text in self.used.of(result, way.steps[-1], way.base in self._lists)
+        )
 
     def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
         for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
@@ -287,25 +267,12 @@ class Known:
     def add(self, found: Iterable[Way]) -> None:
         for way in found:
             for source, result in list(self._results(way)):
+                at = (*source.path, *way.steps)
+                if isinstance(result, list | Vector):
+                    self._values.add_computed(result, replace(source, path=at, computed=True))
                 held = leaves(result)
                 held += leaves(result[-1], (LAST,)) if isinstance(result, list) and result else []
                 for path, leaf in held:
                     text = as_text(leaf)
                     if text:
-                        self._values.add_computed(
-                            text, replace(source, path=(*source.path, *way.steps, *path), computed=True)
-                        )
-
-
-def _by_number(step: Step | None, items: Sequence[Tree]) -> bool:
-    """Whether this function has put them in the order of a number that each has."""
-    if not isinstance(step, Computed) or step.name not in ("ranked", "ranked by product") or not items:
-        return False
-    return isinstance(items[0][step.given[0]], int | float)
-
-
-def _stands(shown: str, text: str) -> bool:
-    at = text.find(shown)
-    while at >= 0 and not (len(shown) >= SHORTEST[0] or stands_alone(text, at, at + len(shown))):
-        at = text.find(shown, at + 1)
-    return at >= 0
+                        self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))

@@ -59,6 +59,8 @@ PATIENCE = 2
 """Lessons in a row that may explain no more than those before; then they get rarer."""
 CALLS_A_RUN = 100
 """How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
+MOST_LACKED = 2
+"""Runs that are learnt from although they were foreseen."""
 LEAST_GAIN = 0.01
 """How much more of all calls a lesson must explain to count as one that taught something."""
 
@@ -131,6 +133,8 @@ class Plan:
         """Runs since the last relearn that the graph didn't fully explain."""
         self._in_vain = 0
         """Lessons in a row that explained no more than one before."""
+        self._lacks_runs, self._lackings = False, 0
+        """Whether a lesson wanted one more run, and how often it got one."""
         self._explained = 0.0
         """The largest share of calls that a lesson explained."""
 
@@ -287,7 +291,7 @@ class Plan:
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
-        foreseen = bool(self.learnt.nodes) and judged.complete
+        foreseen = bool(self.learnt.nodes) and judged.complete and not self._lacked()
         if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
             self.pace.news()
             self.hopes.renew()
@@ -333,6 +337,12 @@ class Plan:
             self.pace.news()
             self._within.hope()
         self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
+        self._lacks_runs = learnt.lacks_runs
+
+    def _lacked(self) -> bool:
+        """Whether a run that was foreseen may teach something all the same; so often, and no more."""
+        self._lackings += self._lacks_runs
+        return self._lacks_runs and self._lackings <= MOST_LACKED
 
     def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
         """A program that has nothing to gain rests; with hope, it is followed again."""

@@ -62,7 +62,7 @@ class Constants:
             patterns=tuple(text for text in said if _may_search(text))[:MOST],
             specs=tuple(dict.fromkeys(m[1] for text in specs if (m := SPEC.fullmatch(text))))[:MOST],
             dates=tuple(text for text in said if _DIRECTIVE.search(text) and len(text) <= 40)[:MOST],
-            whole=tuple(sorted({int(text) for text in numbers if text.strip().isdecimal()}))[:MOST],
+            whole=tuple(sorted({abs(int(text)) for text in numbers if text.strip().lstrip("+-").isdecimal()}))[:MOST],
             numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],
             tables=tuple(dict.fromkeys(tables))[:MOST],
         )

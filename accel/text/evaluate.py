@@ -127,7 +127,9 @@ def _computed(value: Tree, step: Computed) -> Tree:
     if value is DROPPED or has_gap(value):
         return UNKNOWN
     try:
-        return step.of([item for item in value if item is not DROPPED] if isinstance(value, list) else value)
+        if isinstance(value, list) and any(item is DROPPED for item in value):
+            value = [item for item in value if item is not DROPPED]
+        return step.of(value)
     except LookupError:
         return UNKNOWN
 

@@ -1,4 +1,5 @@
-"""Library functions that programs apply to values before they put them into a prompt.
+"""Library functions that programs apply to values before they put them into a prompt, and what frameworks do between
+two calls.
 
 All are pure, and have few parameters, which are constants of the program: where it splits a text, the pattern that it
 searches, how it writes a number. So the few that come into question for a value can all be tried (`ways`), and the
@@ -12,7 +13,7 @@ import re
 import statistics
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,6 +28,8 @@ LONGEST = 20_000
 """A text of more characters is not tried."""
 NARROWEST = 16
 """Characters of a line that a program may ask for."""
+WIDEST = 50
+"""Last elements of a list that it may keep."""
 _FLAGS = (0, int(re.DOTALL), int(re.IGNORECASE), int(re.MULTILINE))
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%B %d, %Y", "%Y/%m/%d", "%d/%m/%Y")
 """How inputs write a day."""
@@ -34,7 +37,7 @@ _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%B %d, %Y", "%Y/%m/%d", "%d/%m/%Y
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What the function of this name gives (`FUNCTIONS`), with these parameters."""
+    """What the function of this name gives (`FUNCTIONS`, `OF_FRAMEWORKS`), with these parameters."""
 
     name: str
     given: tuple[Given, ...] = ()
@@ -45,8 +48,9 @@ class Computed:
     def of(self, value: Tree) -> Tree:
         """Raises LookupError where the function gives nothing for such a value."""
         try:
-            return FUNCTIONS[self.name].of(value, *self.given)
-        except (ValueError, TypeError, ArithmeticError, AttributeError, re.error, MemoryError) as error:
+            function = FUNCTIONS.get(self.name) or OF_FRAMEWORKS[self.name]
+            return function.of(value, *self.given)
+        except (ValueError, TypeError, ArithmeticError, AttributeError, RuntimeError, re.error, MemoryError) as error:
             raise LookupError(f"{self} is not defined here") from error
 
 
@@ -252,6 +256,10 @@ def _ranked(items: Sequence[Any], key: str, descending: int) -> Tree:
     return sorted(items, key=lambda item: item[key], reverse=bool(descending))
 
 
+def _windows(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Given, ...]]:
+    return ((n,) for n in constants.whole if 0 < n <= WIDEST)
+
+
 FUNCTIONS: dict[str, Function] = {
     "before": Function(lambda text, sep: _split(text, sep)[0], "what stands before a separator", _parts),
     "after": Function(lambda text, sep: _split(text, sep)[-1], "what stands after the last one", _parts),
@@ -318,6 +326,7 @@ FUNCTIONS: dict[str, Function] = {
     "descending": Function(lambda items: sorted(items, reverse=True), "in falling order", _in_any_case),
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
+    "last ones": Function(lambda items, n: items[-n:], "so many of the last ones", _windows),
     "ranked by product": Function(
         _ranked_by_product, "by two fields' product",
         lambda items, constants: ((*pair, way) for pair in _pairs(items, constants) for way in (0, 1)),
@@ -330,10 +339,17 @@ OF_LIST = tuple(FUNCTIONS)[tuple(FUNCTIONS).index("sum") :]
 OF_EACH = ("re.search", "as number", "after", "before", "behind", "word count", "length")
 """Of those of texts, the ones that give something short of each element of a list."""
 ORDERS = OF_LIST[OF_LIST.index("sorted") :]
+OF_FRAMEWORKS: dict[str, Function] = {}
+"""What frameworks compute between two calls, as their adapters say (`add_functions`)."""
 THRESHOLDS = ("above", "at least")
 MOST_THRESHOLDS = 24
 MOST_FACTORS = 6
 LONGEST_KEY = 64
+
+
+def add_functions(functions: Mapping[str, Function]) -> None:
+    """What a framework computes of values as its adapter sees them, by names that say whose it is."""
+    OF_FRAMEWORKS.update(functions)
 
 
 def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) -> Iterator[tuple[Computed, Tree]]:
@@ -345,15 +361,16 @@ def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) 
         kind = OF_NUMBER
     elif isinstance(value, list):
         kind = OF_LIST
-    for name in kind if names is None else filter(kind.__contains__, names):
+    tried = (*kind, *OF_FRAMEWORKS) if isinstance(value, list | dict) else kind
+    for name in tried if names is None else filter(tried.__contains__, names):
         try:
-            for given in FUNCTIONS[name].ways(value, constants):
+            for given in (FUNCTIONS.get(name) or OF_FRAMEWORKS[name]).ways(value, constants):
                 step = Computed(name, given)
                 try:
                     result = step.of(value)
                 except LookupError:
                     continue
-                if result != value:
+                if result != value or isinstance(value, list):  # some runs have nothing to cut off or to put in order
                     yield step, result
         except (TypeError, ValueError):  # of other things than this one
             continue

@@ -28,10 +28,12 @@ from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells
 from accel.run.scope import scope
+from accel.text.functions import add_functions
 from accel.text.objects import is_a
 from accel.text.values import Opaque, Tree, snapshot, thaw
 
 from . import callers, stores, surroundings
+from .computes import COMPUTES
 from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
 from .guards import guard_of
 from .tool_calls import closed_calls
@@ -367,6 +369,7 @@ FAMILIES: tuple[tuple[type, tuple[Method, ...]], ...] = (
 LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({InMemoryVectorStore, *FUNCTION_TOOLS})
 """Concrete classes inside langchain_core that are components themselves; its other classes are bases and composites."""
 
+add_functions(COMPUTES)
 _CLASSES = patches.Classes()
 
 

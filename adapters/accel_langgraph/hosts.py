@@ -30,6 +30,7 @@ from accel.text.objects import is_a
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 
 from .components import holds, is_component
+from .computes import set_to
 from .guards import guard_of
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
@@ -173,14 +174,14 @@ def references_of(roots: Sequence[Any], opened: tuple[type, ...], ways: Ways) ->
 
 
 def _says(value: Any, held: bool) -> Any:
-    """What of a prompt, a tool or a runnable with arguments is the program's text."""
+    """What of a prompt, a tool, a runnable with arguments or one that ranks is the program's text."""
     if is_a(value, SystemMessage):
         return None if held else value.content
     if is_a(value, BasePromptTemplate | BaseMessagePromptTemplate):
         return vars(value)
     if is_a(value, BaseTool):
         return value.name, value.description, value.args_schema
-    return value.kwargs if is_a(value, RunnableBinding) else None
+    return value.kwargs if is_a(value, RunnableBinding) else set_to(value)
 
 
 def _listened(modes: Any, callbacks: Any) -> bool:

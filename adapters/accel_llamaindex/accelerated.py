@@ -46,6 +46,7 @@ from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .batches import bounded, serde
 from .components import holds, install_all, is_component
+from .computes import set_to
 from .framework import FRAMEWORK
 from .kept import is_followed, kept, watch_chats
 from .kinds import BUILT, TAKES, input_of, methods_of, name_of
@@ -109,12 +110,13 @@ _WRITTEN = {default_format_node_batch_fn: ("Document",)}
 
 
 def _says(value: Any, held: bool) -> Any:
-    """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold."""
+    """Prompts and what tools say of themselves are the program's text; so are the names of what its indexes hold, and
+    the numbers that its parts compute with."""
     if is_a(value, IndexDict):
         return list(value.nodes_dict.values())
     if is_a(value, FunctionType):
         return _WRITTEN.get(value)
-    return vars(value) if is_a(value, BasePromptTemplate | ToolMetadata) else None
+    return vars(value) if is_a(value, BasePromptTemplate | ToolMetadata) else set_to(value)
 
 
 # --- the object -----------------------------------------------------------------------------------------------------

@@ -33,10 +33,12 @@ from accel.parts.methods import Method, build_call, read_call
 from accel.parts.own_code import is_the_programs
 from accel.parts.patches import Place, install
 from accel.run.uses import aused, used
+from accel.text.functions import add_functions
 from accel.text.objects import is_a
 from accel.text.values import Tree, snapshot, thaw
 
 from . import views  # noqa: F401  how nodes, messages and queries are seen
+from .computes import COMPUTES
 
 # --- leaves below decorators ----------------------------------------------------------------------------------------
 
@@ -224,6 +226,7 @@ LISTED_FRAMEWORK_CLASSES: frozenset[type] = frozenset({SimpleVectorStore, KVDocu
 """Concrete classes inside llama_index.core that are components; its other classes are bases and composites."""
 
 tells_only(CallbackManager, lambda manager: manager.handlers)
+add_functions(COMPUTES)
 _CLASSES = patches.Classes()
 
 
