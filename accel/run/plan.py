@@ -39,6 +39,7 @@ from .deadline import Deadlines
 from .hopes import Hopes, held_sites, hopeful_at
 from .lived import Lived
 from .pace import Pace
+from .patience import Patience
 from .reliance import Asked, asked_of
 from .says import Says
 from .settings import Counts
@@ -55,14 +56,6 @@ ENOUGH = 4
 runs."""
 MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
-PATIENCE = 2
-"""Lessons in a row that may explain no more than those before; then they get rarer."""
-CALLS_A_RUN = 100
-"""How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
-MOST_LACKED = 2
-"""Runs that are learnt from although they were foreseen."""
-LEAST_GAIN = 0.01
-"""How much more of all calls a lesson must explain to count as one that taught something."""
 
 
 class Plan:
@@ -129,14 +122,7 @@ class Plan:
         self._composites: set[str] = set()
         self._revisited: set[str] = set()
         self._lock = forks.lock()
-        self._unexplained = 0
-        """Runs since the last relearn that the graph didn't fully explain."""
-        self._in_vain = 0
-        """Lessons in a row that explained no more than one before."""
-        self._lacks_runs, self._lackings = False, 0
-        """Whether a lesson wanted one more run, and how often it got one."""
-        self._explained = 0.0
-        """The largest share of calls that a lesson explained."""
+        self._patience = Patience()
 
     def make_for(self, program: Identity) -> None:
         """Raises ConfigurationError if it is about another program."""
@@ -291,13 +277,13 @@ class Plan:
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
-        foreseen = bool(self.learnt.nodes) and judged.complete and not self._lacked()
+        foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.lacks()
         if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
             self.pace.news()
             self.hopes.renew()
             self.worth.forget()
             self._within.hope()
-            self._in_vain = 0
+            self._patience.hope()
         if foreseen:
             self._memory.explained()
             staged = any(node.schedule.stage_of for node in self.graph.nodes)
@@ -308,9 +294,8 @@ class Plan:
             else:
                 self._look_at_profiles()
             return
-        self._unexplained += 1
         self._memory.add(trace)
-        if self._unexplained < self._runs_between_lessons() or self.hopes.lost:
+        if not self._patience.is_over(self._memory.calls) or self.hopes.lost:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
@@ -330,19 +315,9 @@ class Plan:
             self.contexts.note(learnt.graph, shape, seen, self.program.lacks, self.used.made_with(seen))
         self._adopt(learnt.graph)
         self.says.learnt(learnt.graph, learnt.explained)
-        self._unexplained = 0
-        better = learnt.explained > self._explained + LEAST_GAIN or judge(self.learnt, trace).complete
-        self._in_vain = 0 if better else self._in_vain + 1
-        if better:
+        if self._patience.learnt(learnt, judge(self.learnt, trace).complete, bool(changed)):
             self.pace.news()
             self._within.hope()
-        self._explained = max(self._explained, learnt.explained) if not changed else learnt.explained
-        self._lacks_runs = learnt.lacks_runs
-
-    def _lacked(self) -> bool:
-        """Whether a run that was foreseen may teach something all the same; so often, and no more."""
-        self._lackings += self._lacks_runs
-        return self._lacks_runs and self._lackings <= MOST_LACKED
 
     def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
         """A program that has nothing to gain rests; with hope, it is followed again."""
@@ -353,14 +328,6 @@ class Plan:
         elif self.hopes.unsaid and self.pace.rest():
             lost = "no input of a call is there before the program makes it"
             self.says.rests(self.pace.every, lost if self.hopes.lost else "what could be early may not go early")
-
-    def _runs_between_lessons(self) -> int:
-        """If the last lesson taught nothing, it depends on how much there is to look through; if several didn't, ever
-        more."""
-        if not self._in_vain:
-            return 1
-        rarely: int = 2 ** min(max(0, self._in_vain - PATIENCE), 6)
-        return max(self._memory.calls // CALLS_A_RUN, rarely)
 
     def _note_facts(self, run: Lived) -> None:
         trace, seen = run.trace, self.contexts.bindings
