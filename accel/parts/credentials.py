@@ -17,7 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..process import forks
-from ..text.objects import attributes, is_a
+from ..text.objects import attributes, entries, in_class, is_a
 from ..trace.ambient import CREDENTIAL
 from .identity import identity_of
 
@@ -69,8 +69,7 @@ def _is_secret(value: Any) -> bool:
 
 @lru_cache(4_096)
 def _reveals(kind: type) -> bool:
-    """Asked once per class: those of pydantic take long to say that they have no such attribute."""
-    return hasattr(kind, "get_secret_value")
+    return in_class(kind, "get_secret_value") is not None
 
 
 def _gives(value: Any) -> bool:
@@ -80,7 +79,7 @@ def _gives(value: Any) -> bool:
 
 def _fields(value: Any) -> dict[str, Any]:
     if is_a(value, dict):
-        return {name: inner for name, inner in list(value.items()) if type(name) is str}
+        return {name: inner for name, inner in entries(value).items() if type(name) is str}
     if is_a(value, ModuleType):  # one that stands in for a client: its settings are keys, its functions give none
         return {name: inner for name, inner in list(vars(value).items()) if is_a(inner, str) or _is_secret(inner)}
     return attributes(value)
@@ -99,7 +98,7 @@ def _settings_of(component: Any) -> tuple[Path, ...]:
 def _at(value: Any, path: Path) -> Any:
     """What stands there now; None if nothing does."""
     for name in path:
-        value = (value if is_a(value, dict) else attributes(value)).get(name)
+        value = dict.get(value if is_a(value, dict) else attributes(value), name)
     return value
 
 

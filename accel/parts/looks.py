@@ -14,7 +14,7 @@ from http.cookiejar import CookieJar
 from types import MethodType, SimpleNamespace
 from typing import Any
 
-from ..text.objects import is_a, own, private
+from ..text.objects import field, field_names, in_class, is_a, own, private
 from ..text.values import Opaque, freeze
 from .clients import (
     OF_USE,
@@ -96,7 +96,7 @@ class Look:
             return self._dict(self.watch.mapping(value), depth)
         if cls in _told:
             return [Opaque(cls), *map(Opaque, self.watch.told(value, "told", partial(_listed, _told[cls], value)))]
-        reveal = getattr(cls, "get_secret_value", None)  # of the class: an object may count who asks it
+        reveal = in_class(cls, "get_secret_value")  # of the class: an object may count who asks it
         if reveal is not None:
             return ["secret", *self.watch.told(value, "secret", lambda: [reveal(value)])]
         if is_a(value, CookieJar):
@@ -117,10 +117,11 @@ class Look:
 
     def _object(self, value: Any, cls: type, depth: int) -> Any:
         names: list[str] | None = None
-        if is_a(getattr(cls, "model_fields", None), dict):
-            names = [*cls.model_fields, *private(value)]  # type: ignore[attr-defined]
-        elif not _is_plain(cls) and getattr(getattr(cls, "__dataclass_params__", None), "eq", False):
-            names = [field.name for field in dataclasses.fields(value)]
+        fields, params = field_names(cls), in_class(cls, "__dataclass_params__")
+        if fields is not None and params is None:
+            names = [*fields, *private(value)]
+        elif fields is not None and not _is_plain(cls) and params.eq:
+            names = [*fields]
         elif not _is_plain(cls) or _guards_itself(value):
             return Opaque(value)
         self._opened += names is None
@@ -131,7 +132,7 @@ class Look:
         try:
             held = self.watch.fields(value)
             if names is not None:
-                held = {name: held[name] if name in held else getattr(value, name, None) for name in names}
+                held = {name: held[name] if name in held else field(value, name) for name in names}
             else:
                 of_use = derived_of(cls) | OF_USE | kept_in_use(self._of, cls)
                 held = {str(name): held[name] for name in held if name not in of_use}
@@ -215,8 +216,8 @@ def _is_plain(cls: type) -> bool:
 @lru_cache(4_096)
 def _apart(cls: type) -> frozenset[str]:
     """The fields by which a dataclass does not compare: they are the objects that they are."""
-    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    return frozenset(field.name for field in fields if not field.compare)
+    fields = dataclasses.fields(cls) if in_class(cls, "__dataclass_fields__") else ()
+    return frozenset(each.name for each in fields if not each.compare)
 
 
 @lru_cache(4_096)

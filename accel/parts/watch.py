@@ -7,6 +7,7 @@ configuration, between two calls that go through the very same object.
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import chain
@@ -14,7 +15,7 @@ from operator import is_
 from types import MemberDescriptorType
 from typing import Any
 
-from ..text.objects import is_a, own
+from ..text.objects import entries, field, in_class, is_a, own
 
 _every = chain.from_iterable
 _OBJECT, _DICT, _ROW, _TOLD = range(4)
@@ -43,8 +44,8 @@ class Watch:
         if own(value) is not None:
             names, values = self._add((_OBJECT, "", id(value)), value, *_both(vars(value)))
             held.update(zip(names, values, strict=True))
-        if hasattr(type(value), "__pydantic_private__"):
-            for more in self.told(value, "apart", lambda: [getattr(value, name, None) for name in _APART]):
+        if in_class(type(value), "__pydantic_private__") is not None:
+            for more in self.told(value, "apart", lambda: [field(value, name) for name in _APART]):
                 if type(more) is dict:
                     held.update(self.mapping(more))
         slots = slots_of(type(value))
@@ -125,7 +126,7 @@ class Watch:
 
 
 def _both(held: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
-    held = dict.copy(held)  # at once: another thread may change it
+    held = entries(held)
     return list(held), list(held.values())
 
 
@@ -136,7 +137,8 @@ def _copied(value: Iterable[Any]) -> list[Any] | None:
     """None if that can't be had."""
     for _ in range(MAX_COPIES):
         with suppress(RuntimeError):  # another thread changes it
-            return list.copy(value) if is_a(value, list) else list(value)
+            kind: Any = next(each for each in (list, set, frozenset, deque) if is_a(value, each))
+            return [*kind.__iter__(value)]
     return None
 
 

@@ -5,7 +5,7 @@ A component that may hold a credential is not called because an earlier run did 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -154,7 +154,7 @@ class Bindings:
             component, method = known
             method = plan.used.methods.get((node.site, self._host.streaming), method)
             if node.site in plan.used.varying and not mixed:
-                component = self._only_one_used(type(component))
+                component = self._only_one_used(type(component), plan.used.alike.get(node.site, ()))
             elif node.site in plan.used.at and not plan.contexts.bindings.allow(node.site, self._trace.ambient):
                 return None
             if component is None:
@@ -211,9 +211,10 @@ class Bindings:
             component = self._host.references.only(saved.cls, method.by_object)
         return (component, method) if component is not None else None
 
-    def _only_one_used(self, cls: type) -> Any:
-        """The component of this class that this run has used; None if it has used none or several."""
-        used = [(other, method) for other, method in list(self._used.values()) if type(other) is cls]
+    def _only_one_used(self, cls: type, sites: Collection[str]) -> Any:
+        """The component of this class that this run has used at these sites; None if it has used none or several."""
+        called = [self._used[site] for site in sites if site in self._used]
+        used = [(other, method) for other, method in called if type(other) is cls]
         same = {self._identities.of(other, method.by_object): other for other, method in used}
         return next(iter(same.values())) if len(same) == 1 else None
 

@@ -49,6 +49,8 @@ class Used:
         """By call site and whether somebody listened to tokens (then frameworks stream): the method it last called."""
         self.varying: set[str] = set()
         """Call sites seen with different components (a model per user): which one a run takes shows when it uses it."""
+        self.alike: dict[str, set[str]] = {}
+        """By such a site, those that called an equal component in all runs since."""
         self.anew: set[str] = set()
         """Call sites that were seen with different components of the same class and fields: the program makes one for
         each call."""
@@ -115,7 +117,17 @@ class Used:
             self.engines = self.engines or hasattr(type(call.component), "__accel__")
             self.at[call.site] = (call.component, method)
             self.methods[call.site, host.streaming] = method
+        self._note_alike(trace)
         self.seen = identities.seen(component for component, _ in self.at.values())
+
+    def _note_alike(self, trace: Trace) -> None:
+        called: dict[str, set[Hashable]] = {}
+        for call in trace.calls if self.varying else ():
+            called.setdefault(call.site, set()).add(call.identity)
+        for site in called.keys() & self.varying:
+            equal = {other for other, identities in called.items() if identities == called[site]}
+            before = self.alike.get(site, equal)
+            self.alike[site] = {other for other in before if other in equal or other not in called}
 
     def _note_mixed(self, trace: Trace) -> None:
         identities: dict[str, Hashable] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import OrderedDict
 from types import MappingProxyType
 from typing import Any
 
@@ -130,6 +131,51 @@ def test_exact_looks_only_into_what_it_can_build() -> None:
         assert thaw(tree)[0] is value
     assert snapshot(Plain("x")) == {"name": "x"}
     assert snapshot(MappingProxyType({"a": 1})) == {"a": 1}
+
+
+def test_code_of_the_programs_gives_no_value() -> None:
+    @dataclasses.dataclass(slots=True)
+    class Point:
+        x: int
+        y: int
+
+    class Half(float):
+        def __float__(self) -> float:
+            raise AssertionError
+
+    class Named(dict[str, int]):
+        name = "x"
+
+    class Read(dict[str, int]):
+        def __getitem__(self, key: str) -> int:
+            raise AssertionError
+
+    @dataclasses.dataclass
+    class Asked:
+        x: int
+
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError
+
+    class Equal(type):
+        def __eq__(cls, other: object) -> bool:
+            return False
+
+    class Unhashable(metaclass=Equal):
+        pass
+
+    odd = [Unhashable()]
+    assert snapshot(odd[0]) == Opaque(odd[0])
+    assert snapshot(odd) == Opaque(odd)
+    read, behind = Read(a=1), MappingProxyType(Read(a=1))
+    assert snapshot([Point(1, 2), Half(0.5), Named(a=1), OrderedDict(a=1)]) == [
+        {"x": 1, "y": 2},
+        0.5,
+        {"a": 1},
+        {"a": 1},
+    ]
+    assert snapshot([read, behind]) == [Opaque(read), Opaque(behind)]
+    assert snapshot(object.__new__(Asked)) == {"x": None}
 
 
 def test_opaque_leaves_are_equal_by_identity() -> None:

@@ -16,7 +16,7 @@ from accel.run.written import decode_step, encode_step
 from accel.text.constants import Constants
 from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial
-from accel.text.functions import FUNCTIONS, Computed, ways
+from accel.text.functions import FUNCTIONS, Computed, thresholds, ways
 from accel.text.templates import STRIP, Each, Extract
 
 TEXT = "<think>hm, 12</think>\nAnswer: a long and winding road, of 42 miles"
@@ -137,6 +137,16 @@ def test_whatever_a_value_is_each_way_gives_what_its_step_gives_again(value: Any
         again = step_into(value, step)
         assert again == result or result != result, step
         assert decode_step(encode_step(step)) == step
+
+
+def test_a_number_of_too_many_digits_is_none() -> None:
+    constants, digits = Constants.among(SAID), "1" * 5000
+    assert list(thresholds(digits, constants, ("above",))) == []
+    assert [str(step) for step, _ in thresholds("8", constants, ("above",))] == [
+        "|above(0.5)",
+        "|above(7.0)",
+        "|above(20.0)",
+    ]
 
 
 def test_parameters_are_what_the_program_says() -> None:

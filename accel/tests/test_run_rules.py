@@ -340,13 +340,15 @@ def test_at_a_site_that_calls_several_each_node_has_its_own() -> None:
     assert bound(plan, ("here", one), ("here", other)) is other
 
 
-def test_of_a_site_whose_component_varies_the_only_one_of_its_class_in_this_run_is_called() -> None:
+def test_of_a_site_whose_component_varies_the_only_one_of_sites_that_called_the_same_is_called() -> None:
     plan = seen(("here", Model("before")))
     plan.used.varying.add("here")
+    plan.used.alike["here"] = {"here", "there", "elsewhere"}
     one = Model("one")
     assert bound(plan) is None
     assert bound(plan, ("there", one)) is one
     assert bound(plan, ("there", one), ("elsewhere", Model("two"))) is None
+    assert bound(plan, ("shared", one)) is None
 
 
 def test_a_stage_goes_to_what_the_component_holds_now() -> None:

@@ -378,7 +378,7 @@ def ways(value: Tree, constants: Constants, names: Iterable[str] | None = None) 
 
 def thresholds(value: Tree, constants: Constants, names: Iterable[str]) -> Iterator[tuple[Computed, Tree]]:
     """Beside which of the program's numbers a value is the greater one. Of what is no number, nothing."""
-    with suppress(LookupError):
+    with suppress(LookupError, ValueError):  # the latter of more digits than the interpreter reads
         number = as_number(value)
         for name in names:
             yield from ((step := Computed(name, given), step.of(value)) for given in _thresholds(number, constants))

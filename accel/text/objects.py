@@ -6,15 +6,17 @@ Objects may stand for others and work when they are looked at: Flask's `request`
 
 from __future__ import annotations
 
+import dataclasses
+import gc
 import sys
 from contextlib import suppress
 from functools import lru_cache
 from threading import local
-from types import GetSetDescriptorType, MemberDescriptorType
+from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-__all__ = ["attributes", "is_a", "own", "private"]
+__all__ = ["attributes", "entries", "field", "field_names", "in_class", "is_a", "items", "own", "private"]
 
 if TYPE_CHECKING:
     from builtins import isinstance as is_a  # so that checkers narrow types by it
@@ -53,6 +55,8 @@ def own(value: Any) -> dict[str, Any] | None:
 
 
 def _member(cls: type) -> _Member | None:
+    if _asks(cls):
+        return None
     for base in cls.__mro__:
         member = vars(base).get("__dict__")
         if member is not None:
@@ -67,7 +71,73 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def private(value: Any) -> dict[str, Any]:
-    slot = getattr(type(value), "__pydantic_private__", None)
+    slot = in_class(type(value), "__pydantic_private__")
     with suppress(AttributeError):  # not set
         return (slot.__get__(value) if type(slot) is MemberDescriptorType else None) or {}
     return {}
+
+
+def in_class(cls: type, name: str) -> Any:
+    """What a class or the first of its bases holds under this name, or None. Neither a descriptor nor the metaclass is
+    asked."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+def _asks(cls: type) -> bool:
+    """Whether code of its own gives every attribute."""
+    return type(in_class(cls, "__getattribute__")) is FunctionType
+
+
+@lru_cache(4_096)
+def field_names(cls: type[Any]) -> tuple[str, ...] | None:
+    """Of a dataclass or a pydantic model; None of other classes."""
+    for name in ("__pydantic_fields__", "model_fields"):  # from Pydantic 2.10 on, and before
+        if type(fields := in_class(cls, name)) is dict:
+            return tuple(fields)
+    return tuple(each.name for each in dataclasses.fields(cls)) if in_class(cls, "__dataclass_fields__") else None
+
+
+def field(value: Any, name: str) -> Any:
+    """What an object holds under this name, or its class for all; None where a property or other code would give it."""
+    cls = type(value)
+    if _asks(cls):
+        return None
+    given = in_class(cls, name)
+    if type(given) is MemberDescriptorType:
+        with suppress(AttributeError):  # not set
+            return given.__get__(value)
+        return None
+    if in_class(type(given), "__set__") is not None:
+        return None
+    held = own(value) or {}
+    if name in held:
+        return held[name]
+    return given if in_class(type(given), "__get__") is None else None
+
+
+def entries(value: dict[Any, Any]) -> dict[Any, Any]:
+    """A copy of what a dict holds, made at once, as another thread may change it. A subclass is not asked."""
+    if type(in_class(type(value), "__iter__")) is not FunctionType:
+        return dict.copy(value)
+    return dict([*dict.items(value)])
+
+
+def items(value: Any) -> dict[Any, Any] | None:
+    """What a dict holds, also one of a subclass, if that changes nothing in how it is read. None of other mappings:
+    they may work when they are read."""
+    cls = type(value)
+    if cls is MappingProxyType:
+        value = next(iter(gc.get_referents(value)))
+        cls = type(value)
+    return entries(value) if issubclass(cls, dict) and _is_read_as_dict(cls) else None
+
+
+@lru_cache(4_096)
+def _is_read_as_dict(cls: type[Any]) -> bool:
+    before = [base for base in cls.__mro__[: cls.__mro__.index(dict)] if base.__module__ != "collections"]
+    return not any(name in vars(base) for base in before for name in _READING)
+
+
+_READING = frozenset(
+    ("__contains__", "__getattribute__", "__getitem__", "__iter__", "__len__", "get", "items", "keys", "values")
+)

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .objects import is_a
+from .objects import field, field_names, is_a, items
 
 T = TypeVar("T")
 Tree = Any
@@ -142,11 +142,11 @@ def snapshot(value: Any, exact: bool = False) -> Tree:
     `exact`: only what `thaw` can build again is looked into; other objects stay opaque. Tuples are told from lists,
     except `value` itself, which gives a list.
     """
-    if type(value) in _LEAVES:
-        return value
     try:
+        if type(value) in _LEAVES:
+            return value
         return _view(list(value) if type(value) is tuple else value, [MAX_LEAVES], 0, exact)
-    except (_TooLarge, RecursionError):
+    except (_TooLarge, RecursionError, TypeError):  # the last of a class that has no hash
         return Opaque(value)
 
 
@@ -172,13 +172,13 @@ _LEAVES = _DATA | {Opaque}
 
 
 def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _LEAVES:
         return value
     if kind in _lookalikes:
         return _lookalikes[kind](value)
     if issubclass(kind, float) and not exact:
-        return float(value)  # numpy's
+        return float.__float__(value)  # numpy's; a subclass may give another one
     budget[0] -= 1
     if budget[0] < 0 or depth > 40:
         raise _TooLarge
@@ -186,8 +186,8 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
         return Vector.of(value)
     if kind is list or kind is tuple:
         budget[0] -= len(value)
-        items = [item if type(item) in _LEAVES else _view(item, budget, depth + 1, exact) for item in value]
-        return {_TUPLE: items} if exact and kind is tuple else items
+        seen = [item if type(item) in _LEAVES else _view(item, budget, depth + 1, exact) for item in value]
+        return {_TUPLE: seen} if exact and kind is tuple else seen
     if kind is dict:
         budget[0] -= len(value)
         if all(type(key) is str for key in value):
@@ -200,15 +200,12 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
             return _fields(view(value), budget, depth + 1, exact)
     if exact or issubclass(kind, type) or callable(value):
         return Opaque(value)
-    if issubclass(kind, Mapping):
-        return _view(dict(value), budget, depth + 1, exact)
-    fields = getattr(kind, "model_fields", None)
-    if isinstance(fields, dict):
-        return {name: _view(getattr(value, name, None), budget, depth + 1, exact) for name in fields}
-    if dataclasses.is_dataclass(kind):
-        return {
-            f.name: _view(getattr(value, f.name, None), budget, depth + 1, exact) for f in dataclasses.fields(value)
-        }
+    held = items(value)
+    if held is not None:
+        return _view(held, budget, depth + 1, exact)
+    names = field_names(kind)
+    if names is not None:
+        return {name: _view(field(value, name), budget, depth + 1, exact) for name in names}
     return Opaque(value)
 
 

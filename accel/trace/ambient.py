@@ -31,7 +31,8 @@ from hashlib import sha256
 from typing import Any
 
 from ..process import forks
-from ..text.objects import own
+from ..text.objects import entries, in_class, own
+from ..text.objects import items as held_by
 from ..text.values import Opaque
 from . import webs
 
@@ -193,7 +194,7 @@ def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ())
     kind = type(value)
     if value is None or issubclass(kind, (*_DATALESS, *LISTENERS)) or kind.__module__.startswith(_TRACING):
         return
-    if issubclass(kind, _PLAIN) or hasattr(kind, "get_secret_value"):
+    if issubclass(kind, _PLAIN) or in_class(kind, "get_secret_value"):
         yield name, _shown(name, value)
         return
     if id(value) in within:
@@ -213,7 +214,7 @@ def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ())
 
 
 def _shown(name: str, value: Any) -> Hashable:
-    if hasattr(type(value), "get_secret_value"):
+    if in_class(type(value), "get_secret_value"):
         return _Secret(str(value.get_secret_value()))
     if issubclass(type(value), str) and CREDENTIAL.search(name.rpartition(".")[2]):
         return _Secret(str.__str__(value))
@@ -267,8 +268,10 @@ def _parts(value: Any) -> list[tuple[str, Any]] | None:
         items = _items(value)
         return [*map(_tag, sorted(items))] if _are_tags(value) else [(f" {_token(item)}", item) for item in items]
     if issubclass(cls, dict | types.MappingProxyType):
-        items = [*(dict.copy(value) if issubclass(cls, dict) else value).items()]
-        found = [(f".{_UUID.sub('', key) if type(key) is str else _key(key)}", part) for key, part in items]
+        inside = entries(value) if issubclass(cls, dict) else held_by(value)
+        if inside is None:
+            return None
+        found = [(f".{_UUID.sub('', key) if type(key) is str else _key(key)}", part) for key, part in inside.items()]
     elif issubclass(cls, _LISTS):
         items = _items(value)
         names = getattr(cls, "_fields", None) or range(len(items))

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypedDict
 
 import openai
 import pytest
 from langchain.chat_models import init_chat_model
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langgraph.graph import START, StateGraph
 from llama_index.embeddings.openai import OpenAIEmbedding
+from pydantic import PrivateAttr
 
 import accel
 from accel import accelerate
@@ -185,3 +192,54 @@ def test_a_client_of_a_user_s_own_class_is_only_itself() -> None:
         return made
 
     assert identity_of(model(), False) != identity_of(model(), False)
+
+
+class Tagged(BaseChatModel):
+    tag: str
+    _asked: list[tuple[str, str]] = PrivateAttr()
+
+    def __init__(self, asked: list[tuple[str, str]], **fields: Any) -> None:
+        super().__init__(**fields)
+        self._asked = asked
+
+    @property
+    def _llm_type(self) -> str:
+        return "tagged"
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        text = str(messages[-1].content)
+        self._asked.append((self.tag, text))
+        time.sleep(0.02)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"A reply to: {text}"))])
+
+
+accel.register(Tagged, pure=True, concurrency=8, local=True)
+
+
+@pytest.mark.usefixtures("at_ease")
+def test_what_goes_to_each_tenant_s_model_goes_to_no_other_before() -> None:
+    """Neither to the one that all share, nor to another one of the tenant's."""
+    asked: list[tuple[str, str]] = []
+    shared = Tagged(asked, tag="shared")
+
+    def of(name: str) -> Callable[[Any], Any]:
+        def node(state: Any) -> Any:
+            tag = "shared" if name in ("first", "last") else f"{name[:3]} of {state['tenant']}"
+            model = shared if tag == "shared" else Tagged(asked, tag=tag)
+            return {name: model.invoke(f"{name} about {state['topic']}").content}
+
+        return node
+
+    names = ("first", "own", "own again", "key", "key again", "last")
+    graph = StateGraph(TypedDict("Told", dict.fromkeys(("topic", "tenant", *names), str)))  # type: ignore[operator]
+    for before, name in pairwise((START, *names)):
+        graph.add_node(f"{name} node", of(name))
+        graph.add_edge(before if before == START else f"{before} node", f"{name} node")
+    fast = accelerate(graph.compile())
+    for topic, tenant in zip(("bees", "iron", "moon", "bread", "salt", "glass"), "aabbcd", strict=True):
+        asked.clear()
+        fast.invoke({"topic": topic, "tenant": tenant})
+        assert accel.settle(10)
+        whose = {name: "shared" if name in ("first", "last") else f"{name[:3]} of {tenant}" for name in names}
+        assert {tag for tag, text in asked if text == f"own about {topic}"} == {whose["own"]}
+        assert all(tag == whose[text.removesuffix(f" about {topic}")] for tag, text in asked), asked

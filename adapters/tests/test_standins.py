@@ -4,7 +4,8 @@ raise, others read a database when they are looked at. They are wherever program
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import pytest
@@ -70,6 +71,98 @@ def lazy(loaded: list[str]) -> Any:
 
 def lazy_proxy(loaded: list[str]) -> Any:
     return wrapt.LazyObjectProxy(lambda: loaded.append("loaded") or {"name": "ann"})
+
+
+class Row(Mapping[str, Any]):
+    """As of a database that reads a column when it is asked for."""
+
+    def __init__(self, loaded: list[str]) -> None:
+        self.loaded = loaded
+
+    def __getitem__(self, name: str) -> Any:
+        self.loaded.append(name)
+        return name
+
+    def __iter__(self) -> Any:
+        self.loaded.append("names")
+        return iter(("name", "city"))
+
+    def __len__(self) -> int:
+        self.loaded.append("size")
+        return 2
+
+
+class Detached(Mapping[str, Any]):
+    """One whose connection is closed."""
+
+    def _no(self, *args: Any) -> Any:
+        raise RuntimeError("no connection")
+
+    __getitem__ = __iter__ = __len__ = _no
+
+
+class LazyDict(dict[str, Any]):
+    """It fills itself when it is read."""
+
+    def __init__(self, loaded: list[str]) -> None:
+        self.loaded = loaded
+
+    def __getitem__(self, name: str) -> Any:
+        self.loaded.append(name)
+        return name
+
+    def keys(self) -> Any:
+        self.loaded.append("names")
+        return {"name": 1}.keys()
+
+
+class Related:
+    """A field that reads what it is about when it is looked at."""
+
+    def __get__(self, record: Any, of: Any = None) -> Any:
+        if record is None:
+            return ""
+        vars(record)["loaded"].append("related")
+        return "a relative"
+
+    def __set__(self, record: Any, value: Any) -> None:
+        pass
+
+
+@dataclass
+class Record:
+    loaded: Any
+    related: str = Related()  # type: ignore[assignment]
+
+
+class Asked:
+    """It notes every attribute that is asked for."""
+
+    def __init__(self, loaded: list[str]) -> None:
+        self.loaded = loaded
+
+    def __getattribute__(self, name: str) -> Any:
+        object.__getattribute__(self, "loaded").append(name)
+        return object.__getattribute__(self, name)
+
+
+class Registry(type):
+    """Of classes that look up what they have not, and raise."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Registered(metaclass=Registry):
+    pass
+
+
+def registered(loaded: list[str]) -> Any:
+    return Registered()
+
+
+def detached(loaded: list[str]) -> Any:
+    return Detached()
 
 
 class Model(BaseChatModel):
@@ -151,7 +244,9 @@ PLACES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [raising, slotted, lazy, lazy_proxy])
+@pytest.mark.parametrize(
+    "kind", [raising, slotted, lazy, lazy_proxy, Row, detached, LazyDict, Record, Asked, registered]
+)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_stands_for_another_object_is_left_alone(place: str, kind: Callable[[list[str]], Any]) -> None:
     loaded: list[str] = []
