@@ -14,7 +14,7 @@ from http.cookiejar import CookieJar
 from types import MethodType, SimpleNamespace
 from typing import Any
 
-from ..text.objects import field, field_names, in_class, is_a, own, private
+from ..text.objects import UNTOLD, field, field_names, in_class, is_a, own, private
 from ..text.values import Opaque, freeze
 from .clients import (
     OF_USE,
@@ -133,6 +133,9 @@ class Look:
             held = self.watch.fields(value)
             if names is not None:
                 held = {name: held[name] if name in held else field(value, name) for name in names}
+                if any(each is UNTOLD for each in held.values()):
+                    self.watch.never()
+                    return Opaque(object())
             else:
                 of_use = derived_of(cls) | OF_USE | kept_in_use(self._of, cls)
                 held = {str(name): held[name] for name in held if name not in of_use}

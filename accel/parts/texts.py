@@ -290,18 +290,18 @@ class _Look:
 
     def _in_columns(self, name: str, value: Any, place: Place) -> None:
         """The keys of a dict, its values and those of a list, or what their entries have in one field or position."""
-        if not isinstance(value, dict | list | tuple) or not 1 < len(value) <= MAX_ROWS:
+        if not is_a(value, dict | list | tuple) or not 1 < len(value) <= MAX_ROWS:
             return
         if (name, id(value)) in self._in_rows:
             return
         self._in_rows.add((name, id(value)))
         rows: list[list[tuple[str, Place]]] = []
         for step, key, inner in _parts(value):
-            held = [(key, place.to(places.key, key))] if isinstance(value, dict) else []
+            held = [(key, place.to(places.key, key))] if is_a(value, dict) else []
             at = place.to(step, key)
             inside = (
                 [(inner, at)]
-                if not isinstance(inner, dict | list | tuple)
+                if not is_a(inner, dict | list | tuple)
                 else [(one, at.to(within, by)) for within, by, one in islice(_parts(inner), MAX_ROWS)]
             )
             rows.append([*held, *inside])

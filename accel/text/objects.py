@@ -16,7 +16,7 @@ from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDe
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-__all__ = ["attributes", "entries", "field", "field_names", "in_class", "is_a", "items", "own", "private"]
+__all__ = ["UNTOLD", "attributes", "entries", "field", "field_names", "in_class", "is_a", "items", "own", "private"]
 
 if TYPE_CHECKING:
     from builtins import isinstance as is_a  # so that checkers narrow types by it
@@ -97,22 +97,27 @@ def field_names(cls: type[Any]) -> tuple[str, ...] | None:
     return tuple(each.name for each in dataclasses.fields(cls)) if in_class(cls, "__dataclass_fields__") else None
 
 
+UNTOLD: Any = object()
+"""What only code of somebody's would tell: nobody knows it, and it equals nothing."""
+
+
 def field(value: Any, name: str) -> Any:
-    """What an object holds under this name, or its class for all; None where a property or other code would give it."""
+    """What an object holds under this name, or its class for all; None if neither does. `UNTOLD` where a property or
+    other code would give it."""
     cls = type(value)
     if _asks(cls):
-        return None
+        return UNTOLD
     given = in_class(cls, name)
     if type(given) is MemberDescriptorType:
         with suppress(AttributeError):  # not set
             return given.__get__(value)
         return None
     if in_class(type(given), "__set__") is not None:
-        return None
+        return UNTOLD
     held = own(value) or {}
     if name in held:
         return held[name]
-    return given if in_class(type(given), "__get__") is None else None
+    return given if in_class(type(given), "__get__") is None else UNTOLD
 
 
 def entries(value: dict[Any, Any]) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .objects import field, field_names, is_a, items
+from .objects import UNTOLD, field, field_names, is_a, items
 
 T = TypeVar("T")
 Tree = Any
@@ -205,7 +205,9 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
         return _view(held, budget, depth + 1, exact)
     names = field_names(kind)
     if names is not None:
-        return {name: _view(field(value, name), budget, depth + 1, exact) for name in names}
+        told = {name: field(value, name) for name in names}
+        if not any(each is UNTOLD for each in told.values()):
+            return _fields(told, budget, depth, exact)
     return Opaque(value)
 
 

@@ -185,7 +185,8 @@ _NUMBERS: dict[type, str] = {QueryFusionRetriever: "_retriever_weights", Similar
 
 def set_to(value: Any) -> tuple[float, ...] | None:
     """The numbers that a part computes with, which are the program's."""
-    held = getattr(value, _NUMBERS.get(type(value), ""), None)
+    name = _NUMBERS.get(type(value))
+    held = getattr(value, name, None) if name is not None else None
     return tuple(held) if isinstance(held, list) else (held,) if isinstance(held, float) else None
 
 
