@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from ..errors import CallCancelled, ConfigurationError
 from ..process.coroutines import around
 from ..text.values import Opaque, Tree, freeze, snapshot, thaw
-from . import http, patches
+from . import http, patches, wire
 from .methods import METHODS, Method
 from .own_code import own_code
 from .sdks import is_file_of
@@ -141,6 +141,7 @@ def install() -> None:
     if _hosts:
         http.written = _written
         http.install()
+        wire.install(_written)
     for each in _HTTP if _hosts else ():
         cls = each.loaded()
         if cls is not None and not patches.is_wrapped(cls, "request"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import threading
 import time
@@ -17,6 +18,7 @@ import httpx
 import openai
 import pytest
 import requests
+import urllib3
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
@@ -166,7 +168,7 @@ def test_requests_that_accel_can_not_make_are_named(url: str) -> None:
     assert "ClientSession.get" in str(told) and f"sent GET requests to {url}" in flat(told)
 
 
-@pytest.mark.parametrize("post", ["urllib", "aiohttp"])
+@pytest.mark.parametrize("post", ["urllib", "aiohttp", "http.client", "urllib3"])
 def test_what_other_clients_write_to_a_declared_host_is_read_anew(url: str, post: str) -> None:
     """An early GET would have the note of before."""
     accel.register(url, readonly=True)
@@ -175,8 +177,15 @@ def test_what_other_clients_write_to_a_declared_host_is_read_anew(url: str, post
         time.sleep(TAKES_S)
         if post == "urllib":
             urllib.request.urlopen(f"{url}/notes", data=state["topic"].encode()).close()
-        else:
+        elif post == "aiohttp":
             asyncio.run(send(state["topic"]))
+        elif post == "urllib3":
+            urllib3.PoolManager().request("POST", f"{url}/notes", body=state["topic"])
+        else:
+            connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc)
+            connection.request("POST", "/notes", state["topic"])
+            connection.getresponse().read()
+            connection.close()
         return {"outline": "written"}
 
     async def send(topic: str) -> None:
