@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -160,7 +161,16 @@ def _are_rankings(lists: Any) -> bool:
     )
 
 
-COMPUTES: dict[str, Function] = {
+def _if_named(functions: dict[str, Function]) -> dict[str, Function]:
+    """Those of messages take many parameters, so they are tried only where a program's code names them."""
+
+    def named(name: str, function: Function) -> Function:
+        return replace(function, ways=lambda value, told: function.ways(value, told) if name in told.names else ())
+
+    return {name: named(name, function) for name, function in functions.items()}
+
+
+OF_MESSAGES: dict[str, Function] = {
     "trim_messages": Function(_trimmed, "messages that fit, from the end or the beginning", _trims),
     "filter_messages": Function(_filtered, "messages of some kinds", _filters),
     "merge_message_runs": Function(
@@ -172,6 +182,8 @@ COMPUTES: dict[str, Function] = {
         "messages as OpenAI takes them",
         _of_messages(("string",), ("block",)),
     ),
+}
+COMPUTES: dict[str, Function] = _if_named(OF_MESSAGES) | {
     "weighted_reciprocal_rank": Function(_fused, "documents that several retrievers found, in one order", _weights),
 }
 """By the names of LangChain's own functions."""
