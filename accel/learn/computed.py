@@ -8,7 +8,7 @@ the calls of all of them is a source like others, so that the search for templat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from ..graph.ir import Node
 from ..text.constants import Constants
@@ -27,6 +27,8 @@ TABLES = ("look up",)
 AGREED = ("majority", "most common")
 MAX_WAYS, MAX_LONGEST = 48, 12
 """That are kept: of the smallest, and of those that give the longest texts."""
+MAX_FIRST = 24
+"""To one result of the first run."""
 
 
 _Shown = Mapping[Way, Sequence[frozenset[str]]]
@@ -78,7 +80,7 @@ def compute(
         told = [_texts(view, site) for view in held] if only else _literals(held, site)
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
-    results = {way: [shown] for way, shown in first.all_ways(constants, names)}
+    results = {way: [shown] for way, shown in _few_alike(first.all_ways(constants, names))}
     for known in others:
         results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
     results = {way: told for way, told in results.items() if any(known.changes(way) for known in (first, *others))}
@@ -127,6 +129,15 @@ def late_values(views: Sequence[View], fits: Sequence[Fit], refs: Sequence[Ref])
 def _of_kind(results: _Shown, known: Known, unknown: bool) -> _Shown:
     """Those that give what nobody else does, or the others: a value of a list may be the first one by chance."""
     return {way: told for way, told in results.items() if known.used.lacks(told[0]) is unknown}
+
+
+def _few_alike(found: Iterable[tuple[Way, frozenset[str]]]) -> Iterator[tuple[Way, frozenset[str]]]:
+    """Of ways from one node to one result of the first run, the smallest: the others have to be gone in all runs."""
+    alike: Counter[object] = Counter()
+    for way, shown in sorted(found, key=lambda each: (each[0].size, str(each[0]))):
+        alike[way.base[0], shown] += 1
+        if alike[way.base[0], shown] <= MAX_FIRST:
+            yield way, shown
 
 
 def _smallest(results: _Shown) -> Iterator[Way]:

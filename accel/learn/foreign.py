@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -40,10 +40,6 @@ class Wording(Protocol):
 
     def constants(self) -> Iterable[str]:
         """All of it: patterns, separators and numbers among them."""
-        ...
-
-    def names(self) -> Set[str]:
-        """What its code names."""
         ...
 
     def tables(self) -> Iterable[Table]:

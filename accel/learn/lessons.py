@@ -49,9 +49,7 @@ def learn(traces: Sequence[Trace]) -> Graph:
 def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Readings | None = None) -> Lesson:
     """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
     readings = ALL if readings is None else readings
-    constants = cache(
-        lambda: Constants.among(program.constants(), program.tables(), program.names()) if program else Constants()
-    )
+    constants = cache(lambda: Constants.among(program.constants(), program.tables()) if program else Constants())
     refuted: set[Proposal] = set()
     while True:
         views = [

@@ -136,10 +136,6 @@ class Program:
                 found.append(tuple((name, text) for (name, _), (text, _) in zip(keys, column, strict=True)))
         return found
 
-    def names(self) -> Set[str]:
-        """What its code names: a function that it does not name it does not call."""
-        return self._references.names()
-
     def _look(self, references: References) -> None:
         alone = references.texts(self._standing)
         found = {**alone, **{text: at for text, at in self._whole.items() if references.stands(text, at)}}

@@ -16,7 +16,7 @@ from ..text.objects import is_a, own
 from .components import is_declared, sort_of
 from .identity import identity_of
 from .sdks import is_leaf
-from .texts import Says, columns_of_program, names_in_program, standing_texts, stands, texts_of_program
+from .texts import Says, columns_of_program, standing_texts, stands, texts_of_program
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -92,7 +92,6 @@ class References:
         self._said: dict[int, bool] = {}
         self._look = functools.partial(referenced, self._roots, is_component, is_opened)
         self.texts = functools.partial(texts_of_program, self._roots, is_component, is_opened, says)
-        self.names = functools.partial(names_in_program, self._roots, is_component, is_opened, says)
         self.columns = functools.partial(columns_of_program, self._roots, is_component, is_opened, says)
         self.stands = functools.partial(stands, self._roots)
         self.standing = functools.partial(standing_texts, self._roots, is_component, is_opened, says)

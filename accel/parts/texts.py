@@ -14,7 +14,7 @@ import sys
 import types
 import typing
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -67,11 +67,6 @@ def columns_of_program(
     stored = {stored for code in look.codes for stored in stored_by(code)}
     named = {name if isinstance(name, str) else name[0] for name in stored}
     return [column for name, column in look.columns if name not in named and _hash(name, column) in standing]
-
-
-def names_in_program(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> Set[str]:
-    """What its code names: variables, functions and attributes."""
-    return _look_through(roots, is_component, is_opened, says).names
 
 
 def _hash(name: str, column: Column) -> int:

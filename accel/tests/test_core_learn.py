@@ -34,9 +34,6 @@ class Words(Texts):
     def constants(self) -> list[str]:
         return self._said
 
-    def names(self) -> frozenset[str]:
-        return frozenset()
-
     def tables(self) -> list[Any]:
         return [tuple(table.items()) for table in self._dicts]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from time import thread_time
@@ -49,11 +49,9 @@ class Constants:
     whole: tuple[int, ...] = ()
     numbers: tuple[float, ...] = ()
     tables: tuple[Table, ...] = ()
-    names: Set[str] = frozenset()
-    """What its code names: variables, functions, attributes."""
 
     @classmethod
-    def among(cls, texts: Iterable[str], tables: Iterable[Table] = (), names: Set[str] = frozenset()) -> Constants:
+    def among(cls, texts: Iterable[str], tables: Iterable[Table] = ()) -> Constants:
         """Those among a program's texts; numbers are written as texts, too."""
         said = sorted(set(texts), key=lambda text: (len(text), text))
         marks = sorted({mark for text in said for mark in _MARK.findall(text)})
@@ -67,7 +65,6 @@ class Constants:
             whole=tuple(sorted({abs(int(text)) for text in numbers if text.strip().lstrip("+-").isdecimal()}))[:MOST],
             numbers=tuple(sorted({float(text) for text in numbers}))[:MOST],
             tables=tuple(dict.fromkeys(tables))[:MOST],
-            names=names,
         )
 
     def searching(self, text: str) -> Iterator[str]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 from langchain_core.messages import (
@@ -28,10 +27,15 @@ LARGEST = 400
 """Messages of a conversation that is looked at."""
 _TAG = "message"
 _OWN = "langchain_core.messages."
-_COUNTERS: dict[str, Any] = {"len": len, "approximate": "approximate"}
+# LangChain looks at the signature of a counter each time, which takes long for a built-in function.
+_COUNTERS: dict[str, Any] = {"len": lambda messages: len(messages), "approximate": "approximate"}
 _LAST = tuple(
-    (start, end, system) for start in ("", "human") for end in ("", "human,tool", "human") for system in (0, 1)
+    (start, end, system)
+    for start, end in (("", ""), ("human", ""), ("human", "human,tool"), ("human", "human"))
+    for system in (0, 1)
 )
+MOST_TRIMS = 120
+"""Ways to trim one list that are tried."""
 _RETRIEVERS = ("langchain.retrievers.", "langchain_classic.retrievers.")
 _SEPARATORS = ("\n", "\n\n", " ", "")
 _SPEAKERS = (("Human", "AI"), ("User", "Assistant"), ("User", "AI"), ("user", "assistant"))
@@ -77,6 +81,10 @@ def _trimmed(items: Sequence[Tree], n: int, counter: str, strategy: str, start: 
 
 
 def _trims(items: Any, constants: Constants) -> Iterator[tuple[Given, ...]]:
+    return islice(_all_trims(items, constants), MOST_TRIMS)
+
+
+def _all_trims(items: Any, constants: Constants) -> Iterator[tuple[Given, ...]]:
     for counter in _COUNTERS if _are_messages(items) else ():
         for n in constants.whole:
             if n > (1 if counter == "len" else 8):
@@ -161,16 +169,7 @@ def _are_rankings(lists: Any) -> bool:
     )
 
 
-def _if_named(functions: dict[str, Function]) -> dict[str, Function]:
-    """Those of messages take many parameters, so they are tried only where a program's code names them."""
-
-    def named(name: str, function: Function) -> Function:
-        return replace(function, ways=lambda value, told: function.ways(value, told) if name in told.names else ())
-
-    return {name: named(name, function) for name, function in functions.items()}
-
-
-OF_MESSAGES: dict[str, Function] = {
+COMPUTES: dict[str, Function] = {
     "trim_messages": Function(_trimmed, "messages that fit, from the end or the beginning", _trims),
     "filter_messages": Function(_filtered, "messages of some kinds", _filters),
     "merge_message_runs": Function(
@@ -182,8 +181,6 @@ OF_MESSAGES: dict[str, Function] = {
         "messages as OpenAI takes them",
         _of_messages(("string",), ("block",)),
     ),
-}
-COMPUTES: dict[str, Function] = _if_named(OF_MESSAGES) | {
     "weighted_reciprocal_rank": Function(_fused, "documents that several retrievers found, in one order", _weights),
 }
 """By the names of LangChain's own functions."""
