@@ -50,7 +50,7 @@ ONE_FACT = [
     ("concurrency", "travel_planner"),
     ("streams_equal", "best_slogans"),
     ("streams_equal", "gpt_researcher"),
-    ("readonly", "rag_fusion"),
+    ("readonly", "retriever_per_call"),
 ]
 SEVERAL = ["document_pipeline", "letter_placeholders", "press_desk", "research_queries"]
 
