@@ -24,7 +24,7 @@ from .view import Fit, View
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
 TABLES = ("look up",)
-AGREED = ("majority", "most common")
+AGREED = ("majority",)
 MAX_WAYS, MAX_LONGEST = 48, 12
 """That are kept: of the smallest, and of those that give the longest texts."""
 MAX_FIRST = 24

@@ -174,11 +174,11 @@ class Builder:
             if not OPS[call.op].issuable or call.composite or id(call) in hopeless:
                 continue
             search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
-            best = search.best(view, call)
+            best = plain = search.best(view, call)
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
                     best = self._better(search, best, search.best(view, call))
-            best = self._agreed(search, site, best, view, call)
+            best = self._agreed(search, site, best, plain, view, call)
             if not ordinal:
                 best = self._handed_on(search, view, call, best)
             if self._is_known(best.node):
@@ -239,9 +239,10 @@ class Builder:
         earlier = len(search.late(computed.node)) < len(search.late(plain.node))
         return computed if earlier and computed.score == plain.score else plain
 
-    def _agreed(self, search: Search, site: str, best: Best, view: View, call: CallRecord) -> Best:
+    def _agreed(self, search: Search, site: str, best: Best, plain: Best, view: View, call: CallRecord) -> Best:
         """What most answers of several alike calls are, where that explains as much as the short answer of one of them:
-        that the one agrees with the most in all runs is rare, unless it is they that count."""
+        that the one agrees with the most in all runs is rare, unless it is they that count. Where nothing tells, that
+        one is no explanation either, but what a framework node hands on may be: the `plain` one."""
         parts = self._gathered.around(best.node, self.nodes) if self._is_known(best.node) else {}
         for name, others in parts.items():
             lists = [one for one in self._gathered.among(self.nodes) if one.name == name]
@@ -250,7 +251,7 @@ class Builder:
                     found = search.best(view, call)
                 if self._is_known(found.node) and agrees(found.node) and found.score >= best.score:
                     return found
-        return best
+        return plain if parts and self._is_known(plain.node) else best
 
     def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node that explains one of these calls by an answer before it."""

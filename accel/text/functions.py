@@ -314,7 +314,6 @@ FUNCTIONS: dict[str, Function] = {
     "min": Function(lambda items: min(_numbers(items)), "the least", _in_any_case),
     "max": Function(lambda items: max(_numbers(items)), "the greatest", _in_any_case),
     "majority": Function(_majority, "what most are", _in_any_case),
-    "most common": Function(lambda items: _most(items)[0], "what most are, or the first of several", _in_any_case),
     "most times": Function(lambda items: _most(items)[1], "how many are so", _in_any_case),
     "most of all": Function(lambda items: _most(items)[1] / len(items), "the share of them", _in_any_case),
     "sum of products": Function(
