@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ..graph.ir import Graph, Level, Node
 from ..text.templates import STAR, Collect, Join, Ref, Template, Whole
@@ -64,7 +65,8 @@ def _own(node: Node) -> set[Ref]:
     level = node.level
     if level is None or level.domain is None or level.domain.stars != 1 or node.when:
         return set()
-    if level != Level(level.domain, cap=level.cap, exact=level.exact, seen=level.seen, first=level.first):
+    usual = Level(level.domain, cap=level.cap, exact=level.exact, seen=level.seen, first=level.first)
+    if level != replace(usual, sparse=level.first > 0 and level.sparse):
         return set()  # elements may drop out, and positions move
     found: set[Ref] = {level.domain}
     free: set[Ref] = set()
