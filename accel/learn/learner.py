@@ -231,13 +231,14 @@ class Builder:
         return better
 
     def _better(self, search: Search, plain: Best, computed: Best) -> Best:
-        """The one with functions if it explains more, or as much by what is known early."""
+        """The one with functions if it explains more, or as much by what is known early, and no later than that."""
         if not self._is_known(computed.node):
             return plain
         if not self._is_known(plain.node) or computed.score > plain.score:
             return computed
         earlier = len(search.late(computed.node)) < len(search.late(plain.node))
-        return computed if earlier and computed.score == plain.score else plain
+        later = earlier and search.comes_later(computed, plain)
+        return computed if earlier and not later and computed.score == plain.score else plain
 
     def _agreed(self, search: Search, site: str, best: Best, plain: Best, view: View, call: CallRecord) -> Best:
         """What most answers of several alike calls are, where that explains as much as the short answer of one of them:

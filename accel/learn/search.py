@@ -68,6 +68,7 @@ class Search:
         self._unending = {node.name for node in nodes if node.at_boundary and len(node.ancestry) == 1}
         """Framework nodes in no other one: nothing tells a run that they do not run once more."""
         self._late = {node.name for node in nodes if node.at_boundary}
+        self._visits = {node.name for node in nodes if node.at_boundary and node.many}
         self._relays = {node.name: node.relay for node in nodes if node.relay is not None}
         self.alike: list[CallRecord] = []
         """Of the last search that found no candidate at all: the calls that could have shared one."""
@@ -94,7 +95,7 @@ class Search:
             return best
         with counting(self._views, late=False):
             early = self._search(view, call)
-        if early.node is None or self._holds_edited(early) or self._comes_later(early, best):
+        if early.node is None or self._holds_edited(early) or self.comes_later(early, best):
             return best
         if early.score >= best.score or self._is_first_round(early, call.site) or self._are_early(view, best, early):
             return early
@@ -102,7 +103,10 @@ class Search:
 
     def _are_early(self, view: View, best: Best, early: Best) -> bool:
         """Whether the few calls of what a framework node was given are each explained by what is known early: it put
-        its own list together."""
+        its own list together. Visits of a node are no such list."""
+        domain = best.node.level.domain if best.node is not None and best.node.level is not None else None
+        if domain is not None and domain.node in self._visits:
+            return False
         counts = {len(fit.calls) for fit in best.fits if fit.calls}
         if len(counts) != 1 or not 1 < max(counts) <= MAX_APART or early.score[0] < best.score[0]:
             return False
@@ -117,7 +121,7 @@ class Search:
                 explained += other.score[1]
         return explained == best.score[1]
 
-    def _comes_later(self, early: Best, late: Best) -> bool:
+    def comes_later(self, early: Best, late: Best) -> bool:
         """Whether what is known ahead of program order came after what a framework node had by then, whenever the call
         was made: an answer may repeat what it was asked about."""
         soon, then = (
