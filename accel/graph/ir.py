@@ -345,6 +345,23 @@ class Graph:
                 sites.setdefault(node.site, []).append(node)
         return {site: tuple(nodes) for site, nodes in sites.items()}
 
+    def is_round(self, node: Node) -> bool:
+        """Whether its elements are the rounds of a loop, of which the program may make any number."""
+        domain = node.level.domain if node.level is not None else None
+        source = self.by_name[domain.node] if domain is not None else None
+        return source is not None and (source.relay is not None or self.is_round(source))
+
+    def is_laid_out(self, node: Node) -> bool:
+        """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework
+        node, or by a call that does: one beyond them is another node's."""
+        domain = node.level.domain if node.level is not None else None
+        if domain is None:
+            return False
+        source = self.by_name[domain.node]
+        if source.at_boundary:
+            return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
+        return self.is_laid_out(source)
+
     def map(self, change: Any) -> Graph:
         """Every node through `change(node)`; the same object if none changed."""
         nodes = tuple(change(node) for node in self.nodes)

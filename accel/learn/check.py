@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..graph.ir import Graph, Level, Node
+from ..graph.ir import Graph, Node
 from ..text.evaluate import Index
 from ..text.templates import Extract, Ref, Star
 from ..trace.record import CallRecord, Trace
@@ -103,29 +103,18 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
     view.add_sources(found, {name for name in found if f"{name}.answers" in graph.by_name})
     fits = []
     for node in graph.nodes:
-        if node.gathers:
-            view.gather(node)
-        if node.relay is not None:
-            view.hand_on(node.name, node.relay, graph.by_name[node.relay.later.node].site)
+        view.work_out(node, graph)
         if not node.site:
             continue
         if node.predictable:
             level = node.level
-            further = level is not None and not level.exact and (beyond or _is_handed(level, graph))
+            further = level is not None and not level.exact and (beyond or graph.is_round(node))
             held = replace(node, level=replace(level, cap=None)) if further and level is not None else node
             fits.append((node, view.follow(held)))
         else:  # what nobody could foresee, or its inner calls stand for
             calls = view.open.get(node.site, ())
             view.take(node, [call for call in calls if call.composite or not node.op.issuable])
     return view, fits
-
-
-def _is_handed(level: Level, graph: Graph) -> bool:
-    """Whether its elements are the rounds of a loop, of which the program may make any number."""
-    source = graph.by_name[level.domain.node] if level.domain is not None else None
-    if source is None or source.relay is not None:
-        return source is not None
-    return source.level is not None and _is_handed(source.level, graph)
 
 
 def _is_beyond(node: Node, number: int) -> bool:

@@ -80,10 +80,7 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
     builder = Builder([view], known)
     confirmed = False
     for node in known.nodes:
-        if node.gathers:
-            view.gather(node)
-        if node.relay is not None:
-            view.hand_on(node.name, node.relay, known.by_name[node.relay.later.node].site)
+        view.work_out(node, known)
         if node.site and node.predictable:
             fit = view.follow(node)
             if node.evidence.confidence != "verified":

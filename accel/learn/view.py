@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, zip_longest
 
-from ..graph.ir import Node
+from ..graph.ir import Graph, Node
 from ..graph.ops import OPS
 from ..graph.predict import laid_out, nested, predict, told
 from ..graph.topology import ANEW, leg_in, leg_of
@@ -211,6 +211,13 @@ class View:
             rows = [((at,), row) for at, row in enumerate(zip(*made, strict=False))]
         for place, calls in rows:
             self.values.note(node.name, place, max((call.end or 0 for call in calls), default=0))
+
+    def work_out(self, node: Node, graph: Graph) -> None:
+        """The value of a node that makes no calls, by those of others."""
+        if node.gathers:
+            self.gather(node)
+        if node.relay is not None:
+            self.hand_on(node.name, node.relay, graph.by_name[node.relay.later.node].site)
 
     # --- nodes against calls
 

@@ -35,8 +35,8 @@ class Compiled:
         self.given = frozenset(field for node in graph.nodes for field in node.evidence.unreplaced)
         self.gathered: dict[str, list[str]] = {}
         """By call site, what gathers the answers of its calls: all of them."""
-        for node in graph.nodes if any(node.gathers for node in graph.nodes) else ():
-            for site in {graph.by_name[name].site for name in graph.producers[node.name] if node.gathers}:
+        for node in graph.nodes:
+            for site in {graph.by_name[name].site for name in graph.producers[node.name]} if node.gathers else ():
                 self.gathered.setdefault(site, []).append(node.name)
         self.nested = frozenset(node.name for node in graph.nodes if may_go_ahead(node))
 

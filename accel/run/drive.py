@@ -33,7 +33,7 @@ from .ahead import behind_gaps
 from .bindings import Moment, alike
 from .forecast import Forecast
 from .gone import leave
-from .outlook import Element, Line, Outlook, is_round, known_prefix
+from .outlook import Element, Line, Outlook, known_prefix
 from .permits import bounds, foretold, only_feeds, refuses, stake
 from .plan import Plan
 from .prefill import least_tokens, prefill, warms
@@ -201,7 +201,7 @@ class Drive(Forecast):
         seen = state.node.level.seen if state.node.level is not None else None
         if seen is None or position < seen:
             return None
-        follows = position > 0 and state.elements[position - 1].demanded and is_round(state.node, self.states)
+        follows = position > 0 and state.elements[position - 1].demanded and self.graph.is_round(state.node)
         return None if follows else BEYOND()
 
     def _out_of_order(self, state: Outlook, position: int) -> Reason | None:

@@ -23,7 +23,7 @@ from .call import Call
 from .compiled import Compiled
 from .expected import Expected, kin_of
 from .gates import gate_of
-from .outlook import Element, Outlook, is_laid_out, is_round
+from .outlook import Element, Outlook
 from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
@@ -97,7 +97,7 @@ class Forecast:
             if place is not None:
                 state = self.states[place[0]]
                 one_more = place[1] >= len(state.elements)
-                if one_more and is_round(state.node, self.states):
+                if one_more and self.graph.is_round(state.node):
                     state.go_on()
                 if self._bind(call, *place) or one_more:
                     self.advance({place[0]: {place[1]}})
@@ -231,8 +231,8 @@ class Forecast:
             free = state.first_free()
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
-            more = not state.elements or (node.many and (not state.complete or is_round(node, self.states)))
-            if more and position is None and not is_laid_out(node, self.states):
+            more = not state.elements or (node.many and (not state.complete or self.graph.is_round(node)))
+            if more and position is None and not self.graph.is_laid_out(node):
                 return node.name, len(state.elements)
         return spare
 

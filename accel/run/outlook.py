@@ -7,7 +7,7 @@ when they come up, and each is dropped once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -15,7 +15,6 @@ from ..graph.ir import Node
 from ..graph.predict import laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
-from ..text.templates import STAR
 from ..text.values import Tree, same, texts_of
 from .call import Call
 from .settings import Key
@@ -324,25 +323,6 @@ class Outlook:
                 element.position = position
                 if element.key is None and self._keyless is not None:
                     heappush(self._keyless, position)
-
-
-def is_round(node: Node, states: Mapping[str, Outlook]) -> bool:
-    """Whether its elements are the rounds of a loop, of which the program may make any number."""
-    domain = node.level.domain if node.level is not None else None
-    source = states[domain.node].node if domain is not None else None
-    return source is not None and (source.relay is not None or is_round(source, states))
-
-
-def is_laid_out(node: Node, states: Mapping[str, Outlook]) -> bool:
-    """Whether an element of it is there before the program makes its call, as it goes by a visit of a framework node,
-    or by a call that does: one beyond them is another node's."""
-    domain = node.level.domain if node.level is not None else None
-    if domain is None:
-        return False
-    source = states[domain.node].node
-    if source.at_boundary:
-        return len(source.ancestry) > 1 or (source.many and domain.path[:1] == (STAR,))
-    return is_laid_out(source, states)
 
 
 def known_prefix(tree: Tree) -> int:

@@ -230,6 +230,20 @@ MESSAGES: dict[str, tuple[Callable[[str], list[BaseMessage]], Callable[[list[Bas
 }  # fmt: skip
 
 
+def made_ahead(world: World, graph: Any, prompt: str) -> Any:
+    """The accelerated graph, of which the one call that begins so is made while node "look" runs, and asked once."""
+    fast = accel.accelerate(graph)
+    for topic in TOPICS:
+        assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
+        assert accel.settle()
+    expected = graph.invoke({"q": LAST})
+    world.forget()
+    world.hooks["look"] = lambda: world.wait_early(prompt)
+    assert fast.invoke({"q": LAST}) == expected
+    assert len(world.texts(prompt)) == len(world.texts(prompt, early=True)) == 1
+    return fast
+
+
 def after_another(world: World, compute: Callable[[Any], Any]) -> Any:
     """What is computed is asked about in a node that comes after one with another call."""
     model = Chat(world)
@@ -337,15 +351,7 @@ def test_a_call_with_what_a_parser_gave_is_made_before_its_node_is_reached(name:
         return {"c": model.invoke(f"Tell me more about {parsed(state['a'])}.").content}
 
     graph = chain(("plan", plan), ("look", look), ("go on", go_on))
-    fast = accel.accelerate(graph)
-    for topic in TOPICS:
-        assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
-        assert accel.settle()
-    expected = graph.invoke({"q": LAST})
-    world.forget()
-    world.hooks["look"] = lambda: world.wait_early("Tell me more about")
-    assert fast.invoke({"q": LAST}) == expected
-    assert len(world.texts("Tell me more about")) == len(world.texts("Tell me more about", early=True)) == 1
+    made_ahead(world, graph, "Tell me more about")
 
 
 class Library(Store):
@@ -391,15 +397,7 @@ def test_a_call_with_what_several_queries_found_is_made_before_its_node_is_reach
 
     world = World(answer=answer)
     graph = several_queries(world)
-    fast = accel.accelerate(graph)
-    for topic in TOPICS:
-        assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
-        assert accel.settle()
-    expected = graph.invoke({"q": LAST})
-    world.forget()
-    world.hooks["look"] = lambda: world.wait_early("Answer from this")
-    assert fast.invoke({"q": LAST}) == expected
-    assert len(world.texts("Answer from this")) == len(world.texts("Answer from this", early=True)) == 1
+    made_ahead(world, graph, "Answer from this")
 
 
 # --- retrievers and chains that are made of others ------------------------------------------------------------------
@@ -465,13 +463,5 @@ def test_a_call_with_what_such_a_retriever_found_is_made_before_its_node_is_reac
         return {"c": model.invoke(f"Answer from this:\n{stuffed(state['a'])}\n{state['q']}?").content}
 
     graph = chain(("look", look), ("look up", look_up), ("go on", go_on))
-    fast = accel.accelerate(graph)
-    for topic in TOPICS:
-        assert fast.invoke({"q": topic}) == graph.invoke({"q": topic})
-        assert accel.settle()
-    expected = graph.invoke({"q": LAST})
-    world.forget()
-    world.hooks["look"] = lambda: world.wait_early("Answer from this")
-    assert fast.invoke({"q": LAST}) == expected
-    assert len(world.texts("Answer from this")) == len(world.texts("Answer from this", early=True)) == 1
+    fast = made_ahead(world, graph, "Answer from this")
     assert ("weighted_reciprocal_rank(60, 0.3, 0.7)" in str(fast.plan.graph)) is (make is ensemble)
