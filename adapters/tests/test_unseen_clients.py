@@ -47,8 +47,8 @@ class Answers(BaseHTTPRequestHandler):
         sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path == "/notes" and sent:
             Answers.written = sent.decode()
+        body = json.dumps({"id": "m", "model": "m", "results": [], "about": self.written}).encode()  # as it came
         time.sleep(TAKES_S)
-        body = json.dumps({"id": "m", "model": "m", "results": [], "about": self.written}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
