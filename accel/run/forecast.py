@@ -104,7 +104,7 @@ class Forecast:
         if call.bound is not None:
             self.states[call.bound[0]].doubtful = False
         elif call.record is not None:
-            self.advance({name: None for name in self.compiled.gathered.get(call.record.site, ()) if self._ends(name)})
+            self._end(self.compiled.gathered.get(call.record.site, ()))
         if call.over:
             self.finished(call)
         elif call.chunks.parts:
@@ -181,13 +181,13 @@ class Forecast:
             changed[name] = None
         self.advance(changed)
 
-    def _ends(self, name: str) -> bool:
+    def _end(self, names: Iterable[str]) -> None:
         """The program makes a call that what is gathered here lacks: from now on it is nothing."""
-        state = self.states[name]
-        state.frozen = True
-        for element in state.elements:
-            state.tell(element, UNKNOWN)
-        return True
+        for state in map(self.states.__getitem__, names):
+            state.frozen = True
+            for element in state.elements:
+                state.tell(element, UNKNOWN)
+        self.advance(dict.fromkeys(names))
 
     # --- places
 

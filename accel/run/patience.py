@@ -29,8 +29,8 @@ class Patience:
         """The program is another one: lessons may teach more than they did."""
         self._in_vain = 0
 
-    def lacks(self) -> bool:
-        """Whether a run that was foreseen may teach something all the same; so often, and no more."""
+    def takes_one_more(self) -> bool:
+        """Whether to learn from a run that was foreseen, as it may teach something all the same; so often, no more."""
         self._lackings += self._lacks_runs
         return self._lacks_runs and self._lackings <= MOST_LACKED
 

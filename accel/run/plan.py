@@ -277,7 +277,7 @@ class Plan:
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = (name for name, made in judged.made.items() if made)
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
-        foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.lacks()
+        foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.takes_one_more()
         if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
             self.pace.news()
             self.hopes.renew()
