@@ -164,9 +164,7 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
     return response
 
 
-def _other(
-    read: Callable[[Any, Any, Any], Sent], wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any
-) -> Any:
+def _other(read: Read, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     sent = _told(read, client, args, kwargs)
     over, changed = sends(client, (sent,), {}), written(client, sent)
     try:

@@ -54,7 +54,7 @@ def own(value: Any) -> dict[str, Any] | None:
     return None if given is None else cast("dict[str, Any]", given.__get__(value))
 
 
-def _member(cls: type) -> _Member | None:
+def _member(cls: Any) -> _Member | None:
     if _asks(cls):
         return None
     for base in cls.__mro__:
@@ -71,10 +71,17 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def private(value: Any) -> dict[str, Any]:
-    slot = in_class(type(value), "__pydantic_private__")
+    cls: Any = type(value)
+    slot = _private_slot(cls)
     with suppress(AttributeError):  # not set
-        return (slot.__get__(value) if type(slot) is MemberDescriptorType else None) or {}
+        return (slot.__get__(value) if slot is not None else None) or {}
     return {}
+
+
+@lru_cache(4_096)
+def _private_slot(cls: type[Any]) -> MemberDescriptorType | None:
+    slot = in_class(cls, "__pydantic_private__")
+    return slot if type(slot) is MemberDescriptorType else None
 
 
 def in_class(cls: type, name: str) -> Any:
@@ -83,7 +90,8 @@ def in_class(cls: type, name: str) -> Any:
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
-def _asks(cls: type) -> bool:
+@lru_cache(4_096)
+def _asks(cls: type[Any]) -> bool:
     """Whether code of its own gives every attribute."""
     return type(in_class(cls, "__getattribute__")) is FunctionType
 
@@ -104,7 +112,7 @@ UNTOLD: Any = object()
 def field(value: Any, name: str) -> Any:
     """What an object holds under this name, or its class for all; None if neither does. `UNTOLD` where a property or
     other code would give it."""
-    cls = type(value)
+    cls: Any = type(value)
     if _asks(cls):
         return UNTOLD
     given = in_class(cls, name)
