@@ -7,7 +7,7 @@ import sys
 import types
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,9 @@ class Ways:
     def __init__(self) -> None:
         self.to: dict[int, tuple[Any, ...]] = {}
         """By id of the component, which is not kept alive."""
-        self.absent: dict[int, int] = {}
-        """Those not found, and how many more runs take that for granted: a call is not early then."""
+        self.absent: dict[Hashable, int] = {}
+        """Those not found, and how many more runs take that for granted: a call is not early then. By id, or by the
+        call site that makes its component anew for each call: the next one is not to be found, either."""
 
 
 class References:
@@ -97,10 +98,12 @@ class References:
         self.standing = functools.partial(standing_texts, self._roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None
 
-    def __call__(self, component: Any) -> bool:
-        """Whether it refers to this one, and not to one of several that it chooses from."""
+    def __call__(self, component: Any, made_at: str = "") -> bool:
+        """Whether it refers to this one, and not to one of several that it chooses from. `made_at`: the call site that
+        makes one for each call, if one does."""
+        absent_as: Hashable = made_at or id(component)
         if self._found is None:
-            known = self._known(component)
+            known = self._known(component, absent_as)
             if known is not None:
                 return known
         found = self._all().get(id(component))
@@ -108,10 +111,10 @@ class References:
         if not refers:
             if len(self._ways.absent) >= MAX_ABSENT:
                 self._ways.absent.clear()
-            self._ways.absent[id(component)] = LOOKED_AGAIN
+            self._ways.absent[absent_as] = LOOKED_AGAIN
         return refers
 
-    def _known(self, component: Any) -> bool | None:
+    def _known(self, component: Any, absent_as: Hashable) -> bool | None:
         """By a way that was gone before; None if that doesn't tell."""
         said = self._said.get(id(component))
         if said is not None:
@@ -123,10 +126,10 @@ class References:
                 self._said[id(component)] = True
                 return True
             return None
-        left = self._ways.absent.get(id(component), 0)
+        left = self._ways.absent.get(absent_as, 0)
         if left <= 0:
             return None
-        self._ways.absent[id(component)] = left - 1
+        self._ways.absent[absent_as] = left - 1
         self._said[id(component)] = False
         return False
 

@@ -167,7 +167,9 @@ class Bindings:
         has ever changed its key; else an equal one that the run has used; else the one that an earlier run made here,
         if it has a key that everybody may use, or none."""
         component, keys, used = bound.component, self._plan.keys, self._plan.used
-        if (id(component), bound.keys) in self._used_with or self._is_trusted(component, bound.keys, closely):
+        if (id(component), bound.keys) in self._used_with or self._is_trusted(
+            component, bound.keys, closely, site if site in used.anew else ""
+        ):
             untouched = self._identities.untouched(component)
             return bound if untouched or self.as_used(component, bound.identity) else None
         for other, method in list(self._used.values()):
@@ -187,13 +189,13 @@ class Bindings:
         """Whether the program refers to it, and it may be called before this run has used it."""
         return self._is_trusted(component, self._plan.keys.note(component), closely=True)
 
-    def _is_trusted(self, component: Any, keys: tuple[str, ...], closely: bool) -> bool:
+    def _is_trusted(self, component: Any, keys: tuple[str, ...], closely: bool, made_at: str = "") -> bool:
         """Whether it may be called with these keys before this run has used them; asked once for all sites that call
-        it, unless it is to be looked at `closely`."""
+        it, unless it is to be looked at `closely`. `made_at`: see `References`."""
         with_keys = (id(component), keys)
         trusted = self._trusted.get(with_keys) if not closely else None
         if trusted is None or trusted[0] is not component:
-            refers = is_nobodys(component) or self._host.references(component)
+            refers = is_nobodys(component) or self._host.references(component, made_at)
             trusts = refers and self._plan.keys.trusts(component)
             trusted = self._trusted[with_keys] = (component, trusts)
         return trusted[1]

@@ -101,7 +101,7 @@ class Refers:
     def __init__(self, *components: Any) -> None:
         self.components = components
 
-    def __call__(self, component: Any) -> bool:
+    def __call__(self, component: Any, made_at: str = "") -> bool:
         return any(one is component for one in self.components)
 
     def only(self, cls: str, by_object: bool) -> Any:

@@ -163,6 +163,20 @@ def test_what_was_not_found_is_looked_for_again_but_not_in_every_run() -> None:
     assert [refers() for _ in range(LOOKED_AGAIN + 1)] == [False] * LOOKED_AGAIN + [True]
 
 
+def test_of_components_that_a_site_makes_anew_the_next_one_is_not_looked_for() -> None:
+    looks: list[Any] = []
+
+    def is_store(value: Any) -> bool:
+        looks.append(value)
+        return isinstance(value, Store)
+
+    ways = Ways()
+    refers = [References([ONE], is_store, ways=ways)(Store(), "site") for _ in range(LOOKED_AGAIN)]
+    once = len(looks)
+    assert not any(refers) and once <= 2
+    assert References([ONE], is_store, ways=ways)(ONE, "other site"), "which site makes them is told apart"
+
+
 def test_a_component_that_only_a_way_leads_to_is_not_kept_alive() -> None:
     class Holder:
         store: Any = None
