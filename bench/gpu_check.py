@@ -127,7 +127,7 @@ def check(models: Models, engine: str, dtype: str, device: str, questions: int) 
         "engine": engine,
         "device": device,
         "dtype": dtype,
-        "model": models.random or models.llm,
+        "model": models.random or Path(models.llm).name,
         "checks": checks,
         "profile": asdict(profile),
         "demo": demo,
