@@ -82,8 +82,10 @@ def compute(
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in _few_alike(first.all_ways(constants, names))}
     for known in others:
-        results = {way: [*told, shown] for way, told in results.items() if (shown := known.shown(way))}
-    results = {way: told for way, told in results.items() if any(known.changes(way) for known in (first, *others))}
+        results = {way: [*results[way], shown] for way, shown in known.shown(results).items()}
+    changing = set[Way]().union(*(known.changing for known in others))
+    first.shown(results.keys() - changing)
+    results = {way: told for way, told in results.items() if way in changing or way in first.changing}
     found = [way for unknown in (True, False) for way in _smallest(_of_kind(results, first, unknown))]
     for known in (first, *others):
         known.add(found)

@@ -10,7 +10,7 @@ from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
 from ..text.templates import Ref
 from ..trace.record import CallRecord
-from .computed import AGREED, FEWEST, TABLES, agrees, compute, late_values
+from .computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
 from .foreign import Data
 from .gathered import Gathered
 from .judging import decided
@@ -35,8 +35,11 @@ class Builder:
         known: Graph | None = None,
         data: Data | None = None,
         refuted: Container[Proposal] = (),
+        passed_over: Container[str] = (),
     ) -> None:
         self.views = views
+        self._passed_over = passed_over
+        """Sites for which no functions are tried."""
         self._data = data or Data()
         self.nodes: list[Node] = list(known.nodes) if known is not None else []
         self._names: dict[str, int] = {}
@@ -112,8 +115,10 @@ class Builder:
     def _compute(self, site: str) -> bool:
         """Whether functions give something of what no known value explains; asked once."""
         asked = (site, False)
-        if asked in self._asked or not any(
-            OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1]
+        if (
+            asked in self._asked
+            or site in self._passed_over
+            or not any(OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1])
         ):
             return False
         self._asked.add(asked)
@@ -133,13 +138,22 @@ class Builder:
         """The same of what framework nodes hand on, by what is known before."""
         asked = (site, True)
         self.lacks_runs |= len({view.witness for view in self.views if view.complete}) < FEWEST
-        if asked not in self._asked:
+        if asked not in self._asked and site not in self._passed_over:
             self._asked.add(asked)
             wanted = late_values(self.views, best.fits, late)
             with counting(self.views, late=False):
                 lists = self._gathered.among(self.nodes)
                 found = compute(self.views, site, self.views[0].values.constants(), lists, wanted)
             self._computed |= {site} if found else set()
+
+    def in_vain(self) -> frozenset[str]:
+        """Sites for which functions were tried, and no node is what they give."""
+        shown: dict[str, set[int]] = {site: set() for site, _ in self._asked}
+        for view in self.views:
+            for site in shown.keys() & view.trace.sites:
+                shown[site].add(view.witness)
+        tried = {site for site, witnesses in shown.items() if len(witnesses) >= FEWEST}
+        return frozenset(tried - {node.site for node in self.nodes if computes(node)})
 
     def explain_what_can_be(self, site: str) -> bool:
         """Turn the calls of a site into nodes as far as templates explain them; False if they explain none."""

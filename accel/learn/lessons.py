@@ -7,7 +7,7 @@ an opaque node, whose output can still be a source for others.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -39,6 +39,8 @@ class Lesson:
     lacks_runs: bool = False
     """Whether another run with another input may show that what framework nodes hand on is computed of what is known
     before."""
+    in_vain: frozenset[str] = frozenset()
+    """Call sites for which functions were tried that explained nothing."""
 
 
 def learn(traces: Sequence[Trace]) -> Graph:
@@ -46,8 +48,14 @@ def learn(traces: Sequence[Trace]) -> Graph:
     return lesson(traces).graph
 
 
-def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Readings | None = None) -> Lesson:
-    """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself."""
+def lesson(
+    traces: Sequence[Trace],
+    program: Wording | None = None,
+    readings: Readings | None = None,
+    passed_over: Container[str] = (),
+) -> Lesson:
+    """`learn`, and what it learnt from which trace. `program`: None if nobody knows what it says by itself;
+    `passed_over`: call sites for which no functions are tried."""
     readings = ALL if readings is None else readings
     constants = cache(lambda: Constants.among(program.constants(), program.tables()) if program else Constants())
     refuted: set[Proposal] = set()
@@ -59,7 +67,7 @@ def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Re
         first: dict[Hashable, int] = {}
         for view in views:
             view.witness = first.setdefault(witness(view.trace.given), view.number)
-        builder = Builder(views, data=Data(traces, program), refuted=refuted)
+        builder = Builder(views, data=Data(traces, program), refuted=refuted, passed_over=passed_over)
         try:
             builder.explain(sites_of(views))
         except Refuted as error:
@@ -68,7 +76,8 @@ def lesson(traces: Sequence[Trace], program: Wording | None = None, readings: Re
         graph = Graph(tuple(builder.nodes), runs=len(traces))
         verify(graph)
         shapes = [frozenset(view.nodes) for view in views]
-        return Lesson(graph, shapes, builder.explained(), builder.whose, builder.lacks_runs)
+        in_vain = builder.in_vain()
+        return Lesson(graph, shapes, builder.explained(), builder.whose, builder.lacks_runs, in_vain)
 
 
 def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:

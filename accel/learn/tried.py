@@ -5,13 +5,13 @@ other (`computed`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
-from ..text.evaluate import UNKNOWN, as_text, follow, has_gap
+from ..text.evaluate import UNKNOWN, as_text, follow, has_gap, step_into
 from ..text.functions import OF_EACH, OF_FRAMEWORKS, Computed, name_of, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Step
 from ..text.values import Tree, Vector, leaves
@@ -57,6 +57,14 @@ class Way:
         return len(self.base[1]) + len(self.steps), sum(len(str(step)) for step in self.steps)
 
 
+@dataclass(slots=True)
+class _Tree:
+    """Ways from values with one skeleton, by their steps: those that begin alike are gone once."""
+
+    ends: Way | None = None
+    after: dict[Step, _Tree] = field(default_factory=dict)
+
+
 _Try = tuple[Sequence[Skeleton], Path, Tree]
 """What a function is tried on: a value, and where from and by which steps it came."""
 
@@ -80,6 +88,8 @@ class Known:
         """lists and whole answers,"""
         self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
         """and the paths along which their elements have something."""
+        self.changing: set[Way] = set()
+        """Of the ways that were gone, those that give anything else than what they are given."""
         self._gather(gathered)
 
     def _gather(self, gathered: Sequence[Node]) -> None:
@@ -245,21 +255,29 @@ class Known:
                         if (base in self._lists) is of_list:
                             found[Way(base, path)] |= shown
 
-    # --- a way of another run
+    # --- ways of another run
 
-    def changes(self, way: Way) -> bool:
-        """Whether it gives anything else than what it is given."""
-        return any(result != self._value(source) for source, result in self._results(way))
+    def shown(self, found: Collection[Way]) -> dict[Way, frozenset[str]]:
+        """What stands in these calls by each of these ways; those by which nothing does are missing. Notes which give
+        anything else than what they are given."""
+        shown: dict[Way, set[str]] = defaultdict(set)
+        for base, tree in _trees(found).items():
+            of_list = base in self._lists
+            for source in self._sources(base):
+                breathe()
+                value = self._value(source)
+                for way, result in _gone(value, tree):
+                    shown[way] |= self.used.of(result, way.steps[-1], of_list)
+                    if way not in self.changing and result != value:
+                        self.changing.add(way)
+        return {way: frozenset(texts) for way, texts in shown.items() if texts}
 
-    def shown(self, way: Way) -> frozenset[str]:
-        """What stands in these calls by it."""
-        results = (result for _, result in self._results(way))
-        return frozenset(
-            text for result in results for text in self.used.of(result, way.steps[-1], way.base in self._lists)
-        )
+    def _sources(self, base: Skeleton) -> Iterator[Source]:
+        yield from self._bases.get(base, ())
+        yield from self._lists.get(base, ())
 
     def _results(self, way: Way) -> Iterator[tuple[Source, Tree]]:
-        for source in (*self._bases.get(way.base, ()), *self._lists.get(way.base, ())):
+        for source in self._sources(way.base):
             result = follow(self._value(source), way.steps)
             if result is not UNKNOWN and not has_gap(result):
                 yield source, result
@@ -276,3 +294,23 @@ class Known:
                     text = as_text(leaf)
                     if text:
                         self._values.add_computed(text, replace(source, path=(*at, *path), computed=True))
+
+
+def _trees(found: Iterable[Way]) -> dict[Skeleton, _Tree]:
+    trees: dict[Skeleton, _Tree] = {}
+    for way in found:
+        tree = trees.setdefault(way.base, _Tree())
+        for step in way.steps:
+            tree = tree.after.setdefault(step, _Tree())
+        tree.ends = way
+    return trees
+
+
+def _gone(value: Tree, tree: _Tree) -> Iterator[tuple[Way, Tree]]:
+    """What the ways of a tree give of a value, where that is known."""
+    if tree.ends is not None and not has_gap(value):
+        yield tree.ends, value
+    for step, after in tree.after.items():
+        result = step_into(value, step)
+        if result is not UNKNOWN:
+            yield from _gone(result, after)

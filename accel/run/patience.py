@@ -1,4 +1,5 @@
-"""How many runs go by between two lessons about one program: the more of them taught nothing, the more runs."""
+"""How many runs go by between two lessons about one program, and how many lessons between two in which functions are
+tried for a call site: the more of them taught nothing, the more."""
 
 from __future__ import annotations
 
@@ -24,10 +25,17 @@ class Patience:
         """Whether a lesson wanted one more run, and how often it got one."""
         self._explained = 0.0
         """The largest share of calls that a lesson explained."""
+        self._rests: dict[str, tuple[int, int]] = {}
+        """By call site that no function explained: how many lessons pass it over from now on, and from then on."""
 
     def hope(self) -> None:
         """The program is another one: lessons may teach more than they did."""
         self._in_vain = 0
+        self._rests.clear()
+
+    def passed_over(self) -> frozenset[str]:
+        """Call sites for which the next lesson tries no functions."""
+        return frozenset(site for site, (lessons, _) in self._rests.items() if lessons)
 
     def takes_one_more(self) -> bool:
         """Whether to learn from a run that was foreseen, as it may teach something all the same; so often, no more."""
@@ -48,4 +56,7 @@ class Patience:
         self._unexplained, self._in_vain = 0, 0 if better else self._in_vain + 1
         self._explained = lesson.explained if changed else max(self._explained, lesson.explained)
         self._lacks_runs = lesson.lacks_runs
+        resting = {site: (lessons - 1, then) for site, (lessons, then) in self._rests.items() if lessons}
+        tried = {site: self._rests.get(site, (0, 1))[1] for site in lesson.in_vain}
+        self._rests = resting | {site: (lessons, 2 * lessons) for site, lessons in tried.items()}
         return better

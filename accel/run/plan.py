@@ -299,10 +299,11 @@ class Plan:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        learnt = lesson(self._memory.traces, self.program)
+        passed_over = self._patience.passed_over()
+        learnt = lesson(self._memory.traces, self.program, passed_over=passed_over)
         changed = self._memory.changed(learnt)
         if changed:
-            learnt = lesson(self._memory.traces, self.program)
+            learnt = lesson(self._memory.traces, self.program, passed_over=passed_over)
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         called = [kept.sites for kept in self._memory.traces]

@@ -188,9 +188,9 @@ class Slow(Model):
 def test_a_program_without_hope_is_taught_nothing_more_and_one_with_hope_is(monkeypatch: pytest.MonkeyPatch) -> None:
     lessons: list[int] = []
 
-    def counted(traces: Any, program: Any) -> Any:
+    def counted(traces: Any, program: Any, **options: Any) -> Any:
         lessons.append(len(traces))
-        return lesson(traces, program)
+        return lesson(traces, program, **options)
 
     plan, model = Plan(), Slow()
     monkeypatch.setattr(plans, "lesson", counted)
