@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, partial
+from itertools import islice
 from typing import Protocol
 
 from ..graph.ir import Node
@@ -13,7 +14,7 @@ from ..process.spare import breathe
 from ..text.constants import Table
 from ..text.templates import Collect, Counter, Join, Talk, Template, Whole
 from ..text.values import Opaque, Tree, freeze, is_class_name, texts_of
-from ..trace.record import Trace
+from ..trace.record import CallRecord, Trace
 from .beginnings import Beginnings
 
 SHORTEST = 20
@@ -54,6 +55,8 @@ class Data:
     def __init__(self, traces: Sequence[Trace] = (), program: Wording | None = None) -> None:
         self._traces = traces
         self._program = program
+        self._found: dict[str, bool] = {}
+        """By words in a row, whether they were found or answered."""
 
     def _own(self, text: str) -> bool:
         return self._program is not None and self._program.own(text)
@@ -64,7 +67,7 @@ class Data:
         texts = "\0".join(own)
         if any(texts.startswith(mark, at) and not self._own(mark) for at, mark in self._marks.find(texts)):
             return True
-        return any(words in self._rows and not self._own(shown) for text in own for words, shown in rows_of(text))
+        return any(self._was_found(row) and not self._own(shown) for text in own for row, shown in rows_of(text))
 
     @cached_property
     def _marks(self) -> Beginnings[str]:
@@ -83,33 +86,49 @@ class Data:
             marks.add(mark, mark, len(mark))
         return marks
 
+    def _was_found(self, row: str) -> bool:
+        """Whether a run has read this row of words, or was answered it: what an answer repeats of its question was not
+        found there."""
+        if row not in self._found:
+            everything, each = self._words
+            self._found[row] = row in everything and any(row in words and row not in asked() for words, asked in each)
+        return self._found[row]
+
     @cached_property
-    def _rows(self) -> set[int]:
-        """All words in a row that were found or answered, by their hash. What an answer repeats of its question was
-        not found there."""
-        found: set[int] = set()
+    def _words(self) -> tuple[str, list[tuple[str, Callable[[], str]]]]:
+        """The words of all that was read or answered, together, and each with what was asked for it."""
+        each: list[tuple[str, Callable[[], str]]] = []
         for trace in self._traces:
-            found.update(words for text in trace.found for words, _ in rows_of(text))
-            for call in trace.calls:
-                found |= _rows_in(call.output) - _rows_in(call.input)
-        return found
+            each += [(words_of([text]), str) for text in trace.found]
+            each += [(words_of(texts_of(call.output)), cache(partial(_asked, call))) for call in trace.calls]
+        return "\n".join(words for words, _ in each), each
 
 
-def _rows_in(tree: Tree) -> set[int]:
-    return {words for text in texts_of(tree) for words, _ in rows_of(text)}
+def _asked(call: CallRecord) -> str:
+    return words_of(texts_of(call.input))
 
 
-def rows_of(text: str) -> Iterator[tuple[int, str]]:
-    """All `IN_A_ROW` words, told without case, and as they stand in the text; fewer characters than `SHORTEST` tell
-    nothing."""
-    row: deque[tuple[str, int]] = deque(maxlen=IN_A_ROW)
-    for number, word in enumerate(_WORD.finditer(text)):
-        if number % 256 == 0:
+def words_of(texts: Iterable[str]) -> str:
+    """All words, told without case, with spaces around them, in one line for each text."""
+    lines = []
+    for text in texts:
+        words, shown = _WORD.finditer(text), [""]
+        while some := [word.group() for word in islice(words, 1_000)]:
+            shown += some
             breathe()
-        row.append((word.group().casefold(), word.start()))
+        lines.append(" ".join((*shown, "")))
+    return "\n".join(lines).casefold()
+
+
+def rows_of(text: str) -> Iterator[tuple[str, str]]:
+    """All `IN_A_ROW` words, as `words_of` shows them, and as they stand in the text; fewer characters than `SHORTEST`
+    tell nothing."""
+    row: deque[tuple[str, int]] = deque(maxlen=IN_A_ROW)
+    for word in _WORD.finditer(text):
+        row.append((word.group(), word.start()))
         start = row[0][1]
         if len(row) == IN_A_ROW and word.end() - start >= SHORTEST:
-            yield hash(tuple(one for one, _ in row)), text[start : word.end()]
+            yield f" {' '.join(one for one, _ in row)} ".casefold(), text[start : word.end()]
 
 
 def _data_of(trace: Trace) -> Iterator[str]:

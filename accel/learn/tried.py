@@ -12,7 +12,7 @@ from ..graph.ir import Node
 from ..process.spare import breathe
 from ..text.constants import NUMBER, Constants
 from ..text.evaluate import UNKNOWN, as_text, follow, has_gap, step_into
-from ..text.functions import OF_EACH, OF_FRAMEWORKS, Computed, name_of, ways
+from ..text.functions import OF_EACH, OF_FRAMEWORKS, OF_LIST, Computed, name_of, ways
 from ..text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Step
 from ..text.values import Tree, Vector, leaves
 from .holes import Path, Skeleton, Source
@@ -211,7 +211,8 @@ class Known:
     def _on_lists(self, constants: Constants, names: Sequence[str]) -> Iterator[_Try]:
         """Lists as they are, and what all of their elements have somewhere, as it is, edited, and what functions give
         of it that is short; and whole answers."""
-        for base, sources in self._lists.items():
+        of_lists = any(name in OF_LIST or name in OF_FRAMEWORKS for name in names)
+        for base, sources in self._lists.items() if of_lists else ():
             for source in sources:
                 items = self._value(source)
                 if isinstance(items, dict) and not has_gap(items):
@@ -221,11 +222,11 @@ class Known:
                 breathe()
                 yield [base], (), items
                 for along in self._along[base]:
-                    plain = follow(items, (Each(along),)) if along else items
+                    plain = step_into(items, Each(along), whole=True) if along else items
                     if plain is not UNKNOWN and along:
                         yield [base], (Each(along),), plain
                     for edit in (*_EDITS, *self._of_each(plain, constants, names)):
-                        edited = follow(items, (each := Each((*along, edit)),))
+                        edited = step_into(items, each := Each((*along, edit)), whole=True)
                         if edited is not UNKNOWN and edited != plain:
                             yield [base], (each,), edited
 
@@ -238,7 +239,7 @@ class Known:
                 return
             self._in_each -= 1
             if isinstance(first, str | int | float) and len(str(first)) <= SHORT and len(alike) <= MAX_IN_EACH:
-                found = str(follow(items, (Each((step,)),)))
+                found = str(step_into(items, Each((step,)), whole=True))
                 alike[found] += 1
                 if alike[found] <= MAX_ALIKE and found != str(UNKNOWN):
                     yield step
@@ -266,7 +267,7 @@ class Known:
             for source in self._sources(base):
                 breathe()
                 value = self._value(source)
-                for way, result in _gone(value, tree):
+                for way, result in _gone(value, tree, not has_gap(value)):
                     shown[way] |= self.used.of(result, way.steps[-1], of_list)
                     if way not in self.changing and result != value:
                         self.changing.add(way)
@@ -306,11 +307,11 @@ def _trees(found: Iterable[Way]) -> dict[Skeleton, _Tree]:
     return trees
 
 
-def _gone(value: Tree, tree: _Tree) -> Iterator[tuple[Way, Tree]]:
-    """What the ways of a tree give of a value, where that is known."""
-    if tree.ends is not None and not has_gap(value):
+def _gone(value: Tree, tree: _Tree, whole: bool) -> Iterator[tuple[Way, Tree]]:
+    """What the ways of a tree give of a value, where that is known. `whole`: it has no gap, so nothing of it has."""
+    if tree.ends is not None and (whole or not has_gap(value)):
         yield tree.ends, value
     for step, after in tree.after.items():
-        result = step_into(value, step)
+        result = step_into(value, step, whole)
         if result is not UNKNOWN:
-            yield from _gone(result, after)
+            yield from _gone(result, after, whole)

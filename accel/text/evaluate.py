@@ -71,8 +71,8 @@ class Env(Protocol):
     def value(self, node: str) -> Tree: ...
 
 
-def step_into(value: Tree, step: Step) -> Tree:
-    """One step of a path; `UNKNOWN` where the value has no such step."""
+def step_into(value: Tree, step: Step, whole: bool = False) -> Tree:
+    """One step of a path; `UNKNOWN` where the value has no such step. `whole`: somebody has seen that it has no gap."""
     if isinstance(step, str):
         return value.get(step, UNKNOWN) if isinstance(value, dict) else UNKNOWN
     if isinstance(step, int):
@@ -82,9 +82,9 @@ def step_into(value: Tree, step: Step) -> Tree:
     if isinstance(step, Unique):
         return value
     if isinstance(step, Each):
-        return _each(value, step) if isinstance(value, list) and not has_gap(value) else UNKNOWN
+        return _each(value, step) if isinstance(value, list) and (whole or not has_gap(value)) else UNKNOWN
     if isinstance(step, Computed):
-        return _computed(value, step)
+        return _computed(value, step, whole)
     if isinstance(step, Items):
         return step.shown(value) if isinstance(value, dict) else UNKNOWN
     if isinstance(step, Count):
@@ -122,9 +122,9 @@ def _each(items: list[Tree], each: Each) -> Tree:
     return UNKNOWN if any(item is UNKNOWN for item in found) else found
 
 
-def _computed(value: Tree, step: Computed) -> Tree:
+def _computed(value: Tree, step: Computed, whole: bool) -> Tree:
     """Only of what is there as a whole: all of it may count."""
-    if value is DROPPED or has_gap(value):
+    if value is DROPPED or (not whole and has_gap(value)):
         return UNKNOWN
     try:
         if isinstance(value, list) and any(item is DROPPED for item in value):
