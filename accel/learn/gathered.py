@@ -17,7 +17,7 @@ from ..text.evaluate import UNKNOWN, as_text, follow
 from ..text.extract import extract
 from ..text.templates import STAR, Collect, Leaf, Ref, Whole
 from ..text.values import texts_of
-from .computed import FEWEST
+from .computed import FEWEST, agrees
 from .foreign import literals
 from .view import View
 
@@ -56,7 +56,7 @@ class Gathered:
         that each gathers."""
         calls = {one.name for one in nodes if one.site}
         single = {ref.node for ref in node.refs() if ref.node in calls and self._is_short(ref)}
-        lists = self.among(nodes) if single and not self.used(node) else []
+        lists = self.among(nodes) if single and not agrees(node) else []
         parts = {one.name: frozenset(ref.node for ref in one.refs()) for one in lists if not one.many}
         return {name: held for name, held in parts.items() if len(held) > 2 and len(single & held) == 1}
 

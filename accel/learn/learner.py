@@ -256,8 +256,8 @@ class Builder:
 
     def _agreed(self, search: Search, site: str, best: Best, plain: Best, view: View, call: CallRecord) -> Best:
         """What most answers of several alike calls are, where that explains as much as the short answer of one of them:
-        that the one agrees with the most in all runs is rare, unless it is they that count. Where nothing tells, that
-        one is no explanation either, but what a framework node hands on may be: the `plain` one."""
+        that the one agrees with the most in all runs is rare, unless it is they that count. Where nothing tells (a tie
+        that the program breaks), what a framework node hands on comes before that one."""
         parts = self._gathered.around(best.node, self.nodes) if self._is_known(best.node) else {}
         for name, others in parts.items():
             lists = [one for one in self._gathered.among(self.nodes) if one.name == name]
@@ -266,7 +266,13 @@ class Builder:
                     found = search.best(view, call)
                 if self._is_known(found.node) and agrees(found.node) and found.score >= best.score:
                     return found
-        return plain if parts and self._is_known(plain.node) else best
+        if not parts:
+            return best
+        with counting(self.views, without=min(parts.values(), key=len)):
+            handed_on = search.best(view, call)
+        if self._is_known(handed_on.node) and handed_on.score >= best.score:
+            return handed_on
+        return plain if self._is_known(plain.node) else best
 
     def _explain_round(self, calls: Sequence[tuple[View, CallRecord]]) -> bool:
         """One more node that explains one of these calls by an answer before it."""
