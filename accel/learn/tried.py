@@ -88,6 +88,8 @@ class Known:
         """lists and whole answers,"""
         self._along: dict[Skeleton, dict[Path, None]] = defaultdict(dict)
         """and the paths along which their elements have something."""
+        self.tried: Counter[int] = Counter()
+        """Ways by how many steps they take."""
         self.changing: set[Way] = set()
         """Of the ways that were gone, those that give anything else than what they are given."""
         self._gather(gathered)
@@ -248,6 +250,7 @@ class Known:
         return follow(self._values.outputs[source.node], source.path)
 
     def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
+        self.tried[len(steps)] += len(bases)
         stripped = result.strip() if isinstance(result, str) else result
         for of_list in {base in self._lists for base in bases}:
             for path, value in ((steps, result), ((*steps, STRIP), stripped))[: 1 + (stripped != result)]:
@@ -255,6 +258,10 @@ class Known:
                     for base in bases:
                         if (base in self._lists) is of_list:
                             found[Way(base, path)] |= shown
+
+    def tried_by(self, way: Way) -> int:
+        """How many ways were tried that take no more steps than this one."""
+        return max(1, sum(ways for steps, ways in self.tried.items() if steps <= len(way.steps)))
 
     # --- ways of another run
 

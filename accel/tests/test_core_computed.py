@@ -18,6 +18,7 @@ from accel.text.functions import FUNCTIONS
 TOWNS = ("Aberdeen in the north", "Bordeaux by the river", "Cartagena of old", "Dubrovnik on the sea")
 VOTES = dict(zip(TOWNS, ("good good bad", "fair bad bad", "fair good fair", "bad fair fair"), strict=True))
 SCORES = dict(zip(TOWNS, ((3, 9, 4), (8, 1, 5), (2, 2, 7), (6, 9, 2)), strict=True))
+ANIMALS = "lynx mole newt otter puma quail robin swan toad urchin viper wren".split()
 Program = Callable[[Script, str], None]
 
 
@@ -205,3 +206,34 @@ def test_what_a_dict_has_for_each_of_a_list() -> None:
 
     head, tree = shown(lesson([_asked(program, town) for town in TOWNS], Words((), TONES)).graph)[-2:]
     assert "{main.searching[*].kind|look up(" in tree and "for {main.searching[*]" in head
+
+
+def test_of_thousands_of_ways_to_a_digit_one_that_fits_three_runs_is_chance() -> None:
+    rows = "ox elk, ant bee cow dog", "fox, hen", "gnu yak, owl rat eel cod"
+
+    def last_of(numbers: tuple[int, ...], others: int) -> str:
+        traces = []
+        for town, row, number in zip(TOWNS, rows, numbers, strict=False):
+            notes = [f"{animal}, {town}: {row} {at}; {row}" for at, animal in enumerate(ANIMALS[:others])]
+            script = Script({"q": town, "row": row, "notes": notes})
+            script.call("report", f"Take {number} of these in {town}: {row}", "done")
+            traces.append(script.done())
+        return shown(lesson(traces, Words(("; ", ", ", ": "))).graph)[-1]
+
+    assert "word count" in last_of((2, 1, 2), others=0), "few were tried"
+    assert last_of((2, 1, 2), others=12).startswith("?")
+
+
+def test_where_the_program_breaks_a_tie_its_own_word_comes_before_the_one_vote_that_was_the_same() -> None:
+    """Nothing says what it makes of a tie, but its framework node hands on which it took."""
+    votes = ("good bad bad good", "fair bad fair fair", "good fair good good", "bad good bad bad")
+    traces = []
+    for town, said in zip(TOWNS, votes, strict=True):
+        script = Script({"q": town})
+        for number, vote in enumerate(said.split()):
+            script.call(f"juror {number}", f"Juror {number}, what of {town}?", vote)
+        visit = script.trace.enter("count", {})
+        script.trace.leave(visit, {"outcome": said.split()[0]})
+        script.call("report", f"They call {town} {said.split()[0]} in the end.", "done")
+        traces.append(script.done())
+    assert shown(lesson(traces, Words(())).graph)[-1] == ": They call {input.q} {count.out.outcome} in the end."
