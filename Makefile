@@ -37,15 +37,16 @@ gpu-check: venv models  # on a CUDA machine: writes bench/gpu-check.json
 test: venv models
 	@$(PY) -m pytest
 
-# The parts of it. Those of engines, and whole programs after them, take as long as all the others: they may run beside.
+# The parts of it. Those of engines, and then of whole programs, benchmarks and backends, take as long as all the others:
+# they may run beside.
 test-engines: venv models
 	@$(PY) -m pytest -m "engines and not long"
 
 test-programs: venv models
-	@$(PY) -m pytest -m "not engines and not long" compat_tests
+	@$(PY) -m pytest -m "not engines and not long" compat_tests bench backends
 
 test-others: venv models
-	@$(PY) -m pytest -m "not engines and not long" --ignore=compat_tests
+	@$(PY) -m pytest -m "not engines and not long" accel adapters
 
 compat-langgraph:  # LangGraph's own tests on accelerated graphs, about 20 minutes; writes compat_tests/README.md
 	@$(PYTHON) setup/install.py --light --compat
