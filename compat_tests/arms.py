@@ -172,7 +172,9 @@ class Arm:
         caller = Caller(f"zq{request.tenant}0t", request.request_id)
         if self.program.setting.callers == "variable":
             context.run(CALLER.set, caller)
-        options = {"context": caller} if self.program.setting.callers == "runtime" else {}
+        options: dict[str, Any] = {"context": caller} if self.program.setting.callers == "runtime" else {}
+        if self.program.setting.pauses and "changes" in self.program.uses:
+            options["durability"] = "sync"  # else a checkpoint may have the state as a node has changed it, or as it was
         call = Calling(self, self.graph_for(request.tenant), config, request, f"r{position}", options)
         results: list[Any] = []
         error: BaseException | None = None

@@ -352,7 +352,10 @@ def mutate(w: Writer) -> Lines:
     if w.solo:
         changes += [f"state['items'].append({variable})", f"state['items'].append({variable})"]
     if w.rng.random() < 0.5:
-        return [w.rng.choice(changes)]
+        change = w.rng.choice(changes)
+        if change.startswith("state"):
+            w.uses.add("changes")
+        return [change]
     w.texts.append(f"text_{name}")
     return [
         f"{name} = {w.ask(w.model(), w.prompt(variable))}",

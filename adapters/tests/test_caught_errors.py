@@ -98,8 +98,8 @@ def test_what_follows_an_error_that_a_node_catches_is_early() -> None:
     world.errors.update(refused)
 
     def seen() -> None:
-        world.wait_early("Beta asks: three")
-        world.wait_early("Gamma asks")
+        for text in (*refused, "Beta asks: three", "Gamma asks"):
+            world.wait_early(text)
 
     world.hooks["b"] = seen
     plain = World(errors=dict(refused))
@@ -110,6 +110,7 @@ def test_what_follows_an_error_that_a_node_catches_is_early() -> None:
     assert len(world.texts()) == 6, "the one that was refused is asked for again"
     world.forget()
     world.errors.clear()
+    refused.clear()
     assert fast.invoke({"q": f"other {TOPIC}"})["b"][1].startswith("answer")
     assert accel.settle() and len(world.texts()) == 5
     assert len(world.texts("Gamma asks", early=True)) == 1
