@@ -174,7 +174,7 @@ class Arm:
             context.run(CALLER.set, caller)
         options: dict[str, Any] = {"context": caller} if self.program.setting.callers == "runtime" else {}
         if self.program.setting.pauses and "changes" in self.program.uses:
-            options["durability"] = "sync"  # else a checkpoint may have the state as a node has changed it, or as it was
+            options["durability"] = "sync"  # written later, a checkpoint may have what the next node has changed
         call = Calling(self, self.graph_for(request.tenant), config, request, f"r{position}", options)
         results: list[Any] = []
         error: BaseException | None = None

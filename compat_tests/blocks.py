@@ -352,10 +352,8 @@ def mutate(w: Writer) -> Lines:
     if w.solo:
         changes += [f"state['items'].append({variable})", f"state['items'].append({variable})"]
     if w.rng.random() < 0.5:
-        change = w.rng.choice(changes)
-        if change.startswith("state"):
-            w.uses.add("changes")
-        return [change]
+        w.uses.add("changes")
+        return [w.rng.choice(changes)]
     w.texts.append(f"text_{name}")
     return [
         f"{name} = {w.ask(w.model(), w.prompt(variable))}",
