@@ -6,17 +6,20 @@ import functools
 import sys
 import types
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from ..frameworks import frameworks
 from ..text.objects import is_a, own
+from ..text.turns import NAME
 from .components import is_declared, sort_of
 from .identity import identity_of
 from .sdks import is_leaf
 from .texts import Says, columns_of_program, standing_texts, stands, texts_of_program
+from .together import Together
 
 MAX_OBJECTS = 4_000
 MAX_DEPTH = 12
@@ -39,28 +42,30 @@ CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 Kinds = Callable[[Any], bool]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A list or dict of the program's through whose entries it gets at different components of one sort: a store for
+    every tenant. Keeps none of these alive."""
+
+    way: tuple[Any, ...]
+    """The objects that lead through it to the component, from a root on, without that;"""
+    held: tuple[tuple[Any, list[int]], ...]
+    """it and other such ones on the way, with the ids of what they held."""
+    rivals: Mapping[int, Any]
+    """All components of that sort that they lead to, by id, and by which names models call them."""
+
+
 @dataclass(slots=True)
 class Found:
     """A component that a program refers to."""
 
     component: Any
-    named: bool = False
-    """By a variable, an attribute or an object of the framework's, which uses all of its parts."""
-    one_of_several: bool = False
-    """In a container with others of its class: a store for every tenant."""
-    way: tuple[Any, ...] = ()
-    """If it is named: the objects that lead there, from a root on, without the component."""
-
-    @property
-    def chosen(self) -> bool:
-        """Whether the program alone knows if this is the one to use. That some list holds it alone (the last one used)
-        doesn't tell."""
-        return self.one_of_several and not self.named
-
-    def reached(self, at: _Coming) -> None:
-        if not at.held and not self.named:
-            self.named, self.way = True, at.way()
-        self.one_of_several |= at.one_of_several
+    way: tuple[Any, ...] | None = None
+    """If a variable, an attribute or an object of the framework's, which uses all of its parts, names it: the objects
+    that lead there, from a root on, without the component."""
+    choice: Choice | None = None
+    """From which the program takes it, if it is not named: it alone knows when. None if it is only held by a container
+    without others of its sort (the last one used), which doesn't tell."""
 
 
 class Ways:
@@ -70,9 +75,13 @@ class Ways:
     def __init__(self) -> None:
         self.to: dict[int, tuple[Any, ...]] = {}
         """By id of the component, which is not kept alive."""
+        self.choices: dict[int, Choice] = {}
+        """The same for those that it chooses."""
+        self.together = Together()
         self.absent: dict[Hashable, int] = {}
-        """Those not found, and how many more runs take that for granted: a call is not early then. By id, or by the
-        call site that makes its component anew for each call: the next one is not to be found, either."""
+        """Those not found, and how many more runs take that for granted: a call is not early then. By id and the names
+        that were called, or by the call site that makes its component anew for each call: the next one is not to be
+        found, either."""
 
 
 class References:
@@ -90,7 +99,7 @@ class References:
         self._roots = list(roots)
         self._ways = ways or Ways()
         self._step = functools.partial(_leads, is_component=is_component, is_opened=is_opened)
-        self._said: dict[int, bool] = {}
+        self._said: dict[Hashable, bool] = {}
         self._look = functools.partial(referenced, self._roots, is_component, is_opened)
         self.texts = functools.partial(texts_of_program, self._roots, is_component, is_opened, says)
         self.columns = functools.partial(columns_of_program, self._roots, is_component, is_opened, says)
@@ -98,40 +107,61 @@ class References:
         self.standing = functools.partial(standing_texts, self._roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None
 
-    def __call__(self, component: Any, made_at: str = "") -> bool:
-        """Whether it refers to this one, and not to one of several that it chooses from. `made_at`: the call site that
-        makes one for each call, if one does."""
-        absent_as: Hashable = made_at or id(component)
+    def __call__(self, component: Any, made_at: str = "", called: AbstractSet[str] = frozenset()) -> bool:
+        """Whether it refers to this one, and not to one of several that it chooses from in a way that nobody knows.
+        `made_at`: the call site that makes one for each call, if one does; `called`: names that somebody has called."""
+        absent_as: Hashable = made_at or (id(component), frozenset(called))
         if self._found is None:
-            known = self._known(component, absent_as)
+            known = self._known(component, absent_as, called)
             if known is not None:
                 return known
         found = self._all().get(id(component))
-        refers = found is not None and found.component is component and not found.chosen
+        refers = (
+            found is not None
+            and found.component is component
+            and (found.choice is None or self._is_clear(found.choice, component, called))
+        )
         if not refers:
             if len(self._ways.absent) >= MAX_ABSENT:
                 self._ways.absent.clear()
             self._ways.absent[absent_as] = LOOKED_AGAIN
         return refers
 
-    def _known(self, component: Any, absent_as: Hashable) -> bool | None:
+    def _known(self, component: Any, absent_as: Hashable, called: AbstractSet[str]) -> bool | None:
         """By a way that was gone before; None if that doesn't tell."""
-        said = self._said.get(id(component))
+        said = self._said.get(absent_as)
         if said is not None:
             return said
-        way = self._ways.to.get(id(component))
-        if way is not None:
-            way = (*way, component)
-            if any(way[0] is root for root in self._roots) and all(map(self._step, way, way[1:])):
-                self._said[id(component)] = True
-                return True
+        way, choice = self._ways.to.get(id(component)), self._ways.choices.get(id(component))
+        if way is not None and not self._leads((*way, component)):
             return None
+        if way is not None or (choice is not None and self._still_clear(choice, component, called)):
+            self._said[absent_as] = True
+            return True
         left = self._ways.absent.get(absent_as, 0)
         if left <= 0:
             return None
         self._ways.absent[absent_as] = left - 1
-        self._said[id(component)] = False
+        self._said[absent_as] = False
         return False
+
+    def _leads(self, way: tuple[Any, ...]) -> bool:
+        """Whether the way still leads to its end."""
+        return any(way[0] is root for root in self._roots) and all(map(self._step, way, way[1:]))
+
+    def _still_clear(self, choice: Choice, component: Any, called: AbstractSet[str]) -> bool:
+        same = all(_entries(container) == entries for container, entries in choice.held)
+        return same and self._leads((*choice.way, component)) and self._is_clear(choice, component, called)
+
+    def _is_clear(self, choice: Choice, component: Any, called: AbstractSet[str]) -> bool:
+        """Whether runs use all that there is to choose from, or somebody has called it by a name that is its alone."""
+        name = choice.rivals[id(component)]
+        named = name in called and list(choice.rivals.values()).count(name) == 1
+        return named or self._ways.together.all_of(choice.rivals)
+
+    def ran(self, used: Iterable[Any]) -> None:
+        """A run that came to its end has used these components."""
+        self._ways.together.note(used)
 
     def components(self) -> list[Any]:
         """All of them."""
@@ -147,38 +177,67 @@ class References:
     def _all(self) -> dict[int, Found]:
         if self._found is None:
             self._found = self._look()
-            self._ways.to = {at: found.way for at, found in self._found.items() if found.named}
+            self._ways.to = {at: one.way for at, one in self._found.items() if one.way is not None}
+            self._ways.choices = {at: one.choice for at, one in self._found.items() if one.choice is not None}
         return self._found
 
 
 def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> dict[int, Found]:
     """Live components by id, found through closures, globals, defaults and attributes. `is_opened`: objects of a
     framework that are looked into; objects of users' classes always are."""
-    found: dict[int, Found] = {}
+    reached: dict[int, list[_Coming]] = {}
     seen: dict[int, Any] = {}
     # Nearest first: what a program refers to is near, and a large object on the way must not use up the look.
     coming: deque[_Coming] = deque(_Coming(root, 0) for root in roots)
     while coming and len(seen) < MAX_OBJECTS:
         at = coming.popleft()
         value = at.value
-        if id(value) in found:
-            found[id(value)].reached(at)
+        if id(value) in reached:
+            reached[id(value)].append(at)
         if id(value) in seen or at.depth > MAX_DEPTH:
             continue
         seen[id(value)] = value
         component = is_component(value) or is_leaf(value)
         if component or is_declared(value):
-            found[id(value)] = Found(value)
-            found[id(value)].reached(at)
+            reached[id(value)] = [at]
         framework = is_opened(value)
-        several = set() if at.frameworks else _several(value, is_component)
         container = is_a(value, CONTAINERS)
         parts = framework or (at.frameworks and container)
         for inner in _inner(value, component or framework, is_component):
-            if id(inner) in seen and id(inner) not in found:
-                continue
-            is_one = bool(several) and sort_of(inner) in several
-            coming.append(_Coming(inner, at.depth + 1, is_one, parts, container and not parts, at))
+            if id(inner) not in seen or id(inner) in reached:
+                coming.append(_Coming(inner, at.depth + 1, parts, container and not parts, at))
+    return _told_apart(reached)
+
+
+def _told_apart(reached: dict[int, list[_Coming]]) -> dict[int, Found]:
+    """Components that are named, and those that the program chooses. `reached`: by id, all ways to one."""
+    led_to: dict[tuple[int, Hashable], dict[int, dict[int, Any]]] = {}
+    """By container and sort, and by entry, the components that it leads to."""
+    for at, ways in reached.items():
+        sort = sort_of(ways[0].value)
+        for entry in (entry for way in ways for entry in way.entries()):
+            assert entry.before is not None
+            by_entry = led_to.setdefault((id(entry.before.value), sort), {})
+            by_entry.setdefault(id(entry.value), {})[at] = ways[0].value
+    found = {}
+    for at, ways in reached.items():
+        one = found[at] = Found(ways[0].value)
+        for way in ways:
+            held, rivals = [], {at: one.component}
+            for entry in way.entries():
+                assert entry.before is not None
+                container = entry.before.value
+                by_entry = led_to[id(container), sort_of(one.component)]
+                others = {rival: component for led in by_entry.values() for rival, component in led.items()}
+                if len(by_entry) > 1 and len(others) > 1:
+                    held.append((container, _entries(container)))
+                    rivals |= others
+            if not held and not way.held:
+                one.way, one.choice = way.way(), None
+                break
+            if held and one.choice is None:
+                names = {rival: _name_of(component) for rival, component in rivals.items()}
+                one.choice = Choice(way.way(), tuple(held), names)
     return found
 
 
@@ -188,7 +247,6 @@ class _Coming:
 
     value: Any
     depth: int
-    one_of_several: bool = False
     frameworks: bool = False
     """It is part of an object of a framework, which uses all of its parts."""
     held: bool = False
@@ -197,12 +255,21 @@ class _Coming:
 
     def way(self) -> tuple[Any, ...]:
         """The objects that lead here."""
-        found: list[Any] = []
-        at = self.before
+        return tuple(reversed([at.value for at in self._back()]))[:-1]
+
+    def entries(self) -> list[_Coming]:
+        """What was held by a container on the way here, itself included; the last first."""
+        return [at for at in self._back() if at.held]
+
+    def _back(self) -> Iterator[_Coming]:
+        at: _Coming | None = self
         while at is not None:
-            found.append(at.value)
+            yield at
             at = at.before
-        return tuple(reversed(found))
+
+
+def _entries(container: Any) -> list[int]:
+    return list(map(id, list(container.values() if is_a(container, dict) else container)[:MAX_HELD]))
 
 
 def _leads(outer: Any, inner: Any, is_component: Kinds, is_opened: Kinds) -> bool:
@@ -211,13 +278,9 @@ def _leads(outer: Any, inner: Any, is_component: Kinds, is_opened: Kinds) -> boo
     return any(held is inner for held in _inner(outer, opened, is_component))
 
 
-def _several(value: Any, is_component: Kinds) -> set[Any]:
-    """The sorts of which a container holds more than one component."""
-    if not is_a(value, CONTAINERS) or len(value) < 2:
-        return set()
-    held = _inner(value, False, is_component)
-    counts = Counter(sort_of(inner) for inner in {id(one): one for one in held}.values() if is_component(inner))
-    return {sort for sort, count in counts.items() if count > 1}
+def _name_of(component: Any) -> Any:
+    """That by which models call it, if it has one."""
+    return (own(component) or {}).get(NAME)
 
 
 def _inner(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from ..parts.hosts import is_nobodys
 from ..parts.identity import Identities
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf
+from ..text.turns import NONE, SOME, Called
 from ..trace.record import Trace
 from .plan import Plan
 from .settings import Bound, Host
@@ -30,6 +31,12 @@ def alike(one: Bound | None, other: Bound | None) -> bool:
         return one is other
     same = one.component is other.component and one.method is other.method and one.facts is other.facts
     return same and one.keys == other.keys and one.unused == other.unused
+
+
+def called_by(node: Node) -> frozenset[str]:
+    """The names that somebody has called whenever the calls of a node are made."""
+    decided = [when.yes for when in node.when if isinstance(when.ref.path[-1], Called)]
+    return frozenset().union(*decided) - {SOME, NONE}
 
 
 class Bindings:
@@ -52,8 +59,8 @@ class Bindings:
         self._called_as: dict[str, Hashable] = {}
         """By call site, the identity of its first component in this run."""
         self._facts: dict[int, tuple[Any, Facts]] = {}
-        self._trusted: dict[tuple[int, tuple[str, ...]], tuple[Any, bool]] = {}
-        """By id and credentials, components that may be called before they are used, and those that may not."""
+        self._trusted: dict[tuple[int, tuple[str, ...], frozenset[str]], tuple[Any, bool]] = {}
+        """By id, credentials and called names, components that may be called before they are used, or may not."""
         self._version = 0
         """How often the run has used something else than before, somewhere."""
         self._found: dict[str, tuple[int, Bound | None]] = {}
@@ -117,7 +124,8 @@ class Bindings:
         """`closely`: also at what takes long to look at."""
         version = self._version
         stage_of = node.schedule.stage_of
-        asked = (node.name if self._is_mixed(node.site) else node.site, stage_of)
+        of_node = self._is_mixed(node.site) or called_by(node)
+        asked = (node.name if of_node else node.site, stage_of)
         found = moment.get(asked)
         if asked not in moment or (found is not None and not self._holds_its_keys(found)):
             bound = self._at_site(node, closely)
@@ -160,15 +168,16 @@ class Bindings:
             if component is None:
                 return None
         bound = self._bound(component, method)
-        return self._may_call(bound, node.site, closely)
+        return self._may_call(bound, node, closely)
 
-    def _may_call(self, bound: Bound, site: str, closely: bool) -> Bound | None:
+    def _may_call(self, bound: Bound, node: Node, closely: bool) -> Bound | None:
         """The component, if this run has used it with the key that it has now, or the program refers to it and nobody
         has ever changed its key; else an equal one that the run has used; else the one that an earlier run made here,
         if it has a key that everybody may use, or none."""
         component, keys, used = bound.component, self._plan.keys, self._plan.used
+        site, made_at = node.site, node.site if node.site in used.anew else ""
         if (id(component), bound.keys) in self._used_with or self._is_trusted(
-            component, bound.keys, closely, site if site in used.anew else ""
+            component, bound.keys, closely, made_at, called_by(node)
         ):
             untouched = self._identities.untouched(component)
             return bound if untouched or self.as_used(component, bound.identity) else None
@@ -189,13 +198,20 @@ class Bindings:
         """Whether the program refers to it, and it may be called before this run has used it."""
         return self._is_trusted(component, self._plan.keys.note(component), closely=True)
 
-    def _is_trusted(self, component: Any, keys: tuple[str, ...], closely: bool, made_at: str = "") -> bool:
+    def _is_trusted(
+        self,
+        component: Any,
+        keys: tuple[str, ...],
+        closely: bool,
+        made_at: str = "",
+        called: frozenset[str] = frozenset(),
+    ) -> bool:
         """Whether it may be called with these keys before this run has used them; asked once for all sites that call
-        it, unless it is to be looked at `closely`. `made_at`: see `References`."""
-        with_keys = (id(component), keys)
+        it, unless it is to be looked at `closely`. `made_at`, `called`: see `References`."""
+        with_keys = (id(component), keys, called)
         trusted = self._trusted.get(with_keys) if not closely else None
         if trusted is None or trusted[0] is not component:
-            refers = is_nobodys(component) or self._host.references(component, made_at)
+            refers = is_nobodys(component) or self._host.references(component, made_at, called)
             trusts = refers and self._plan.keys.trusts(component)
             trusted = self._trusted[with_keys] = (component, trusts)
         return trusted[1]

@@ -271,6 +271,7 @@ class Plan:
             return
         if not trace.completed or not trace.calls:
             return
+        run.host.references.ran(call.component for call in trace.calls)
         self.worth.note(trace)
         self.deadlines.learn(trace)
         judged = judge(self.learnt, trace)

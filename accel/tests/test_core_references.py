@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from accel.parts.references import LOOKED_AGAIN, References, Ways
+from accel.parts.together import ENOUGH
 from accel.run.plan import Plan
 from accel.trace.record import Trace
 
@@ -50,6 +51,62 @@ def test_what_is_named_beside_the_container_is_no_choice() -> None:
 def test_a_list_of_the_last_one_used_names_it_not(log: Any) -> None:
     container = {"a": ONE, "b": TWO}
     assert not refers(lambda: (log, container), ONE) and not refers(SimpleNamespace(log=log, stores=container), ONE)
+
+
+def keep(store: Store) -> Any:
+    """A function with a store of its own."""
+    return lambda: store
+
+
+@pytest.mark.parametrize(
+    "kept", [SimpleNamespace, keep, lambda store: ("", store), lambda store: {"store": store}, lambda store: [store]]
+)
+def test_what_an_entry_leads_to_is_the_program_s_choice_as_well(kept: Any) -> None:
+    """A context, a handler or a set of tools for every tenant."""
+    tenants = {"a": kept(store=ONE), "b": kept(store=TWO)}
+    assert not refers(lambda: tenants, ONE) and not refers(lambda: tenants, TWO)
+
+
+def test_entries_that_lead_to_one_component_are_no_choice() -> None:
+    tenants = {"a": SimpleNamespace(store=ONE, other=Other()), "b": SimpleNamespace(store=ONE)}
+    assert refers(lambda: tenants, ONE) and refers(lambda: tenants, tenants["a"].other)
+
+
+def test_where_every_run_uses_all_there_is_nothing_to_choose() -> None:
+    stores, ways = [Store(), Store()], Ways()
+    root = SimpleNamespace(stores=stores)
+
+    def look() -> References:
+        return References([root], lambda value: isinstance(value, Store), ways=ways)
+
+    for _ in range(ENOUGH):
+        assert not look()(stores[0])
+        look().ran(stores)
+    assert look()(stores[0]) and look()(stores[1])
+    stores.append(Store())
+    assert not look()(stores[0]), "nobody has used the new one"
+    stores.pop()
+    look().ran(stores[:1])
+    assert not look()(stores[0]) and not look()(stores[1]), "a run did without one"
+
+
+def test_what_is_called_by_its_name_is_no_choice_of_the_program() -> None:
+    class Tool:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    first, second, third = Tool("first"), Tool("second"), Tool("first")
+    tools, ways = {"first": first, "second": second}, Ways()
+
+    def refers(tool: Tool, *called: str) -> bool:
+        return References([lambda: tools], lambda value: isinstance(value, Tool), ways=ways)(tool, "", {*called})
+
+    assert refers(first, "first") and refers(first, "first") and not refers(first) and not refers(first, "second")
+    tools["third"] = third
+    assert not refers(first, "first"), "another one has that name"
+    tools.clear()
+    tools |= {"a": {"first": first}, "b": {"first": third}}
+    assert not refers(first, "first") and not refers(third, "first")
 
 
 def test_what_accel_has_recorded_is_no_reference() -> None:
@@ -186,5 +243,17 @@ def test_a_component_that_only_a_way_leads_to_is_not_kept_alive() -> None:
     assert References([holder], lambda value: isinstance(value, Store), ways=ways)(holder.store)
     gone = weakref.ref(holder.store)
     holder.store = None
+    gc.collect()
+    assert gone() is None
+
+
+def test_components_that_a_program_chooses_from_are_not_kept_alive() -> None:
+    stores, ways = [Store(), Store()], Ways()
+    references = References([lambda: stores], lambda value: isinstance(value, Store), ways=ways)
+    references.ran(stores)
+    assert not references(stores[0])
+    del references
+    gone = weakref.ref(stores[0])
+    stores.clear()
     gc.collect()
     assert gone() is None

@@ -106,6 +106,23 @@ def as_pure(function: Callable[..., Any]) -> BaseTool:
     return tool(accel.pure(function, concurrency=8))
 
 
+class Doing(BaseTool):
+    """A tool of a class that an agent has several of, as those of a server's tools are."""
+
+    does: Callable[..., Any]
+
+    def _run(self, **given: Any) -> Any:
+        return self.does(**given)
+
+
+accel.register(Doing, readonly=True, local=True, concurrency=8)
+
+
+def as_one_class(function: Callable[..., Any]) -> BaseTool:
+    made = tool(function)
+    return Doing(name=made.name, description=made.description, args_schema=made.args_schema, does=function)
+
+
 def tools_of(world: World, declare: Callable[[Callable[..., Any]], BaseTool] = as_pure) -> list[BaseTool]:
     def search(query: str) -> str:
         """Search the web."""

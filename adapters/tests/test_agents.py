@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,16 @@ from langchain_core.outputs import ChatGenerationChunk
 import accel
 from accel import accelerate
 from accel_langgraph.tool_calls import closed_calls
-from adapters.tests.agent_programs import Streaming, created, prebuilt, trading_desk, with_a_loop, with_tool_node
+from adapters.tests.agent_programs import (
+    Streaming,
+    as_one_class,
+    as_pure,
+    created,
+    prebuilt,
+    trading_desk,
+    with_a_loop,
+    with_tool_node,
+)
 from adapters.tests.core_fakes import World
 
 QUESTIONS = [
@@ -79,9 +89,10 @@ def trained(build: Callable[[World], Any], world: World) -> Any:
     return fast
 
 
-def test_tools_called_one_after_the_other_begin_together() -> None:
+@pytest.mark.parametrize("declare", [as_pure, as_one_class])
+def test_tools_called_one_after_the_other_begin_together(declare: Any) -> None:
     world = World()
-    fast = trained(with_a_loop, world)
+    fast = trained(partial(with_a_loop, declare=declare), world)
     visits = iter((3, 5))  # both rounds together: two searches and the weather, two searches
 
     def all_begun() -> None:
@@ -89,7 +100,7 @@ def test_tools_called_one_after_the_other_begin_together() -> None:
         world.wait(lambda: len(world.texts("part", early=True) + world.texts("City", early=True)) >= many)
 
     world.hooks["tool_node"] = all_begun
-    assert invoke(fast, asked(LAST)) == invoke(with_a_loop(World()), asked(LAST))
+    assert invoke(fast, asked(LAST)) == invoke(with_a_loop(World(), declare=declare), asked(LAST))
     assert world.texts("part", early=False) == world.texts("City", early=False) == []
 
 

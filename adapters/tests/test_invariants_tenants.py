@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -70,6 +71,34 @@ def test_another_tenant_s_component_is_not_called() -> None:
     world.forget()
     asked_by("ben", fast, "deserts of Chile")
     assert [(call.component, call.text) for call in world.calls] == [("ben", "Beta asks: deserts of Chile")]
+
+
+@dataclass
+class Rooms:
+    """What a program has for each of its tenants."""
+
+    model: Any
+
+
+@pytest.mark.parametrize("kept", [Rooms, lambda model: ("rooms", model), lambda model: {"model": model}])
+def test_what_a_tenant_s_entry_leads_to_is_not_called_for_another_one(kept: Any) -> None:
+    """The tenant is a part of the request, which no context shows."""
+    world = World()
+    rooms = {name: kept(model=Chat(world, label=name)) for name in ("ann", "ben")}
+
+    def b(state: State) -> Any:
+        tenant = state["q"].partition(":")[0]
+        entry = rooms[tenant]
+        model = entry.model if isinstance(entry, Rooms) else entry["model" if isinstance(entry, dict) else 1]
+        return model.invoke(f"Beta asks: {state['q']}").content
+
+    fast = accelerate(after_thinking(world, b))
+    for question in ("ann: volcanoes", "ann: glaciers", "ann: rivers", "ann: geysers"):
+        fast.invoke({"q": question})
+        assert accel.settle()
+    world.forget()
+    fast.invoke({"q": "ben: deserts"})
+    assert [call.component for call in world.calls if call.text.startswith("Beta")] == ["ben"]
 
 
 def test_a_saved_plan_knows_the_contexts_it_was_learnt_in(tmp_path: Any) -> None:

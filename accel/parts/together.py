@@ -1,0 +1,57 @@
+"""Which components a program uses together: of a container that every run uses all of, it chooses none."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+ENOUGH = 3
+"""Runs that used all of them: of several tenants' stores, one run uses one."""
+MAX_USED = 256
+
+
+@dataclass(slots=True)
+class _Use:
+    component: weakref.ref[Any]
+    beside: frozenset[int]
+    """Ids of all that every run used which used this one,"""
+    runs: int
+    """and how many these are."""
+
+
+class Together:
+    """Of one program."""
+
+    def __init__(self) -> None:
+        self._uses: dict[int, _Use] = {}
+        """By id of the component, which is not kept alive."""
+
+    def note(self, components: Iterable[Any]) -> None:
+        """A run that came to its end has used these."""
+        used = {id(component): component for component in components}
+        for at, component in used.items():
+            known = self._uses.pop(at, None)
+            if known is not None and known.component() is component:
+                self._uses[at] = _Use(known.component, known.beside & used.keys(), known.runs + 1)
+            elif (held := _weakly(component)) is not None:
+                self._uses[at] = _Use(held, frozenset(used), 1)
+        while len(self._uses) > MAX_USED:
+            del self._uses[next(iter(self._uses))]
+
+    def all_of(self, components: Collection[int]) -> bool:
+        """Whether every run that used one of these has used all of them, often enough. By their ids."""
+        return all(self._goes_with(at, components) for at in components)
+
+    def _goes_with(self, at: int, others: Collection[int]) -> bool:
+        use = self._uses.get(at)
+        alive = use is not None and use.component() is not None
+        return use is not None and alive and use.runs >= ENOUGH and use.beside.issuperset(others)
+
+
+def _weakly(component: Any) -> weakref.ref[Any] | None:
+    try:
+        return weakref.ref(component)
+    except TypeError:  # its class has no room for that
+        return None
