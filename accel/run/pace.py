@@ -23,18 +23,18 @@ try:
 except ImportError:  # not everywhere
     pthread_getcpuclockid = None  # type: ignore[assignment]
 
-FIRST_GAIN, RECENT, AT_REST = 0.5, 0.1, 0.5
-"""What a program is thought to gain before it has run, and the weight of the last run: sixteen without gain, and it
-rests; one with gain wakes it."""
-DOUBLED_AFTER = 4
+FIRST_GAIN, MOST_GAIN, RECENT, AT_REST = 5.0, 10.0, 0.1, 0.5
+"""How many times what it has to gain a program is thought to gain before it has run, and what counts of a run at most;
+the weight of the last run: sixteen without gain, and it rests; one with much of it wakes it."""
+DOUBLED_AFTER = 2
 """So many more, followed ones, and it rests twice as long;"""
 AT_FIRST = 4
 """One in so many is followed of a program that has nothing to gain;"""
 SELDOM = 100
 """but at least one run in so many is followed."""
-LEAST_GAIN_S, LEAST_PART = 1e-4, 0.1
-"""What a run must gain for each call that was early, beside the time that following it takes of the processor, and a
-program of the time that these calls take: less is what it costs."""
+LEAST_GAIN_S, LEAST_PART = 1e-4, 0.02
+"""What a run must gain for each call that was early, and of the time it takes, beside what following it takes of the
+processor: less is what it costs."""
 
 TICK_S = 0.02
 EASILY = 4
@@ -259,7 +259,7 @@ class Pace:
         """Of so many runs one is followed."""
         self._in_vain = 0
         self._gain = FIRST_GAIN
-        """Of the time of early calls, what recent runs did not have to wait for."""
+        """How many times what they have to gain recent runs gained."""
         self._turn = 0.0
         self._true = 1.0
         """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
@@ -304,12 +304,14 @@ class Pace:
         lag_s = load.lag_s
         early = [(took_s, max(0.0, ahead_s - lag_s)) for ahead_s, took_s in gains(trace)]
         lost_s = sum(call.delayed_s for call in trace.calls)
-        gain_s, took_s = sum(map(min, early)) - lost_s, sum(took_s for took_s, _ in early)
-        gain = gain_s / took_s if gain_s * self._true > max(own_s, LEAST_GAIN_S * len(early)) else 0.0
-        self.crowd.gained |= gain >= LEAST_PART
+        gain_s = (sum(map(min, early)) - lost_s) * self._true
+        seconds = trace.ended_s - trace.started_s if trace.ended_s is not None else 0.0
+        least_s = max(own_s, LEAST_GAIN_S * max(1, len(early)), LEAST_PART * seconds)
+        gain = min(MOST_GAIN, gain_s / least_s) if gain_s >= least_s else 0.0
+        self.crowd.gained |= gain > 0.0
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
-            if self._gain >= LEAST_PART:
+            if self._gain >= 1.0:
                 self.every, self._in_vain = 1, 0
                 return False
             before = self.every

@@ -5,7 +5,7 @@ Whatever tests need of a run, a plan or a call is made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -101,8 +101,11 @@ class Refers:
     def __init__(self, *components: Any) -> None:
         self.components = components
 
-    def __call__(self, component: Any, made_at: str = "") -> bool:
+    def __call__(self, component: Any, made_at: str = "", called: Collection[str] = ()) -> bool:
         return any(one is component for one in self.components)
+
+    def ran(self, used: Iterable[Any]) -> None:
+        pass
 
     def only(self, cls: str, by_object: bool) -> Any:
         found = [one for one in self.components if type(one).__qualname__ == cls]

@@ -29,7 +29,7 @@ def trace(gain_s: float, took_s: float = 0.1) -> Trace:
     """Of a run with one early call, that was asked for so long after it began."""
     call: Any = CallRecord("site", "", "", "", "", None, None, None, None, 0, 10.0 + gain_s)
     call.retired, call.issued_s, call.answered_s = True, 10.0, 10.0 + took_s
-    return Trace(calls=[call])
+    return Trace(calls=[call], started_s=10.0, ended_s=10.1)
 
 
 def followed(of: Pace, runs: int, what: Trace) -> int:
