@@ -23,7 +23,7 @@ from ..process.clock import now_s
 from ..trace.flow import events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
-from .pace import gains
+from .pace import gains, load
 from .soonest import schedule
 
 IN_A_ROW = 2
@@ -116,7 +116,9 @@ def hopeful(
     seconds = schedule(events).seconds
     if saved_s is not None and trace.ended_s is not None:  # early ones end at once, as if none were made side by side
         seconds = min(seconds, trace.ended_s - trace.started_s + saved_s)
-    gained_s = (sum(map(min, gains(trace))) if saved_s is None else saved_s) + _shared_s(calls)
+    early = [*map(min, gains(trace))]
+    # That an early call began before the program's turn had come is no gain (`Pace.ended`).
+    gained_s = (sum(early) if saved_s is None else saved_s) - len(early) * load.lag_s + _shared_s(calls)
     return max(gained_s, seconds - best_s) > max(LEAST_PART * seconds, TIMES_OWN * own_s)
 
 

@@ -23,9 +23,11 @@ try:
 except ImportError:  # not everywhere
     pthread_getcpuclockid = None  # type: ignore[assignment]
 
-FIRST_GAIN, MOST_GAIN, RECENT, AT_REST = 5.0, 10.0, 0.1, 0.5
+FIRST_GAIN, MOST_GAIN, RECENT, AT_REST = 5.0, 20.0, 0.2, 0.5
 """How many times what it has to gain a program is thought to gain before it has run, and what counts of a run at most;
-the weight of the last run: sixteen without gain, and it rests; one with much of it wakes it."""
+the weight of the last run: eight without gain, and it rests; one with much of it wakes it."""
+HOPE = 1.8
+"""What it is thought to gain if its values alone say that it may: three runs without gain, and it rests again."""
 DOUBLED_AFTER = 2
 """So many more, followed ones, and it rests twice as long;"""
 AT_FIRST = 4
@@ -339,8 +341,8 @@ class Pace:
         with self._lock:
             self._gain *= 1 - AT_REST
 
-    def news(self) -> None:
-        """Something was learnt that may gain."""
+    def news(self, gain: float = FIRST_GAIN) -> None:
+        """Something was learnt that may gain: so many times what it has to, until runs say otherwise."""
         with self._lock:
-            self.every, self._in_vain, self._gain = 1, 0, max(self._gain, FIRST_GAIN)
+            self.every, self._in_vain, self._gain = 1, 0, max(self._gain, gain)
         self.crowd.news()

@@ -38,7 +38,7 @@ from .compiled import Compiled
 from .deadline import Deadlines
 from .hopes import Hopes, held_sites, hopeful_at
 from .lived import Lived
-from .pace import Pace
+from .pace import HOPE, Pace
 from .patience import Patience
 from .reliance import Asked, asked_of
 from .says import Says
@@ -326,7 +326,7 @@ class Plan:
         if run.settings.speculate == "off" or not trace.completed or not trace.calls:
             return
         if self.hopes.note(self.learnt, trace, run.own_s, held_sites(run.learnt, run.reasons), saved_s):
-            self.pace.news()
+            self.pace.news(HOPE)
         elif self.hopes.unsaid and self.pace.rest():
             lost = "no input of a call is there before the program makes it"
             self.says.rests(self.pace.every, lost if self.hopes.lost else "what could be early may not go early")

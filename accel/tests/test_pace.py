@@ -13,7 +13,7 @@ from accel.run import pace
 from accel.run.pace import DOUBLED_AFTER, FEWEST, FIRST, LATE_S, MOST, SELDOM, Asked, Load, Pace
 from accel.trace.record import CallRecord, Trace
 
-PATIENCE = 16
+PATIENCE = 8
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_program_that_foresees_all_and_has_nothing_early_rests_sooner(load: Lo
         program.idle()
         program.ended(Trace())
         runs += 1
-    assert runs < PATIENCE / 4
+    assert runs < PATIENCE / 3
     program.ended(trace(0.05))
     assert program.every == 1
 
@@ -101,7 +101,7 @@ def test_gain_or_news_wakes_a_program(load: Load) -> None:
     assert followed(program, 50, trace(0.05)) == 50
     followed(program, 5_000, Trace())
     program.news()
-    assert followed(program, 10, Trace()) == 10
+    assert followed(program, PATIENCE, Trace()) == PATIENCE
 
 
 def test_runs_that_pass_are_counted(load: Load) -> None:
