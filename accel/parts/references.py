@@ -50,9 +50,11 @@ class Choice:
     way: tuple[Any, ...]
     """The objects that lead through it to the component, from a root on, without that;"""
     held: tuple[tuple[Any, list[int]], ...]
-    """it and other such ones on the way, with the ids of what they held."""
-    rivals: Mapping[int, Any]
-    """All components of that sort that they lead to, by id, and by which names models call them."""
+    """it and other such ones on the way, with the ids of what they held;"""
+    entries: tuple[frozenset[int], ...]
+    """of each of their entries, the ids of the components of that sort to which it leads."""
+    names: Mapping[int, Any]
+    """By which names models call those, by id."""
 
 
 @dataclass(slots=True)
@@ -154,10 +156,11 @@ class References:
         return same and self._leads((*choice.way, component)) and self._is_clear(choice, component, called)
 
     def _is_clear(self, choice: Choice, component: Any, called: AbstractSet[str]) -> bool:
-        """Whether runs use all that there is to choose from, or somebody has called it by a name that is its alone."""
-        name = choice.rivals[id(component)]
-        named = name in called and list(choice.rivals.values()).count(name) == 1
-        return named or self._ways.together.all_of(choice.rivals)
+        """Whether runs use something of all that there is to choose from, or somebody has called it by a name that is
+        its alone."""
+        name = choice.names[id(component)]
+        named = name in called and list(choice.names.values()).count(name) == 1
+        return named or self._ways.together.uses_all(component, choice.entries)
 
     def ran(self, used: Iterable[Any]) -> None:
         """A run that came to its end has used these components."""
@@ -224,6 +227,7 @@ def _told_apart(reached: dict[int, list[_Coming]]) -> dict[int, Found]:
         one = found[at] = Found(ways[0].value)
         for way in ways:
             held, rivals = [], {at: one.component}
+            entries: list[frozenset[int]] = []
             for entry in way.entries():
                 assert entry.before is not None
                 container = entry.before.value
@@ -231,13 +235,14 @@ def _told_apart(reached: dict[int, list[_Coming]]) -> dict[int, Found]:
                 others = {rival: component for led in by_entry.values() for rival, component in led.items()}
                 if len(by_entry) > 1 and len(others) > 1:
                     held.append((container, _entries(container)))
+                    entries += map(frozenset, by_entry.values())
                     rivals |= others
             if not held and not way.held:
                 one.way, one.choice = way.way(), None
                 break
             if held and one.choice is None:
                 names = {rival: _name_of(component) for rival, component in rivals.items()}
-                one.choice = Choice(way.way(), tuple(held), names)
+                one.choice = Choice(way.way(), tuple(held), tuple(entries), names)
     return found
 
 

@@ -40,14 +40,21 @@ class Together:
         while len(self._uses) > MAX_USED:
             del self._uses[next(iter(self._uses))]
 
-    def all_of(self, components: Collection[int]) -> bool:
-        """Whether every run that used one of these has used all of them, often enough. By their ids."""
-        return all(self._goes_with(at, components) for at in components)
+    def uses_all(self, component: Any, entries: Iterable[Collection[int]]) -> bool:
+        """Whether every run that used it, often enough, has used one of each of these, and the other way round. By
+        ids."""
+        use = self._of(id(component))
+        if use is None or use.runs < ENOUGH:
+            return False
+        return all(any(self._go_together(use, id(component), at) for at in entry) for entry in entries)
 
-    def _goes_with(self, at: int, others: Collection[int]) -> bool:
+    def _go_together(self, use: _Use, component: int, at: int) -> bool:
+        other = self._of(at)
+        return other is not None and at in use.beside and component in other.beside
+
+    def _of(self, at: int) -> _Use | None:
         use = self._uses.get(at)
-        alive = use is not None and use.component() is not None
-        return use is not None and alive and use.runs >= ENOUGH and use.beside.issuperset(others)
+        return use if use is not None and use.component() is not None else None
 
 
 def _weakly(component: Any) -> weakref.ref[Any] | None:

@@ -90,6 +90,27 @@ def test_where_every_run_uses_all_there_is_nothing_to_choose() -> None:
     assert not look()(stores[0]) and not look()(stores[1]), "a run did without one"
 
 
+def test_an_entry_is_used_if_something_of_it_is() -> None:
+    """An index has a store of images as well, which no run asks."""
+
+    class Index:
+        def __init__(self) -> None:
+            self.texts, self.images = Store(), Store()
+
+    indices = {"a": Index(), "b": Index(), "c": Index()}
+
+    def after(*used: Store) -> References:
+        """Runs that used these, often enough."""
+        ways = Ways()
+        for _ in range(ENOUGH):
+            References(ways=ways).ran(used)
+        return References([lambda: indices], lambda value: isinstance(value, Store), ways=ways)
+
+    used = [index.texts for index in indices.values()]
+    assert all(map(after(*used), used)) and not after(*used)(indices["a"].images)
+    assert not any(map(after(*used[:2]), used)), "nothing of the third one was ever used"
+
+
 def test_what_is_called_by_its_name_is_no_choice_of_the_program() -> None:
     class Tool:
         def __init__(self, name: str) -> None:
