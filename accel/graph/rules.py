@@ -65,6 +65,11 @@ SCOPE = Lift(
 PURE_FUNCTION = Lift(
     "pure", "{component} = accel.pure({component})", "{component} only computes its result, and changes nothing"
 )
+PURE_CONCURRENCY = Lift(
+    "concurrency",
+    "{component} = accel.pure({component}, concurrency={calls})",
+    "{calls} threads may be inside {component}, and no more: the program's own calls wait for a place, too",
+)
 METHOD = Lift(
     "readonly", "accel.register({component}, readonly=True)", "it only reads, and nobody changes that during a run"
 )

@@ -12,7 +12,7 @@ import types
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from ..errors import AccelWarning, ConfigurationError, kind_of, knows_its_options
 from ..text.values import snapshot
@@ -32,31 +32,46 @@ COROUTINE = Method(
 METHODS.update({(method.family, method.name): method for method in (CALL, COROUTINE)})
 
 
+AT_A_TIME = 8
+"""Early calls of a coroutine function, on the run's own loop, where none is in another one's way."""
+
+
+@overload
+def pure(function: F, *, concurrency: int | None = None, local: bool = True) -> F: ...
+
+
+@overload
+def pure(*, concurrency: int | None = None, local: bool = True) -> Callable[[F], F]: ...
+
+
 @knows_its_options
-def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
+def pure(function: Any = None, *, concurrency: int | None = None, local: bool = True) -> Any:
     """Declare that `function` only computes its result from its arguments: it may run early, or once for equal calls.
-    Gives the function to call from now on; the one that was given stays as it was.
+    Gives the function to call from now on; the one that was given stays as it was. Also as a decorator, with options or
+    without.
 
     A method, of an object or in the body of its class, is declared as by `register(..., methods=[...], pure=True)`: it
     may run early, of its own object.
 
-    `concurrency`: how many early calls may run at a time, on threads of Accel (default: 1). `local=False`: it sends its
-    arguments to a remote service (default: it does not). Raises ConfigurationError for generators and for what isn't a
-    function.
+    `concurrency`: how many early calls may run at a time (default: 1, on a thread of Accel; of coroutines
+    8, on the run's loop). `local=False`: it sends its arguments to a remote service (default: it does not).
+    Raises ConfigurationError for generators and for what isn't a function.
     """
+    if function is None:
+        return lambda given: pure(given, concurrency=concurrency, local=local)
     if not callable(function) or isinstance(function, type):
         raise ConfigurationError(
             f"accel.pure takes a function, not {kind_of(function)}.", "Declare the function itself."
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ConfigurationError(f"{function.__qualname__} yields; a pure function returns.", "Return a list instead.")
-    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+    if concurrency is not None and (type(concurrency) is not int or concurrency < 1):
         raise ConfigurationError(
             f"accel.pure(concurrency={concurrency!r}) is not a number of calls.",
             "Give the number of early calls that may run at a time, at least 1.",
         )
     if isinstance(function, types.MethodType):
-        return _method(function, concurrency, local)  # type: ignore[no-any-return]
+        return _method(function, concurrency, local)
     owner = getattr(function, "__self__", None)
     if isinstance(function, types.BuiltinFunctionType) and not isinstance(owner, types.ModuleType | None):
         raise ConfigurationError(
@@ -64,6 +79,8 @@ def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
             "Declare a function of your own that calls it.",
         )
     method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
+    if concurrency is None and method.is_async:
+        concurrency = AT_A_TIME
     vouch(function, Facts(pure=True, concurrency=concurrency, local=local, reason="declared with accel.pure"))
 
     def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,11 +89,10 @@ def pure(function: F, *, concurrency: int = 1, local: bool = True) -> F:
             return wrapped(*args, **kwargs)
         return patches.reach(method, wrapped, wrapped, args, kwargs)
 
-    wrapped: F = _declared()(function, call, concurrency, local)
-    return wrapped
+    return _declared()(function, call, concurrency, local)
 
 
-def _method(function: Any, concurrency: int, local: bool) -> Any:
+def _method(function: Any, concurrency: int | None, local: bool) -> Any:
     """A method of one object."""
     owner, name = function.__self__, function.__name__
     if isinstance(owner, type):
@@ -84,7 +100,7 @@ def _method(function: Any, concurrency: int, local: bool) -> Any:
             f"{owner.__name__}.{name} is a method of a class, which accel.pure can't declare.",
             "Declare a function of your own that calls it.",
         )
-    register(owner, methods=[name], pure=True, concurrency=concurrency, local=local)
+    register(owner, methods=[name], pure=True, concurrency=concurrency or 1, local=local)
     return getattr(owner, name)
 
 
@@ -104,13 +120,14 @@ def _declared() -> Any:
     base: Any = wrapt.FunctionWrapper
 
     class Declared(base):  # type: ignore[misc]
-        def __init__(self, function: Any, call: Any, concurrency: int, local: bool) -> None:
+        def __init__(self, function: Any, call: Any, concurrency: int | None, local: bool) -> None:
             super().__init__(function, call)
             self._self_concurrency, self._self_local = concurrency, local
 
         def __set_name__(self, owner: type, name: str) -> None:
             """It stands in the body of a class: a method of its objects."""
             setattr(owner, name, self.__wrapped__)
-            register(owner, methods=[name], pure=True, concurrency=self._self_concurrency, local=self._self_local)
+            concurrency = self._self_concurrency or 1
+            register(owner, methods=[name], pure=True, concurrency=concurrency, local=self._self_local)
 
     return Declared

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..graph.ir import Node
-from ..graph.rules import CONCURRENCY, CONTEXT, FOREIGN, INPUTS, LIKELY, PURE, READONLY, Lift
+from ..graph.rules import CONCURRENCY, CONTEXT, FOREIGN, INPUTS, LIKELY, PURE, PURE_CONCURRENCY, READONLY, Lift
 from ..graph.topology import START
 from ..parts.components import TOOL, Facts, facts_of, kind_of, said_of, tells_within
 from ..parts.methods import METHODS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MANY = 8
 """What is tried for components that nobody said anything of."""
 
-Missing = tuple[Lift | None, type | None]
+Missing = tuple[Lift | None, type | FunctionType | None]
 """What would let calls go, and the class that it is about (None: all of them)."""
 EGRESS: Missing = (INPUTS, None)
 NOTHING: Missing = (None, None)
@@ -118,6 +118,13 @@ def has_own_name(component: Any) -> bool:
         return "." not in host or host.endswith((".local", ".internal", ".lan", ".intranet", ".home.arpa"))
 
 
+def more_at_a_time(component: Any) -> Missing:
+    """What would let several calls of a component run at a time."""
+    if isinstance(component, FunctionType):
+        return PURE_CONCURRENCY, component
+    return CONCURRENCY, type(component)
+
+
 def held_of(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRecord], written: bool) -> Held:
     """What holds this call, but for where its values go. `inner`: the calls it makes of other components; `written`:
     the program itself changes what such components read."""
@@ -130,8 +137,8 @@ def held_of(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRec
     held.never += [(PURE, type(each.component)) for each in inner if not facts_of(each.component).pure]
     if call.op == "searching" and not facts.readonly and not facts.owned:
         held.feeds = (READONLY, cls) if said.readonly is None and not written else NOTHING
-    if said.concurrency is None and not isinstance(call.component, FunctionType):
-        held.narrow = (CONCURRENCY, cls)
+    if said.concurrency is None:
+        held.narrow = more_at_a_time(call.component)
         method = METHODS.get((call.family, call.method))
         if method is not None and method.sync_name and not has_leaf(call.component, method.sync_name):
             held.never.append(held.narrow)  # a coroutine of the run's own loop, which others may block

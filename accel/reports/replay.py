@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..graph.ir import Graph, Node
-from ..graph.rules import CONCURRENCY, LOCAL, SCOPE, STREAMING, STREAMS_EQUAL
+from ..graph.rules import LOCAL, SCOPE, STREAMING, STREAMS_EQUAL
 from ..graph.topology import Control
 from ..learn.check import followed, handed, ties
 from ..learn.view import Fit
@@ -30,7 +30,20 @@ from ..trace.flow import WHOLE, events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
 from .best import could_stream
-from .held import EGRESS, MANY, Held, Missing, Sent, elsewhere, has_own_name, held_of, in_doubt, is_free, is_predicted
+from .held import (
+    EGRESS,
+    MANY,
+    Held,
+    Missing,
+    Sent,
+    elsewhere,
+    has_own_name,
+    held_of,
+    in_doubt,
+    is_free,
+    is_predicted,
+    more_at_a_time,
+)
 
 if TYPE_CHECKING:
     from ..run.plan import Plan
@@ -169,7 +182,7 @@ class Replay:
                 if held is not None and held.narrow in lifted:
                     limit = MANY
                 ready = _entered_s(spans, ready, at, limit)
-                if ready >= at and (CONCURRENCY, type(call.component)) not in lifted:
+                if ready >= at and more_at_a_time(call.component) not in lifted:
                     ready = max(ready, at + call.delayed_s)  # by early calls in the only place, as it was
                 spans.append((ready, ready + took, ready < at))
             start.append(ready)

@@ -26,7 +26,7 @@ from ..parts import hosts, http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap
 from ..trace.ambient import INCOMPARABLE
-from . import early
+from . import early, pools
 from . import route as route  # from the first run on, calls of patched leaves come into runs
 from . import uses as uses  # and what clients send is noted
 from .ahead import behind_gaps
@@ -48,6 +48,7 @@ def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     sdks.install_all()
     http.install()
     hosts.install()
+    pools.install()
     run = Run(plan, settings, host, value, Drive)
     if run.ambient is INCOMPARABLE and settings.speculate != "off":
         plan.says.incomparable()

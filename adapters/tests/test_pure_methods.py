@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import math
 import time
@@ -132,3 +133,53 @@ def test_what_it_can_not_declare_says_why(given: Any, says: str) -> None:
 
 def test_functions_of_modules_are_functions() -> None:
     assert accel.pure(math.sqrt)(4.0) == 2.0
+
+
+def test_as_a_decorator_with_options() -> None:
+    @accel.pure(concurrency=4)
+    def count(topic: str) -> str:
+        return slow_joined("count", topic)
+
+    class Body:
+        @accel.pure(concurrency=4)
+        def tally(self, topic: str) -> str:
+            return slow_joined("tally", topic)
+
+    body = Body()
+    assert early(lambda topic: count(topic)) == 1
+    assert early(lambda topic: body.tally(topic)) == 1
+
+
+def looked_up(*, awaited: bool, **options: int) -> Any:
+    """A node that looks up four words, one after the other; accelerated, after requests for three others."""
+
+    @accel.pure(**options)
+    def plain(word: str) -> str:
+        time.sleep(TAKES_S)
+        return word[::-1]
+
+    @accel.pure(**options)
+    async def coroutine(word: str) -> str:
+        await asyncio.sleep(TAKES_S)
+        return word[::-1]
+
+    async def look_up(state: State) -> State:
+        words = state["topic"].split()
+        return {"both": " ".join([await coroutine(word) if awaited else plain(word) for word in words])}
+
+    graph = StateGraph(State).add_node("look_up", look_up).add_edge(START, "look_up").compile()
+    fast = accelerate(graph)
+    for words in ("ash birch cedar elm", "fir hazel ivy oak", "lime pear plum rowan", "sorrel thyme violet yew"):
+        assert asyncio.run(fast.ainvoke({"topic": words})) == asyncio.run(graph.ainvoke({"topic": words}))
+        assert accel.settle(10)
+    return fast.report()
+
+
+def test_early_calls_of_a_coroutine_function_run_side_by_side() -> None:
+    assert looked_up(awaited=True).retired >= 3
+
+
+def test_the_report_says_with_which_line_those_of_a_function_would() -> None:
+    lines = [each.line for each in looked_up(awaited=False).declarations]
+    assert "plain = accel.pure(plain, concurrency=8)" in lines
+    assert not any("concurrency" in each.line for each in looked_up(awaited=False, concurrency=4).declarations)
