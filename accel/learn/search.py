@@ -74,8 +74,8 @@ class Search:
         """Of the last search that found no candidate at all: the calls that could have shared one."""
 
     def late(self, node: Node) -> list[Ref]:
-        """What it refers to of framework nodes."""
-        return [ref for ref in node.refs() if ref.node in self._late]
+        """What its input is made of that framework nodes gave. What decides whether a call is made may be guessed."""
+        return [ref for ref in replace(node, when=()).refs() if ref.node in self._late]
 
     def best(self, view: View, call: CallRecord) -> Best:
         """What explains the call and most of its site's others in most traces; of that, what is known early. Of calls

@@ -60,6 +60,33 @@ def test_the_branch_that_was_decided_is_called_before_its_node_is_reached(topic:
     assert sorted(world.texts()) == sorted([f"Route: {topic}", f"Look at {topic}", f"{taken} and {topic}"])
 
 
+@pytest.mark.parametrize(("speculate", "early"), [("likely", 1), ("certain", 0)])
+def test_a_branch_that_a_node_decides_by_itself_goes_by_its_chance_until_then(speculate: Any, early: int) -> None:
+    """That a run went the other way shows what decides, and not that guessing is in vain."""
+    world, moods = World(), dict.fromkeys(TOPICS, "hot") | {TOPICS[3]: "cold"}
+    model = Chat(world)
+
+    def look(state: State) -> State:
+        return {"b": model.invoke(f"Look at {state['q']}").content}
+
+    def judge(state: State) -> State:
+        world.node("judge")
+        return {"a": moods[state["q"]]}
+
+    def hot(state: State) -> State:
+        return {"c": model.invoke(f"Fire and {state['q']}").content}
+
+    def cold(state: State) -> State:
+        return {"c": "ice"}
+
+    fast = trained(world, forked(look, judge, hot, cold), TOPICS[:-1], speculate=speculate)
+    if early:
+        world.hooks["judge"] = lambda: world.wait_early("Fire and")
+    assert fast.invoke({"q": TOPICS[-1]})["c"] == f"answer to <Fire and {TOPICS[-1]}>"
+    assert accel.settle()
+    assert len(world.texts("Fire and", early=True)) == early and len(world.texts()) == 2
+
+
 def test_what_a_decided_call_leads_to_in_its_node_is_called_before_that_is_reached() -> None:
     world = World(answer=said)
     model = Chat(world)

@@ -180,7 +180,7 @@ def test_what_checkers_refuse(graph: Graph) -> None:
         lambda: accel.Budget(max_outstandig=3),  # type: ignore[call-arg]
         lambda: accel.register(MyClient, pur=True),  # type: ignore[call-arg]
         lambda: accel.register(MyClient, readonly="yes"),  # type: ignore[arg-type]
-        lambda: accel.pure(5),  # type: ignore[type-var]
+        lambda: accel.pure(5),  # type: ignore[call-overload]
         lambda: accel.save_plan(graph, 1),  # type: ignore[arg-type]
         lambda: accel.set_mode("of"),  # type: ignore[arg-type]
         lambda: accel.mode("quiet"),  # type: ignore[arg-type]
