@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from heapq import heappop, heappush
+from os.path import commonprefix
 
+from ..graph.ir import Node
 from ..graph.predict import is_kin
+from ..text.templates import Template
+from ..text.values import Tree
 from .call import Call
 from .outlook import Element, Outlook
 
@@ -26,6 +30,26 @@ def kin_of(call: Call, states: Mapping[str, Outlook]) -> Kin:
         return not source.ancestry or is_kin(level.domain, source.ancestry, element.binding, visit.node, visit.place)
 
     return kin
+
+
+def looks_like(call: Call, node: Node, others: Sequence[Node]) -> bool:
+    """Whether a call looks as much like one of the node as like one of any other at its site."""
+    return len(others) < 2 or likeness(node.input, call.input) >= max(
+        likeness(each.input, call.input) for each in others
+    )
+
+
+def likeness(asked: Tree, given: Tree) -> int:
+    """How many characters an input begins its texts with as a node's input does."""
+    if isinstance(asked, Template):
+        asked = asked.parts[0] if isinstance(asked.parts[0], str) else ""
+    if isinstance(asked, str) and isinstance(given, str):
+        return len(commonprefix((asked, given)))
+    if isinstance(asked, dict) and isinstance(given, dict):
+        return sum(likeness(each, given[key]) for key, each in asked.items() if key in given)
+    if isinstance(asked, list) and isinstance(given, list):
+        return sum(map(likeness, asked, given))
+    return 0
 
 
 class Expected:

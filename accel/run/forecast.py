@@ -21,7 +21,7 @@ from ..text.values import Tree, same
 from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
-from .expected import Expected, kin_of
+from .expected import Expected, kin_of, looks_like
 from .gates import gate_of
 from .outlook import Element, Outlook
 from .run import Run
@@ -217,13 +217,13 @@ class Forecast:
         return self._expected.first(call.key, site, kin_of(call, self.states) if inside else None)
 
     def _next_at_site(self, call: Call) -> tuple[str, int] | None:
-        """The first position at this site that the program hasn't demanded; a wrong prediction there is replaced."""
+        """The first position at this site that the program hasn't demanded. A wrong prediction there is replaced,
+        unless the call looks more like one of another node there: a retry of it."""
         if call.record is None:
             return None
         spare, kin = None, kin_of(call, self.states)
-        for node in self.graph.by_site.get(call.record.site, ()):
-            if node.op.name != call.method.op:
-                continue
+        nodes = [node for node in self.graph.by_site.get(call.record.site, ()) if node.op.name == call.method.op]
+        for node in nodes:
             state = self.states[node.name]
             position = state.first_unpredicted()
             if position is not None and kin(node.name, state.elements[position]):
@@ -234,7 +234,7 @@ class Forecast:
             more = not state.elements or (node.many and (not state.complete or self.graph.is_round(node)))
             if more and position is None and not self.graph.is_laid_out(node):
                 return node.name, len(state.elements)
-        return spare
+        return spare if spare is not None and looks_like(call, self.states[spare[0]].node, nodes) else None
 
     def _bind(self, call: Call, name: str, position: int) -> bool:
         """Give a demand its place; True if that took back a predicted value."""

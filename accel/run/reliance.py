@@ -4,7 +4,7 @@ program made, and those in vain. A node that was wrong is no longer certain, how
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from ..graph.ir import Node
@@ -16,6 +16,7 @@ MANY_WRONG = 2
 """So many nodes of a call site that were wrong make those doubtful that are learnt there in their place,"""
 RECENT = 10
 """for so many runs."""
+MAX_FORESEEN = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,16 @@ class Reliance:
         """Of those in vain, the ones of runs that ended well."""
         self._erred: dict[str, dict[Asked, int]] = {}
         """By call site, the nodes that were wrong, and in which run for the last time."""
+        self._foreseen: dict[Asked, None] = {}
+        """What the program made after the lesson that said so: no early call of it has to show that it does."""
+
+    def foresaw(self, made: Iterable[Asked]) -> None:
+        """A run made such calls, which a lesson before it had said."""
+        for asked in made:
+            self._foreseen.pop(asked, None)
+            self._foreseen[asked] = None
+        while len(self._foreseen) > MAX_FORESEEN:
+            del self._foreseen[next(iter(self._foreseen))]
 
     def note(self, tried: Tried, completed: bool) -> None:
         """A run is over."""
@@ -90,8 +101,9 @@ class Reliance:
         return self._wrong[asked] > 0 or self._others_erred(asked)
 
     def _others_erred(self, asked: Asked) -> bool:
-        """Whether it is new where several were wrong."""
-        return not self._made[asked] and len(self._recently(asked.site)) >= MANY_WRONG
+        """Whether it is new where several were wrong, and nothing has come true of it yet."""
+        new = not self._made[asked] and asked not in self._foreseen
+        return new and len(self._recently(asked.site)) >= MANY_WRONG
 
     def _recently(self, site: str) -> dict[Asked, int]:
         erred = self._erred.get(site)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..graph.ops import OPS
@@ -194,6 +195,11 @@ class Worth:
             self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
             self._at_stake = self._staked() - staked
             self._reliance.note(tried or Tried(), trace.completed)
+
+    def foresaw(self, made: Iterable[Asked]) -> None:
+        """See `Reliance`."""
+        with self._lock:
+            self._reliance.foresaw(made)
 
     def forget(self) -> None:
         """The program does something new: which way its runs went until now says little."""
