@@ -162,8 +162,8 @@ STOPS = Rule("stop", "node {node!r} comes before and may stop the run")
 # --- components
 UNUSED = Rule(
     "unused",
-    "its component was not used in this run yet; before that, only one that the graph refers to is called early, in a "
-    "context that was seen, with a key that nobody changed",
+    "its component was not used in this run yet; before that, only one that the graph refers to, and does not choose "
+    "from a list or dict of several, is called early, in a context that was seen, with a key that nobody changed",
     lasting=True,
 )
 OTHER = Rule(
