@@ -43,18 +43,31 @@ Kinds = Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Several:
     """A list or dict of the program's through whose entries it gets at different components of one sort: a store for
     every tenant. Keeps none of these alive."""
 
-    way: tuple[Any, ...]
-    """The objects that lead through it to the component, from a root on, without that;"""
-    held: tuple[tuple[Any, list[int]], ...]
-    """it and other such ones on the way, with the ids of what they held;"""
+    container: Any
+    held: list[int]
+    """The ids of its entries,"""
     entries: tuple[frozenset[int], ...]
-    """of each of their entries, the ids of the components of that sort to which it leads."""
+    """of those that lead to components of the sort the ids of these,"""
     names: Mapping[int, Any]
-    """By which names models call those, by id."""
+    """and by which names models call them, by id."""
+
+    def calls_one(self, name: Any) -> bool:
+        """Whether just one of them has this name."""
+        return list(self.names.values()).count(name) == 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """How the program gets at a component that it chooses."""
+
+    way: tuple[Any, ...]
+    """The objects that lead to it, from a root on, without itself,"""
+    among: tuple[Several, ...]
+    """and those of them that lead to others as well."""
 
 
 @dataclass(slots=True)
@@ -152,15 +165,16 @@ class References:
         return any(way[0] is root for root in self._roots) and all(map(self._step, way, way[1:]))
 
     def _still_clear(self, choice: Choice, component: Any, called: AbstractSet[str]) -> bool:
-        same = all(_entries(container) == entries for container, entries in choice.held)
+        same = all(_entries(several.container) == several.held for several in choice.among)
         return same and self._leads((*choice.way, component)) and self._is_clear(choice, component, called)
 
     def _is_clear(self, choice: Choice, component: Any, called: AbstractSet[str]) -> bool:
         """Whether runs use something of all that there is to choose from, or somebody has called it by a name that is
         its alone."""
-        name = choice.names[id(component)]
-        named = name in called and list(choice.names.values()).count(name) == 1
-        return named or self._ways.together.uses_all(component, choice.entries)
+        name = _name_of(component)
+        if name in called and all(several.calls_one(name) for several in choice.among):
+            return True
+        return all(self._ways.together.uses_all(component, several.entries) for several in choice.among)
 
     def ran(self, used: Iterable[Any]) -> None:
         """A run that came to its end has used these components."""
@@ -214,36 +228,35 @@ def referenced(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds) -> d
 
 def _told_apart(reached: dict[int, list[_Coming]]) -> dict[int, Found]:
     """Components that are named, and those that the program chooses. `reached`: by id, all ways to one."""
-    led_to: dict[tuple[int, Hashable], dict[int, dict[int, Any]]] = {}
+    led_to: dict[tuple[int, Hashable], tuple[Any, dict[int, dict[int, Any]]]] = {}
     """By container and sort, and by entry, the components that it leads to."""
     for at, ways in reached.items():
         sort = sort_of(ways[0].value)
         for entry in (entry for way in ways for entry in way.entries()):
-            assert entry.before is not None
-            by_entry = led_to.setdefault((id(entry.before.value), sort), {})
+            container, by_entry = led_to.setdefault((id(entry.outer), sort), (entry.outer, {}))
             by_entry.setdefault(id(entry.value), {})[at] = ways[0].value
+    several = {at: _several(container, by_entry) for at, (container, by_entry) in led_to.items()}
     found = {}
     for at, ways in reached.items():
-        one = found[at] = Found(ways[0].value)
+        one, sort = Found(ways[0].value), sort_of(ways[0].value)
         for way in ways:
-            held, rivals = [], {at: one.component}
-            entries: list[frozenset[int]] = []
-            for entry in way.entries():
-                assert entry.before is not None
-                container = entry.before.value
-                by_entry = led_to[id(container), sort_of(one.component)]
-                others = {rival: component for led in by_entry.values() for rival, component in led.items()}
-                if len(by_entry) > 1 and len(others) > 1:
-                    held.append((container, _entries(container)))
-                    entries += map(frozenset, by_entry.values())
-                    rivals |= others
-            if not held and not way.held:
+            containers = (several[id(entry.outer), sort] for entry in way.entries())
+            among = tuple(each for each in containers if each is not None)
+            if not among and not way.held:
                 one.way, one.choice = way.way(), None
                 break
-            if held and one.choice is None:
-                names = {rival: _name_of(component) for rival, component in rivals.items()}
-                one.choice = Choice(way.way(), tuple(held), tuple(entries), names)
+            if among and one.choice is None:
+                one.choice = Choice(way.way(), among)
+        found[at] = one
     return found
+
+
+def _several(container: Any, by_entry: Mapping[int, Mapping[int, Any]]) -> Several | None:
+    """None if it leads to one component alone, or through one entry."""
+    names = {at: _name_of(component) for led in by_entry.values() for at, component in led.items()}
+    if len(by_entry) < 2 or len(names) < 2:
+        return None
+    return Several(container, _entries(container), tuple(map(frozenset, by_entry.values())), names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +270,11 @@ class _Coming:
     held: bool = False
     """By a container of the program's."""
     before: _Coming | None = None
+
+    @property
+    def outer(self) -> Any:
+        """What refers to it."""
+        return self.before.value if self.before is not None else None
 
     def way(self) -> tuple[Any, ...]:
         """The objects that lead here."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from accel.parts.references import LOOKED_AGAIN, References, Ways
+from accel.parts.references import LOOKED_AGAIN, References, Ways, referenced
 from accel.parts.together import ENOUGH
 from accel.run.plan import Plan
 from accel.trace.record import Trace
@@ -109,6 +109,15 @@ def test_an_entry_is_used_if_something_of_it_is() -> None:
     used = [index.texts for index in indices.values()]
     assert all(map(after(*used), used)) and not after(*used)(indices["a"].images)
     assert not any(map(after(*used[:2]), used)), "nothing of the third one was ever used"
+
+
+def test_what_a_container_leads_to_is_looked_at_once_for_all_of_it() -> None:
+    """A store for each of a thousand tenants."""
+    tenants = {number: SimpleNamespace(store=Store()) for number in range(1_000)}
+    found = referenced([SimpleNamespace(tenants=tenants)], lambda value: isinstance(value, Store), lambda value: False)
+    choices = [one.choice for one in found.values()]
+    assert len(choices) == 1_000 and len({id(choice and choice.among[0]) for choice in choices}) == 1
+    assert choices[0] is not None and len(choices[0].among) == 1 and len(choices[0].among[0].entries) == 1_000
 
 
 def test_what_is_called_by_its_name_is_no_choice_of_the_program() -> None:
