@@ -31,12 +31,13 @@ class Together:
     def note(self, components: Iterable[Any]) -> None:
         """A run that came to its end has used these."""
         used = {id(component): component for component in components}
+        together = frozenset(used)
         for at, component in used.items():
             known = self._uses.pop(at, None)
             if known is not None and known.component() is component:
-                self._uses[at] = _Use(known.component, known.beside & used.keys(), known.runs + 1)
+                self._uses[at] = _Use(known.component, known.beside & together, known.runs + 1)
             elif (held := _weakly(component)) is not None:
-                self._uses[at] = _Use(held, frozenset(used), 1)
+                self._uses[at] = _Use(held, together, 1)
         while len(self._uses) > MAX_USED:
             del self._uses[next(iter(self._uses))]
 
