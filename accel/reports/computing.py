@@ -1,7 +1,8 @@
 """Functions of the user's that may compute what stands in an input and what no known value explains.
 
 Nobody watches functions at work. So these are those that the user's lines on the way to the call refer to by name, and
-that make no calls themselves. Where there is but one, the report has a line that declares it.
+that neither make calls themselves nor refer to components, which they would call or choose. Where there is but one, the
+report has a line that declares it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..graph.rules import COMPUTED, PURE_FUNCTION, Reason
 from ..learn.learner import UNEXPLAINED
 from ..parts.own_code import is_the_programs
 from ..parts.places import cells
+from ..parts.references import referenced
 from ..run.soonest import Best
 from ..trace.record import Trace
 from ..trace.sites import codes_of, name_of
@@ -68,14 +70,21 @@ def gains(plan: Plan, trace: Trace, best: Best) -> Iterator[tuple[Computing, int
 def _functions(trace: Trace, site: str) -> list[Computing]:
     """Nearest to the call first."""
     calling = set(codes_of({call.site for call in trace.calls} | {use.site for use in trace.uses}))
+    components = {id(call.component) for call in trace.calls}
     found: dict[CodeType, Computing] = {}
     for user in _users(codes_of([site]), calling):
         for name, function in _named(user):
             code = function.__code__
             where = name_of(code, function.__module__)
-            if where and code not in calling and not inspect.isgeneratorfunction(function):
+            works = where and code not in calling and not inspect.isgeneratorfunction(function)
+            reached = referenced([function], lambda it: id(it) in components, _opens_none) if works else {}
+            if works and components.isdisjoint(reached):
                 found.setdefault(code, Computing(name, f"{where}:{code.co_firstlineno}", _line(name)))
     return list(found.values())
+
+
+def _opens_none(value: object) -> bool:
+    return False
 
 
 def _line(name: str) -> str:

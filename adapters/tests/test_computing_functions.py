@@ -96,6 +96,17 @@ def test_the_function_of_a_line_is_named_and_its_line_gains() -> None:
     assert after.retired > 0 and lines(after) == [] and reasons(after) == []
 
 
+def test_what_chooses_a_component_computes_nothing() -> None:
+    models = {"plain": model}
+
+    def get_model(name: str) -> Any:
+        return models[name]
+
+    told = report(program(lambda topic: str(get_model("plain").invoke(f"What does {tally(topic)} mean?").content)))
+    assert lines(told) == ["tally = accel.pure(tally)"]
+    assert not any("get_model" in reason for reason in reasons(told))
+
+
 def test_methods_and_lambdas_are_named() -> None:
     desk = Desk()
     shorten = lambda text: tally(text)  # noqa: E731
