@@ -23,11 +23,11 @@ try:
 except ImportError:  # not everywhere
     pthread_getcpuclockid = None  # type: ignore[assignment]
 
-FIRST_GAIN, MOST_GAIN, RECENT, AT_REST = 5.0, 20.0, 0.2, 0.5
+FIRST_GAIN, MOST_GAIN, RECENT, AT_REST = 5.0, 10.0, 0.1, 0.5
 """How many times what it has to gain a program is thought to gain before it has run, and what counts of a run at most;
-the weight of the last run: eight without gain, and it rests; one with much of it wakes it."""
-HOPE = 1.8
-"""What it is thought to gain if its values alone say that it may: three runs without gain, and it rests again."""
+the weight of the last run: sixteen without gain, and it rests; one with much of it wakes it."""
+HOPE = 1.5
+"""What it is thought to gain if its values alone say that it may: four runs without gain, and it rests again."""
 DOUBLED_AFTER = 2
 """So many more, followed ones, and it rests twice as long;"""
 AT_FIRST = 4
