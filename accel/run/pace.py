@@ -23,12 +23,12 @@ try:
 except ImportError:  # not everywhere
     pthread_getcpuclockid = None  # type: ignore[assignment]
 
-FIRST_GAIN, MOST_GAIN, RECENT, AT_REST = 5.0, 10.0, 0.1, 0.5
-"""How many times what it has to gain a program is thought to gain before it has run, and what counts of a run at most;
-the weight of the last run: sixteen without gain, and it rests; one with much of it wakes it."""
-HOPE = 1.5
-"""What it is thought to gain if its values alone say that it may: four runs without gain, and it rests again."""
-DOUBLED_AFTER = 2
+FIRST_GAIN, RECENT, AT_REST, LEAST_OFTEN = 0.5, 0.1, 0.5, 0.1
+"""By how many of its runs a program is thought to gain before it has run, the weight of the last one, and by how many
+it has to: sixteen without gain, and it rests; one with gain wakes it."""
+HOPE = 0.15
+"""What it is thought to gain by if its values alone say that it may: four runs without gain, and it rests again."""
+DOUBLED_AFTER = 4
 """So many more, followed ones, and it rests twice as long;"""
 AT_FIRST = 4
 """One in so many is followed of a program that has nothing to gain;"""
@@ -261,7 +261,7 @@ class Pace:
         """Of so many runs one is followed."""
         self._in_vain = 0
         self._gain = FIRST_GAIN
-        """How many times what they have to gain recent runs gained."""
+        """How many of recent runs gained enough."""
         self._turn = 0.0
         self._true = 1.0
         """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
@@ -309,11 +309,11 @@ class Pace:
         gain_s = (sum(map(min, early)) - lost_s) * self._true
         seconds = trace.ended_s - trace.started_s if trace.ended_s is not None else 0.0
         least_s = max(own_s, LEAST_GAIN_S * max(1, len(early)), LEAST_PART * seconds)
-        gain = min(MOST_GAIN, gain_s / least_s) if gain_s >= least_s else 0.0
-        self.crowd.gained |= gain > 0.0
+        gained = gain_s >= least_s
+        self.crowd.gained |= gained
         with self._lock:
-            self._gain += (RECENT if self.every == 1 else AT_REST) * (gain - self._gain)
-            if self._gain >= 1.0:
+            self._gain += (RECENT if self.every == 1 else AT_REST) * (gained - self._gain)
+            if self._gain >= LEAST_OFTEN:
                 self.every, self._in_vain = 1, 0
                 return False
             before = self.every
@@ -342,7 +342,7 @@ class Pace:
             self._gain *= 1 - AT_REST
 
     def news(self, gain: float = FIRST_GAIN) -> None:
-        """Something was learnt that may gain: so many times what it has to, until runs say otherwise."""
+        """Something was learnt that may gain: so many of its runs, until they say otherwise."""
         with self._lock:
             self.every, self._in_vain, self._gain = 1, 0, max(self._gain, gain)
         self.crowd.news()
