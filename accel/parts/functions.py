@@ -34,6 +34,8 @@ METHODS.update({(method.family, method.name): method for method in (CALL, COROUT
 
 AT_A_TIME = 8
 """Early calls of a coroutine function, on the run's own loop, where none is in another one's way."""
+_NONE_YET: Any = object()
+"""The function of a decorator that is only given options so far."""
 
 
 @overload
@@ -45,7 +47,7 @@ def pure(*, concurrency: int | None = None, local: bool = True) -> Callable[[F],
 
 
 @knows_its_options
-def pure(function: Any = None, *, concurrency: int | None = None, local: bool = True) -> Any:
+def pure(function: Any = _NONE_YET, *, concurrency: int | None = None, local: bool = True) -> Any:
     """Declare that `function` only computes its result from its arguments: it may run early, or once for equal calls.
     Gives the function to call from now on; the one that was given stays as it was. Also as a decorator, with options or
     without.
@@ -57,7 +59,7 @@ def pure(function: Any = None, *, concurrency: int | None = None, local: bool = 
     8, on the run's loop). `local=False`: it sends its arguments to a remote service (default: it does not).
     Raises ConfigurationError for generators and for what isn't a function.
     """
-    if function is None:
+    if function is _NONE_YET:
         return lambda given: pure(given, concurrency=concurrency, local=local)
     if not callable(function) or isinstance(function, type):
         raise ConfigurationError(
@@ -65,11 +67,15 @@ def pure(function: Any = None, *, concurrency: int | None = None, local: bool = 
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ConfigurationError(f"{function.__qualname__} yields; a pure function returns.", "Return a list instead.")
-    if concurrency is not None and (type(concurrency) is not int or concurrency < 1):
+    if concurrency is not None and (
+        not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1
+    ):
         raise ConfigurationError(
             f"accel.pure(concurrency={concurrency!r}) is not a number of calls.",
             "Give the number of early calls that may run at a time, at least 1.",
         )
+    if concurrency is None and inspect.iscoroutinefunction(function):
+        concurrency = AT_A_TIME
     if isinstance(function, types.MethodType):
         return _method(function, concurrency, local)
     owner = getattr(function, "__self__", None)
@@ -79,8 +85,6 @@ def pure(function: Any = None, *, concurrency: int | None = None, local: bool = 
             "Declare a function of your own that calls it.",
         )
     method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
-    if concurrency is None and method.is_async:
-        concurrency = AT_A_TIME
     vouch(function, Facts(pure=True, concurrency=concurrency, local=local, reason="declared with accel.pure"))
 
     def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -100,8 +104,13 @@ def _method(function: Any, concurrency: int | None, local: bool) -> Any:
             f"{owner.__name__}.{name} is a method of a class, which accel.pure can't declare.",
             "Declare a function of your own that calls it.",
         )
-    register(owner, methods=[name], pure=True, concurrency=concurrency or 1, local=local)
+    _register(owner, name, concurrency, local)
     return getattr(owner, name)
+
+
+def _register(owner: Any, name: str, concurrency: int | None, local: bool) -> None:
+    """A method of an object, or of all objects of a class."""
+    register(owner, methods=[name], pure=True, concurrency=concurrency or 1, local=local)
 
 
 @lru_cache(1_024)
@@ -127,7 +136,6 @@ def _declared() -> Any:
         def __set_name__(self, owner: type, name: str) -> None:
             """It stands in the body of a class: a method of its objects."""
             setattr(owner, name, self.__wrapped__)
-            concurrency = self._self_concurrency or 1
-            register(owner, methods=[name], pure=True, concurrency=concurrency, local=self._self_local)
+            _register(owner, name, self._self_concurrency, self._self_local)
 
     return Declared

@@ -76,10 +76,11 @@ def _functions(trace: Trace, site: str) -> list[Computing]:
         for name, function in _named(user):
             code = function.__code__
             where = name_of(code, function.__module__)
-            works = where and code not in calling and not inspect.isgeneratorfunction(function)
+            new = where and code not in calling and code not in found
+            works = new and not inspect.isgeneratorfunction(function)
             reached = referenced([function], lambda it: id(it) in components, _opens_none) if works else {}
             if works and components.isdisjoint(reached):
-                found.setdefault(code, Computing(name, f"{where}:{code.co_firstlineno}", _line(name)))
+                found[code] = Computing(name, f"{where}:{code.co_firstlineno}", _line(name))
     return list(found.values())
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph.ir import Node
+from ..learn.memory import once
 from ..parts.components import Facts, facts_of
 from ..parts.hosts import is_nobodys
 from ..parts.identity import Identities
@@ -33,6 +34,7 @@ def alike(one: Bound | None, other: Bound | None) -> bool:
     return same and one.keys == other.keys and one.unused == other.unused
 
 
+@once
 def called_by(node: Node) -> frozenset[str]:
     """The names that somebody has called whenever the calls of a node are made."""
     decided = [when.yes for when in node.when if isinstance(when.ref.path[-1], Called)]

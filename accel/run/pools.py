@@ -10,9 +10,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from functools import partial
+from types import BuiltinMethodType
 from typing import Any
 
 from ..parts import patches
+from ..text.objects import is_a
 from ..trace.sites import call_site
 from .scope import Scope, Within, scope
 
@@ -30,9 +32,9 @@ def _submit(wrapped: Callable[..., Any], pool: Any, args: tuple[Any, ...], kwarg
 
 
 def _has_context(function: Any) -> bool:
-    """Whether it is run in a context that somebody has copied."""
-    inner = function.func if isinstance(function, partial) else function
-    return isinstance(getattr(inner, "__self__", None), Context)
+    """Whether it is run in a context that somebody has copied. A user's object is not asked what it is."""
+    inner = function.func if is_a(function, partial) else function
+    return is_a(inner, BuiltinMethodType) and is_a(inner.__self__, Context)
 
 
 def _within(here: Scope, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -75,6 +75,28 @@ def test_what_the_program_s_context_says_stays_out_of_a_pool() -> None:
     assert found == plain and all(text.startswith("nobody: ") for text in found["b"])
 
 
+def test_a_callable_of_the_program_s_is_not_asked_what_it_is() -> None:
+    asked: list[str] = []
+
+    class Standing:
+        """For a function that nobody has yet."""
+
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise LookupError(name)
+
+        def __call__(self, topic: str) -> str:
+            return topic.upper()
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def a(state: State) -> State:
+            return {"a": pool.submit(Standing(), state["q"]).result()}
+
+        assert accelerate(chain(("a", a))).invoke({"q": TOPIC})["a"] == TOPIC.upper()
+    assert not asked
+
+
 def test_what_a_pool_does_after_the_run_is_none_of_its_calls() -> None:
     world = World()
     model = Chat(world)

@@ -124,6 +124,7 @@ def test_a_method_that_was_put_into_its_class_later_says_so_once() -> None:
         (Desk.of_all, "Desk.of_all is a method of a class"),
         ("abc".upper, "'upper' of a str"),
         (Desk, "takes a function"),
+        (None, "takes a function"),
     ],
 )
 def test_what_it_can_not_declare_says_why(given: Any, says: str) -> None:
