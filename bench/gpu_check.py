@@ -200,10 +200,11 @@ def run_demo(llm: EngineConfig[Any], models: Models, device: str, count: int) ->
                 "counts": asdict(request.counts),
             }
         )
-        equal = request.same_calls and all(map(request.same, demo.FIELDS))
+        equal, counts = request.same_calls and all(map(request.same, demo.FIELDS)), request.counts
         print(
             f"before {request.before.seconds:6.2f} s, after {request.after.seconds:6.2f} s, {request.ratio:.2f}x, "
-            f"{'equal' if equal else 'DIFFERENT'}: {question}"
+            f"{'equal' if equal else 'DIFFERENT'}, {counts.retired} of {counts.issued} early calls asked for, "
+            f"{counts.prefills} prefills: {question}"
         )
     first = LEARNT_FROM if len(requests) >= LEARNT_FROM else 1
     late = [request["ratio"] for request in requests[first - 1 :]]

@@ -31,7 +31,7 @@ from accel.reports.limit import best_of, latencies
 from accel.reports.rows import MAX_CALLS, why
 from accel.reports.workload import Unbatched
 from accel.run.plan import Plan
-from accel.run.settings import Settings
+from accel.run.settings import Counts, Settings
 from accel.run.soonest import Best
 from accel.run.worth import tokens_of
 from accel.text.values import freeze
@@ -111,13 +111,16 @@ class Arms:
 
     def __init__(self, stranger: Stranger, app: Any, services: Services, runner: asyncio.Runner) -> None:
         self.stranger, self.app, self.services, self.runner = stranger, app, services, runner
-        self._fewest: Mapping[str, int] | None = None
+        self.turns: list[Trace] = []
+        """What was followed of the last request: a run, or two that a pause parts."""
+        self._seconds = self._worked_s = 0.0
+        self._fewest: dict[int, Mapping[str, int]] = {}
         self._asked = 0
 
     def phase(self, options: Mapping[str, Any], log: list[str]) -> tuple[list[Request], Any]:
         fast = accel.accelerate(self.app, **options)
         recorded = recorder(self.app)
-        self._fewest = None
+        self._fewest = {}
         found = []
         # What a program imports and connects with its first request is not Accel's.
         self.ask(self.app, self.stranger.value(SUBJECTS[-1]))
@@ -126,13 +129,14 @@ class Arms:
             value_of = self.stranger.value
             told: dict[str, Any] = {}
             sent: dict[str, Counter[str]] = {}
-            followed = fast.plan.runs
+            turns: list[Trace] = []
             for arm, app in ((UNMODIFIED, self.app), (ACCELERATED, fast))[:: 1 if number % 2 else -1]:
                 self.services.taken()
                 request.seconds[arm], request.processor_s[arm], told[arm] = self.ask(
                     app, value_of(SUBJECTS[number % len(SUBJECTS)])
                 )
                 sent[arm] = self.services.taken()
+                turns = self.turns if app is fast else turns
             request.equal = told[UNMODIFIED] == told[ACCELERATED]
             if not request.equal:
                 request.different = difference(told[UNMODIFIED], told[ACCELERATED])
@@ -142,16 +146,15 @@ class Arms:
             request.asked_all = not missing
             if missing:
                 log.append(f"request {number + 1}: not asked for when accelerated: {', '.join(missing)[:200]}")
-            if fast.plan.runs > followed:  # else it was at rest
-                request.counts = asdict(fast.plan.history[-1])
-                request.tokens = sum(map(tokens_of, fast.plan.last.calls)) if fast.plan.last is not None else 0
+            if turns:  # else it was at rest
+                request.counts = asdict(sum(list(fast.plan.history)[-len(turns) :], Counts()))
+                request.tokens = sum(tokens_of(call) for turn in turns for call in turn.calls)
             if number >= WARM:
                 self.ask(recorded, value_of(SUBJECTS[number % len(SUBJECTS)]))
                 report = fast.report()
                 request.said = {each.line: each.gain_s for each in report.declarations}
                 request.said_together_s = report.advice.gain_s
-                if recorded.plan.last is not None:
-                    self.judge(request, recorded.plan.last, fast.plan, fast._accel.settings)
+                self.judge(request, turns, fast.plan, fast._accel.settings)
             found.append(request)
             raised = told[UNMODIFIED][0] == "raised" and told[UNMODIFIED] or None
             if raised:
@@ -159,49 +162,68 @@ class Arms:
         return found, fast
 
     def ask(self, app: Any, value: Any) -> tuple[float, float, Any]:
-        """Seconds, seconds of the processor without what the services took, and what came of it."""
+        """Seconds, seconds of the processor without what the services took, and what came of it: of both turns, if the
+        program pauses for a person."""
         self._asked += 1
         config = {"recursion_limit": 60, **self.stranger.config}
         if getattr(app, "checkpointer", None):
             config["configurable"] = {"thread_id": f"thread {self._asked}", **config.get("configurable", {})}
+        self.turns, self._seconds, self._worked_s = [], 0.0, 0.0
+        try:
+            output = self._turn(app, value, config)
+            if self.stranger.approves is not None:
+                self.stranger.approves(app, config)
+                output = self._turn(app, None, config)
+            told = ["answered", plain(output)]
+        except Exception as error:  # noqa: BLE001 - whatever a public program raises
+            told = ["raised", type(error).__name__, _VOLATILE.sub("", str(error))[:500]]
+        return self._seconds, self._worked_s, told
+
+    def _turn(self, app: Any, value: Any, config: Mapping[str, Any]) -> Any:
         ask = self.stranger.ask or (_query if self.stranger.framework == "LlamaIndex" else _invoke)
+        plan = getattr(app, "plan", None)
+        followed = plan.runs if plan is not None else 0
         served_s = self.services.worked_s
         began, worked = clock.now_s(), time.process_time()
         try:
             if self.stranger.awaited:
-                output = self.runner.run(_awaited(ask, app, value, config))
-            else:
-                output = ask(app, value, config)
-            told = ["answered", plain(output)]
-        except Exception as error:  # noqa: BLE001 - whatever a public program raises
-            told = ["raised", type(error).__name__, _VOLATILE.sub("", str(error))[:500]]
-        seconds, worked_s = clock.now_s() - began, time.process_time() - worked
-        accel.settle()
-        return seconds, worked_s - (self.services.worked_s - served_s), told
+                return self.runner.run(_awaited(ask, app, value, config))
+            return ask(app, value, config)
+        finally:
+            self._seconds += clock.now_s() - began
+            self._worked_s += time.process_time() - worked - (self.services.worked_s - served_s)
+            accel.settle()
+            if plan is not None and plan.runs > followed and plan.last is not None:
+                self.turns.append(plan.last)
 
-    def judge(self, request: Request, recorded: Trace, plan: Plan, settings: Settings) -> None:
-        """What could have been early, what was, and the limit."""
-        request.calls = len(recorded.calls)
-        if plan.last is None or not recorded.completed or not 0 < len(recorded.calls) <= MAX_CALLS:
+    def judge(self, request: Request, followed: Sequence[Trace], plan: Plan, settings: Settings) -> None:
+        """What could have been early, what was, and the limit: of all turns of the request, each with a schedule of its
+        own."""
+        request.calls = sum(len(turn.calls) for turn in self.turns)
+        last = plan.last
+        if last is None or not all(turn.completed and 0 < len(turn.calls) <= MAX_CALLS for turn in self.turns):
             return
-        counts = Counter(call.site for call in recorded.calls)
-        before = self._fewest if self._fewest is not None else counts
-        self._fewest = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
-        known = ties(plan.learnt, recorded, self._fewest)
-        events = events_of(recorded, plan.topology, known.deciding, known.using)
-        work = RemoteWork(events, {}, {}, latencies([recorded]))
-        found = best_of(work)
-        request.limit_s, request.streamed_s = found.makespan_s, work.unbounded_s()
-        sooner = [placed for placed in found.schedule if placed.sooner_s > SOONER_S and not placed.call.composite]
-        early = Counter(_key(call) for call in plan.last.calls if call.retired)
-        request.predictable = len(sooner)
-        for placed in sooner:
-            key = _key(placed.call)
-            if early[key]:
-                early[key] -= 1
-                request.early += 1
-            else:
-                request.held.append(_held(plan, plan.last, settings, placed.call, placed.sooner_s))
+        early = Counter(_key(call) for turn in followed for call in turn.calls if call.retired)
+        for number, recorded in enumerate(self.turns):
+            counts = Counter(call.site for call in recorded.calls)
+            before = self._fewest.get(number, counts)
+            fewest = {site: min(before.get(site, 0), counts[site]) for site in {**before, **counts}}
+            self._fewest[number] = fewest
+            known = ties(plan.learnt, recorded, fewest)
+            events = events_of(recorded, plan.topology, known.deciding, known.using)
+            work = RemoteWork(events, {}, {}, latencies([recorded]))
+            found = best_of(work)
+            request.limit_s += found.makespan_s
+            request.streamed_s += work.unbounded_s()
+            sooner = [placed for placed in found.schedule if placed.sooner_s > SOONER_S and not placed.call.composite]
+            request.predictable += len(sooner)
+            for placed in sooner:
+                key = _key(placed.call)
+                if early[key]:
+                    early[key] -= 1
+                    request.early += 1
+                else:
+                    request.held.append(_held(plan, last, settings, placed.call, placed.sooner_s))
 
 
 def _key(call: CallRecord) -> Any:
@@ -293,11 +315,12 @@ def _literal(value: ast.expr) -> Any:
     return value.id if isinstance(value, ast.Name) else ast.literal_eval(value)
 
 
-def advised(fast: Any, log: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """Declares what the report names; the options of `accelerate` that it names, and the lines that were followed."""
+def advised(fast: Any, imported: Mapping[str, Any], log: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Declares what the report names; the options of `accelerate` that it names, and the lines that were followed.
+    imported: what the program's own modules know by name."""
     report = fast.report()
     trace = fast.plan.last
-    names: dict[str, Any] = {type(c.component).__name__: type(c.component) for c in (trace.calls if trace else ())}
+    names = {**imported, **{type(c.component).__name__: type(c.component) for c in (trace.calls if trace else ())}}
     for use in trace.uses if trace else ():
         function = function_of(use.tool)
         made = function.__globals__ if function is not None else {}
@@ -343,7 +366,7 @@ def measured(stranger: Stranger, checkout: Path) -> dict[str, Any]:
         record[DEFAULT], fast = _phase(arms, {}, log)
         record["report"], record["graph"] = str(fast.report()), str(fast.plan.graph)
         advice: list[str] = []
-        options, record["followed"] = advised(fast, advice)
+        options, record["followed"] = advised(fast, loader.imported(), advice)
         record["advice"] = advice
         if advice:
             record[ADVISED], fast = _phase(arms, options, log)

@@ -68,6 +68,8 @@ class Stranger:
     """What it reads: path where it runs, path in the checkout."""
     ask: Callable[[Any, Any, Mapping[str, Any]], Any] | None = None
     """How the program is run, if not as its framework does."""
+    approves: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    """What a person says when the program has paused, before it goes on."""
 
     @property
     def folder(self) -> str:
@@ -123,6 +125,15 @@ class Loader:
         sys.modules[file.stem] = module
         self._cell(module, file.read_text(encoding="utf-8"), file.name, ())
         return module
+
+    def imported(self) -> dict[str, Any]:
+        """What the program's modules know by name, where its author would paste a line."""
+        return {
+            name: value
+            for module in list(sys.modules.values())
+            if (file := getattr(module, "__file__", None)) and Path(file).is_relative_to(self.checkout)
+            for name, value in list(vars(module).items())
+        }
 
     def _cell(self, module: types.ModuleType, source: str, name: str, skip: Sequence[str]) -> None:
         try:

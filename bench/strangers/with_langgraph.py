@@ -46,11 +46,8 @@ def _question(subject: str) -> dict[str, Any]:
     return {"messages": [("user", f"What should I know about {subject}, and why does it matter today?")]}
 
 
-def _approved(app: Any, value: Any, config: Any) -> Any:
-    """Stops for a human, who has no objection; then goes on."""
-    app.invoke(value, config)
+def _no_objection(app: Any, config: Any) -> None:
     app.update_state(config, {"human_analyst_feedback": None}, as_node="human_feedback")
-    return app.invoke(None, config)
 
 
 def _ingested(loader: Loader) -> Any:
@@ -132,7 +129,7 @@ PROGRAMS = [
         path="module-4/research-assistant.ipynb",
         load=notebook("graph"),
         value=lambda subject: {"topic": subject, "max_analysts": 3},
-        ask=_approved,
+        approves=_no_objection,
         replaced="network: OpenAI, Tavily, Wikipedia",
     ),
     ACADEMY(
