@@ -31,6 +31,7 @@ from accel.learn.foreign import Wording
 from accel.learn.lessons import extend, lesson
 from accel.learn.readings import ALL, READINGS, Readings, without
 from accel.text.extract import EXTRACTORS
+from accel.text.functions import FUNCTIONS, OF_FRAMEWORKS
 from accel.trace.record import CallRecord, Trace
 from bench.corpus import Arms, engines_for
 from bench.recorder import recorder
@@ -82,8 +83,9 @@ class Recorded:
         return score
 
     def uses(self, reading: str) -> bool:
-        """Whether anything can change without it: an extractor of which nothing was made is not missed."""
-        return reading not in EXTRACTORS or f"|{reading}" in self.learnt
+        """Whether anything can change without it: an extractor or function of which nothing was made is not missed."""
+        names = OF_FRAMEWORKS if reading == "framework" else [reading] if reading in {**EXTRACTORS, **FUNCTIONS} else []
+        return not names or any(f"|{name}" in self.learnt for name in names)
 
 
 def judged(graph: Graph, trace: Trace) -> Score:

@@ -113,6 +113,19 @@ def is_sdks(cls: type) -> bool:
     return _package(cls.__module__) in SDKS
 
 
+@lru_cache(4_096)
+def kept_elsewhere(cls: type) -> tuple[str, ...]:
+    """The fields that a class of an SDK's keeps elsewhere than in its objects, though its bases do not: those of
+    `openai`'s module, which `openai.api_key = ...` sets, for its client."""
+    bases = [base for base in cls.__mro__ if is_sdks(base)]
+    return tuple(
+        name
+        for base in bases[:-1]
+        for name, value in vars(base).items()
+        if isinstance(value, property) and value.fset is not None
+    )
+
+
 # --- changes --------------------------------------------------------------------------------------------------------
 
 

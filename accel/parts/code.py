@@ -81,19 +81,24 @@ _CHANGES = frozenset("add append appendleft clear discard extend insert pop popl
 
 
 @lru_cache(2_048)
-def kept_in_use(component: type, part: type) -> frozenset[str]:
+def kept_in_use(component: type, part: type, by_class: bool = False) -> frozenset[str]:
     """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
     keep. Told by the code of what a framework calls of the component, and of what that calls of the component and of
-    what it holds; what else may be called (a method that sets something) is none of that."""
+    what it holds; what else may be called (a method that sets something) is none of that. `by_class`: of whatever they
+    assign or add to, which may be the class."""
     functions: dict[str, list[types.FunctionType]] = {}
+    called: set[str] = set()
     for base in (*component.__mro__, *part.__mro__):
         for name, member in list(vars(base).items()) if is_users(base) else ():
-            function = function_of(member)
-            function = getattr(function, "__wrapped__", function)  # what a component is called by is looked at
+            looked_at = function_of(member)
+            function = getattr(looked_at, "__wrapped__", looked_at)
             if type(function) is types.FunctionType:
                 functions.setdefault(name, []).append(function)
+                if type(looked_at) is not types.FunctionType:  # what a component is called by is looked at
+                    called.add(name)
     libraries = [base for base in component.__mro__ if not is_users(base) and base is not object]
-    coming = [name for name in functions if any(name in vars(base) for base in libraries) and name in dir(component)]
+    called.update(name for name in functions if any(name in vars(base) for base in libraries))
+    coming = [name for name in called if name in dir(component)]
     reached, kept = {"__init__", "__post_init__"}, set[str]()
     while coming:
         name = coming.pop()
@@ -104,7 +109,7 @@ def kept_in_use(component: type, part: type) -> frozenset[str]:
             for code in codes(function.__code__):
                 own = _Own(code, function.__code__.co_varnames[:1])
                 coming += own.called() & functions.keys()
-                kept.update(own.kept())
+                kept.update(own.kept_anywhere() if by_class else own.kept())
     return frozenset(kept)
 
 
@@ -146,6 +151,14 @@ class _Own:
                 yield name
         for at, (does, name) in enumerate(self._steps):
             if does == "STORE_ATTR" and self._is_taken(at - 1):
+                yield name
+
+    def kept_anywhere(self) -> Iterator[str]:
+        """The attributes that are assigned or added to, of whatever object."""
+        for (_, name), (does, then) in pairwise((("", ""), *self._steps)):
+            if does == "STORE_ATTR":
+                yield then
+            elif does in ("LOAD_ATTR", "LOAD_METHOD") and then in _CHANGES:
                 yield name
 
 

@@ -6,10 +6,13 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..text.objects import is_a
 from ..text.values import Opaque, freeze
 from .clients import Identity, Record, is_client, is_connection
 from .listed import listed
 from .looks import ATOMS, Known, Look, derived_of, note_assigned
+from .own_code import is_the_programs
+from .surroundings import otherwise
 from .watch import Watch
 
 
@@ -87,7 +90,8 @@ class Seen:
         if last is None or not (last.own.stands() and last.others.stands()):
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
-        return last.identity
+        around = otherwise()
+        return last.identity if around is None else _within(last.identity, around)
 
     def _of_client(self, known: Known, last: _State) -> _State:
         look = Look(known, set(), type(self._component))
@@ -98,15 +102,19 @@ class Seen:
     def _look(self, known: Known, last: _State) -> _State:
         own, stood, times = Watch(), set[int](), last.times
         fields: dict[str, _Held] = {}
-        for name, value in own.fields(self._component).items():
+        held = own.fields(self._component)
+        if not self.by_object and is_the_programs(type(self._component)):
+            held[_CLASS] = type(self._component)  # which may hold what all of its objects go by
+        for name, value in held.items():
             kept = self._is_kept(name, value)
             if kept is None or (self.by_object and not is_client(type(value))):
                 continue
-            held = last.fields.get(name)
-            if held is None or held.value is not value or not held.watch.stands():
-                held = _Held(value, Look(known, stood, type(self._component)), kept, held)
-                times += held.assigned
-            fields[name] = held
+            before = last.fields.get(name)
+            if before is None or before.value is not value or not before.watch.stands():
+                before = _Held(value, Look(known, stood, type(self._component)), kept, before)
+                times += before.assigned
+            before.counts = before.counts and not (name == _CLASS and is_a(before.compared, Opaque))
+            fields[name] = before
         others = last.others
         watched = [held.watch for held in fields.values() if held.watch]
         if watched != [held.watch for held in last.fields.values() if held.watch]:
@@ -136,6 +144,12 @@ class Seen:
         return None if value is None or name == _CLEANUP or name in derived_of(cls) else False
 
 
+def _within(identity: Hashable, around: Hashable) -> Hashable:
+    if isinstance(identity, Identity):
+        return Identity(identity.cls, (*identity.fields, ("credentials around", around)))
+    return identity, around
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     identity: Hashable
@@ -150,6 +164,8 @@ class _State:
 
 
 _NOT_YET = _State(None, Watch(), Watch(), {}, (), 0)
+_CLASS = "class"
+"""Of a component of the program's own, among its fields."""
 _CLEANUP = "_client_cleanup"
 """What closes a client when nobody has it any more."""
 

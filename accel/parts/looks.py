@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import gc
 import ssl
 import weakref
-from collections import deque
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from http.cookiejar import CookieJar
-from types import MethodType, SimpleNamespace
+from types import MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
-from ..text.objects import UNTOLD, field, field_names, in_class, is_a, own, private
+from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, private
 from ..text.values import Opaque, freeze
 from .clients import (
     OF_USE,
@@ -25,6 +26,7 @@ from .clients import (
     is_client,
     is_sdks,
     is_sender,
+    kept_elsewhere,
     made_by_sdk,
     recorded,
 )
@@ -85,15 +87,12 @@ class Look:
                 return Opaque(value)
             self.watch.never()  # nobody could look at it with each call
             return Opaque(object())
-        if is_a(value, type | enum.Enum) or id(value) in self._within:
+        if is_a(value, enum.Enum) or id(value) in self._within:
             return Opaque(value)
-        if is_a(value, list | set | frozenset | deque):
-            items = [self.at(item, depth + 1) for item in self.watch.row(value)]
-            return ["set", *sorted(map(freeze, items), key=hash)] if is_a(value, set | frozenset) else items
-        if is_a(value, tuple):
-            return [self.at(item, depth + 1) for item in value]
-        if is_a(value, dict):
-            return self._dict(self.watch.mapping(value), depth)
+        if is_a(value, type):
+            return self._class(value, depth)
+        if is_a(value, _CONTAINERS):
+            return self._container(value, cls, depth)
         if cls in _told:
             return [Opaque(cls), *map(Opaque, self.watch.told(value, "told", partial(_listed, _told[cls], value)))]
         reveal = in_class(cls, "get_secret_value")  # of the class: an object may count who asks it
@@ -109,6 +108,36 @@ class Look:
         if is_client(cls) and own(value) is not None:
             return self.client(value) if is_sender(cls) else self._part(value)
         return self._object(value, cls, depth)
+
+    def _container(self, value: Any, cls: type, depth: int) -> Any:
+        """What a list, dict, set or the like holds; of the program's own classes also their attributes."""
+        if is_a(value, MappingProxyType):
+            return ["proxy", self.at(next(iter(gc.get_referents(value))), depth + 1)]
+        if is_a(value, bytearray):
+            return ["bytes", *self.watch.told(value, "bytes", lambda: [bytes(value)])]
+        held = self.watch.fields(value) if cls.__dictoffset__ else {}
+        if is_a(value, UserDict | UserList | ChainMap):
+            seen: Any = []
+        elif is_a(value, dict):
+            if not is_read_as_dict(cls):
+                self.watch.never()  # code of somebody's tells what it holds
+                return Opaque(object())
+            seen = self._dict(self.watch.mapping(value), depth)
+        elif is_a(value, tuple):
+            seen = [self.at(item, depth + 1) for item in value]
+        else:
+            seen = [self.at(item, depth + 1) for item in self.watch.row(value)]
+            if is_a(value, set | frozenset):
+                seen = ["set", *sorted(map(freeze, seen), key=hash)]
+        return ["with", seen, self._dict(held, depth), self._class(cls, depth)] if held else seen
+
+    def _class(self, cls: type, depth: int = 0) -> Any:
+        """A class; one of the program's with the data that it holds for all of its objects."""
+        if not _holds_data(cls):
+            return Opaque(cls)
+        told = self.watch.told(cls, "class", partial(_data_of, cls, self._of))
+        names = dict(zip(told[::2], told[1::2], strict=True))
+        return ["class", Opaque(cls), self._dict(names, depth)] if names else Opaque(cls)
 
     def _dict(self, held: dict[Any, Any], depth: int) -> Any:
         if all(type(key) is str for key in held):
@@ -140,7 +169,7 @@ class Look:
                 of_use = derived_of(cls) | OF_USE | kept_in_use(self._of, cls)
                 held = {str(name): held[name] for name in held if name not in of_use}
             # What extends an SDK's class is only itself, as it is now.
-            itself = Opaque(value if names is None and _extends(cls) else cls)
+            itself = Opaque(value) if names is None and _extends(cls) else self._class(cls, depth)
             apart = _apart(cls)
             seen = {name: Opaque(at) if name in apart else self.at(at, depth + 1) for name, at in held.items()}
             return [itself, seen]
@@ -176,7 +205,11 @@ class Look:
         return made
 
     def _fields_of(self, client: Any) -> Identity:
-        cls, own = type(client), self.watch.fields(client)
+        cls: Any = type(client)
+        own = self.watch.fields(client)
+        if elsewhere := kept_elsewhere(cls):
+            told = self.watch.told(client, "elsewhere", partial(_asked, client, elsewhere))
+            own = {**own, **dict(zip(elsewhere, told, strict=True))}
         names = own.keys() - OF_USE - derived_of(cls)
         # First what the program gave: what is looked at is known after that.
         given = {SETTINGS: freeze(self.at(own[SETTINGS]))} if SETTINGS in names else {}
@@ -203,6 +236,36 @@ def _of_use(value: Any) -> frozenset[str]:
 
 def _listed(told: Told, value: Any) -> list[Any]:
     return list(told(value))
+
+
+def _asked(client: Any, names: Sequence[str]) -> list[Any]:
+    return [getattr(client, name, None) for name in names]
+
+
+_CONTAINERS: Any = (
+    list, tuple, dict, set, frozenset, deque, bytearray, MappingProxyType, UserDict, UserList, ChainMap,
+)  # fmt: skip
+
+
+def _data_of(cls: type, component: type) -> list[Any]:
+    """Names and values of what a class and its bases hold for all objects that is no code, and is not what the calls of
+    the component keep there."""
+    kept = kept_in_use(component, cls, by_class=True)
+    bases = [base for base in cls.__mro__ if is_the_programs(base)]
+    held = {name: value for base in reversed(bases) for name, value in list(vars(base).items()) if name not in kept}
+    return [each for item in held.items() if _is_data(*item) for each in item]
+
+
+def _is_data(name: str, value: Any) -> bool:
+    kind: Any = type(value)
+    if name.startswith("__") or in_class(kind, "__get__") is not None or in_class(kind, "__call__") is not None:
+        return False
+    return kind in ATOMS or issubclass(kind, _CONTAINERS) or _is_plain(kind)
+
+
+@lru_cache(4_096)
+def _holds_data(cls: type) -> bool:
+    return is_the_programs(cls) and not issubclass(cls, enum.Enum)
 
 
 @lru_cache(4_096)

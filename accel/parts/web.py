@@ -11,11 +11,14 @@ from typing import Any
 
 from ..text.objects import is_a
 from ..text.values import Opaque, Tree, leaves, snapshot
+from .surroundings import told
 
 MAX_BYTES = 1_000_000
 """Of a longer answer nothing is looked for in later inputs."""
 _MAKING = ("cert", "default_encoding", "http1", "http2", "limits", "mounts", "proxy", "transport", "verify")
 _made_with: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+_made_in: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""What these took from the process when they were made."""
 
 
 def note_making(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -25,6 +28,7 @@ def note_making(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: dic
         if "limits" in made_with:
             made_with["limits"] = vars(made_with["limits"])
         _made_with[client] = made_with
+        _made_in[client] = told()
 
 
 def _says_nothing(name: str, value: Any) -> bool:
@@ -61,9 +65,14 @@ def of_session(session: Any) -> dict[str, Any]:
         "verify": session.verify,
         "cert": session.cert,
         "trust_env": session.trust_env,
+        _SURROUNDINGS: told() if session.trust_env else None,
         "max_redirects": session.max_redirects,
         "tries": {place: {name: _text(value) for name, value in said.items()} for place, said in tries.items()},
     }
+
+
+_SURROUNDINGS = "credentials_around"
+"""The name of the setting: proxies may be given with a password."""
 
 
 def _text(value: Any) -> str:
@@ -88,6 +97,7 @@ def of_httpx(client: Any) -> dict[str, Any]:
         "follow_redirects": client.follow_redirects,
         "max_redirects": client.max_redirects,
         "trust_env": client.trust_env,
+        _SURROUNDINGS: _made_in[client] if client.trust_env else None,
         "making": made_with,
     }
 

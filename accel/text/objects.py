@@ -16,7 +16,10 @@ from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDe
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-__all__ = ["UNTOLD", "attributes", "entries", "field", "field_names", "in_class", "is_a", "items", "own", "private"]
+__all__ = [
+    "UNTOLD", "attributes", "entries", "field", "field_names", "in_class", "is_a", "is_read_as_dict", "items", "own",
+    "private",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from builtins import isinstance as is_a  # so that checkers narrow types by it
@@ -142,11 +145,12 @@ def items(value: Any) -> dict[Any, Any] | None:
     if cls is MappingProxyType:
         value = next(iter(gc.get_referents(value)))
         cls = type(value)
-    return entries(value) if issubclass(cls, dict) and _is_read_as_dict(cls) else None
+    return entries(value) if issubclass(cls, dict) and is_read_as_dict(cls) else None
 
 
 @lru_cache(4_096)
-def _is_read_as_dict(cls: type[Any]) -> bool:
+def is_read_as_dict(cls: type[Any]) -> bool:
+    """Whether a subclass of `dict` holds what it says it does."""
     before = [base for base in cls.__mro__[: cls.__mro__.index(dict)] if base.__module__ != "collections"]
     return not any(name in vars(base) for base in before for name in _READING)
 

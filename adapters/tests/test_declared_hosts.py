@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -414,6 +415,85 @@ def test_no_answer_of_one_key_is_given_to_another(host: Host) -> None:
     assert demanded == 3
     for _, query, headers in host.asked:
         assert headers["Authorization"] == ("of a tenant" if query.startswith("Give") else "of nobody")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("named", [True, False], ids=["the name of a file", "a file"])
+def test_credentials_that_requests_finds_are_those_of_the_moment(
+    host: Host, named: bool, shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node says whose they are, between two calls."""
+
+    def write(path: Path, tenant: str) -> None:
+        path.write_text(f"machine 127.0.0.1 login {tenant} password p", encoding="utf-8")
+
+    def become(tenant: str) -> None:
+        path = tmp_path / (f"netrc of {tenant}" if named else "netrc")
+        write(path, tenant)
+        monkeypatch.setenv("NETRC", str(path))
+
+    session = requests.Session()
+
+    def ask(query: str) -> str:
+        asked = session.get if shared else requests.get
+        return first_hit(asked(f"{host.url}/find", params={"q": query}))
+
+    check_tenants(host, ask, become, lambda headers: headers.get("Authorization"))
+
+
+@pytest.mark.parametrize("ask", [requests.get, httpx.get])
+def test_an_early_get_takes_the_way_of_the_moment(
+    host: Host, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("NO_PROXY", "")
+    with Host() as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread.start()
+
+        def become(tenant: str) -> None:
+            monkeypatch.setenv("http_proxy", proxy.url) if tenant == "b" else monkeypatch.delenv("http_proxy", False)
+
+        def asked(query: str) -> str:
+            return first_hit(ask(f"{host.url}/find", params={"q": query}))
+
+        check_tenants(host, asked, become, lambda headers: None, proxy)
+        proxy.shutdown()
+        thread.join()
+
+
+def check_tenants(
+    host: Host, ask: Ask, become: Callable[[str], None], who: Callable[[dict[str, str]], Any], *others: Host
+) -> None:
+    """Each call is answered, by the last request that says so, as it is when nothing is early."""
+
+    def change(state: State) -> State:
+        become(state["key"])
+        return {}
+
+    def build() -> Any:
+        graph = StateGraph(State)
+        graph.add_node("first", lambda state: {"outline": ask(f"outline of {state['topic']}")})
+        graph.add_node("change", change)
+        graph.add_node("second", lambda state: {"keywords": ask(f"keywords of {state['topic']}")})
+        graph.add_edge(START, "first").add_edge("first", "change").add_edge("change", "second")
+        return graph.compile()
+
+    def runs(graph: Any) -> list[Any]:
+        become("a")
+        told = []
+        for number, tenant in enumerate("aabbaabb"):
+            for each in (host, *others):
+                each.asked.clear()
+            topic = f"{TOPICS[number % len(TOPICS)]} {number}"
+            graph.invoke({"topic": topic, "key": tenant})
+            assert accel.settle(10)
+            told.append([{query: who(headers) for _, query, headers in each.asked} for each in (host, *others)])
+        return told
+
+    plain = runs(build())
+    for made, expected in zip(runs(accelerate(build())), plain, strict=True):
+        assert all(each.items() >= asked.items() for each, asked in zip(made, expected, strict=True))
 
 
 def test_values_are_not_sent_early_to_a_host_that_does_not_have_them(host: Host) -> None:

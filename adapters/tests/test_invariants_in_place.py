@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections import Counter, deque
+from collections import ChainMap, Counter, UserDict, UserList, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
-from typing import Any, TypedDict
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, ClassVar, TypedDict
 
 import anthropic
 import httpx
@@ -146,6 +146,25 @@ def sdk_openai(url: str) -> Made:
     return Made(ask, client, http)
 
 
+def openai_module(url: str) -> Made:
+    """The client that `openai` itself is, whose settings are the module's."""
+    module: Any = openai
+    module.api_key, module.base_url, module.organization, module.default_headers = "k", f"{url}/v1/", None, {}
+
+    def ask(text: str) -> str:
+        answer = openai.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+        return str(answer.choices[0].message.content)
+
+    return Made(ask, module, None)
+
+
+@pytest.fixture(autouse=True)
+def module_as_it_was() -> Iterator[None]:
+    yield
+    module: Any = openai
+    module.api_key = module.base_url = module.organization = module.default_headers = None
+
+
 def embeddings(url: str) -> Made:
     http = httpx.Client()
     model = OpenAIEmbeddings(
@@ -215,6 +234,7 @@ CHANGES: dict[str, Change] = {
     "organization": lambda made, tenant, _: setattr(made.client, "organization", tenant),
     "query": lambda made, tenant, _: setattr(made.client, "_custom_query", {"tenant": tenant}),
     "item of the query": lambda made, tenant, _: made.client._custom_query.update({"tenant": tenant}),
+    "item of the module's headers": lambda made, tenant, _: made.client.default_headers.update({"x-tenant": tenant}),
     "item of the headers": lambda made, tenant, _: made.client._custom_headers.update({"x-tenant": tenant}),
 }
 
@@ -233,7 +253,7 @@ def _authenticate(http: httpx.Client, tenant: str) -> None:
     http.auth.tenant = tenant
 
 
-OF_OPENAI = list(CHANGES)
+OF_OPENAI = [name for name in CHANGES if "module" not in name]
 OF_HTTP = ["header", "cookie", "parameter"]
 KINDS: list[tuple[Callable[[str], Made], list[str]]] = [
     (chat_openai, OF_OPENAI),
@@ -245,6 +265,7 @@ KINDS: list[tuple[Callable[[str], Made], list[str]]] = [
     (sdk_ollama, OF_HTTP),
     (llamaindex, OF_HTTP),
     (shop, OF_HTTP),
+    (openai_module, ["key", "address", "organization", "item of the module's headers"]),
 ]
 CASES = [pytest.param(kind, name, id=f"{kind.__name__}, {name}") for kind, names in KINDS for name in names]
 
@@ -467,6 +488,14 @@ class Narrow:
         self.inner = Tone()
 
 
+class Rows(dict[str, Any]):
+    tone = "plain"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tone = "plain"
+
+
 def _round() -> Tone:
     made = Tone()
     made.__dict__["itself"] = [made]
@@ -480,6 +509,11 @@ HELD: dict[str, tuple[Callable[[], Any], Callable[[Any], Tone]]] = {
     "in a slot": (Narrow, lambda held: held.inner),
     "that holds itself": (_round, lambda held: held),
     "with further names": (lambda: SimpleNamespace(inner=Tone()), lambda held: held.inner),
+    "of a class of dicts": (Rows, lambda held: held),
+    "in layers": (lambda: ChainMap({}, {"a": Tone()}), lambda held: held["a"]),
+    "in a dict of another kind": (lambda: UserDict({"a": Tone()}), lambda held: held["a"]),
+    "in a list of another kind": (lambda: UserList([Tone()]), lambda held: held[0]),
+    "behind a view": (lambda: MappingProxyType({"a": Tone()}), lambda held: held["a"]),
     "beside a queue": (lambda: Tone(rows=deque([1])), lambda held: held),
 }
 
@@ -494,6 +528,59 @@ def test_objects_of_the_program_s_own_classes_are_compared_by_what_they_hold(mak
     assert changed != before and changed == identity_of(client, by_object=False)
     inner(client.__dict__["held"]).tone = "plain"
     assert identities.of(client, by_object=False) == before
+
+
+class Regional(Chat):
+    """What it says depends on its class."""
+
+    region: ClassVar[str] = "north"
+    asked: ClassVar[int] = 0
+    log: ClassVar[list[str]] = []
+
+    def _result(self, messages: list[Any], kwargs: dict[str, Any]) -> Any:
+        type(self).asked += 1
+        Regional.log.append(self.region)
+        return super()._result(messages, kwargs)
+
+
+class Fixed:
+    tone = "plain"
+
+
+def test_what_a_class_holds_for_all_its_objects_is_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for made in (Regional(world=World()), Holder(held=Fixed()), Holder(held=Fixed)):
+        identities = Identities()
+        before = identities.of(made, by_object=False)
+        assert identities.of(made, by_object=False) is before
+        with monkeypatch.context() as patch:
+            patch.setattr(Regional, "region", "south")
+            patch.setattr(Fixed, "tone", "brief")
+            assert identities.of(made, by_object=False) != before
+        assert identities.of(made, by_object=False) == before
+
+
+def test_what_calls_count_and_keep_in_their_class_is_no_configuration() -> None:
+    model = Regional(world=World())
+    before = identity_of(model, by_object=False)
+    model.invoke("Go on")
+    assert Regional.asked == len(Regional.log) == 1 and identity_of(model, by_object=False) == before
+
+
+def test_bytes_that_can_be_changed_are_compared_by_what_they_are() -> None:
+    made = Holder(held=bytearray(b"plain"))
+    before = identity_of(made, by_object=False)
+    assert identity(held=bytearray(b"plain")) == before
+    made.__dict__["held"][:] = b"brief"
+    assert identity_of(made, by_object=False) != before
+
+
+def test_a_dict_that_code_of_its_own_tells_is_never_the_same() -> None:
+    class Told(dict[str, str]):
+        def __getitem__(self, name: str) -> str:
+            return f"{name} of today"
+
+    made, identities = Holder(held=Told(a="b")), Identities()
+    assert identities.of(made, by_object=False) != identities.of(made, by_object=False)
 
 
 class Desk(Tone):
