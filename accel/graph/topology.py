@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -81,6 +81,11 @@ class Topology:
                     stack.append(node)
         return frozenset(seen)
 
+    @cached_property
+    def leads_to(self) -> Mapping[str, frozenset[str]]:
+        """The same for every node."""
+        return {node: self.reachable(node) for node in self.successors}
+
     def inevitable(self, start: str) -> frozenset[str]:
         """Nodes that will run once `start` has, given that the run ends: what follows it in any case, and what follows
         whichever way it takes."""
@@ -89,7 +94,7 @@ class Topology:
     @cached_property
     def _inevitable(self) -> Mapping[str, frozenset[str]]:
         """The largest solution: a loop ends, so what comes after it comes."""
-        found = {node: self.reachable(node) - {END} for node in self.successors}
+        found = {node: reached - {END} for node, reached in self.leads_to.items()}
         while True:
             better = {node: self._follows(node, found) & found[node] for node in found}
             if better == found:
@@ -159,6 +164,16 @@ class Control:
     def leave(self, node: str) -> None:
         self.stop(node)
         self.passed.add(node)
+
+    def behind(self, nodes: Set[str]) -> Set[str]:
+        """Of these, those that have run, and that no way leads back to from what is running."""
+        if not nodes or not nodes & self.passed:
+            return frozenset()
+        running = {node for node, visits in list(self.running.items()) if visits > 0}
+        leads_to = self._topology.leads_to
+        if not running or not running <= leads_to.keys():
+            return frozenset()
+        return (nodes & self.passed) - running.union(*(leads_to[node] for node in running))
 
     def decide(self, name: str, node: str, comes: bool) -> None:
         """A known value says that a node of the p-graph has its calls made, in this framework node; or no longer."""

@@ -29,8 +29,9 @@ def verify(graph: Graph) -> None:
             # A level may run over the outer lists of a nested output; a value is one of its elements.
             least = min(1, dims) if node.level is not None and ref == node.level.domain else dims
             leading = ref.path[:dims]
-            told = len(leading) >= least and all(isinstance(step, int | Star) for step in leading)
-            if not (told or isinstance(leading[0] if leading else None, GATHERS)):
+            other = next((step for step in leading if not isinstance(step, int | Star)), None)
+            told = len(leading) >= least and other is None
+            if not (told or isinstance(other, GATHERS)):  # these take all that is there
                 raise GraphError(f"{node.name}: {ref} must say which element of {ref.node} it means")
         for name in node.schedule.after:
             if name not in seen:

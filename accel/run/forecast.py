@@ -7,7 +7,7 @@ work for an event doesn't depend on how long the run is (`outlook`, `touched`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Set
 from heapq import heapify, heappop, heappush
 
 from ..graph.ir import Node
@@ -23,7 +23,7 @@ from .call import Call
 from .compiled import Compiled
 from .expected import Expected, kin_of, looks_like
 from .gates import gate_of
-from .outlook import Element, Outlook
+from .outlook import Element, Outlook, freeze
 from .run import Run
 from .settings import Bound
 from .touched import Changed, Places, note
@@ -47,6 +47,8 @@ class Forecast:
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
         self._failed: dict[Hashable, tuple[str, int]] = {}
         """Places of demands that failed, by their key: the program may try again."""
+        self._over: Set[str] = frozenset()
+        """Framework nodes that don't come again."""
         self._behind: dict[str, tuple[Outlook, Bound]] = {}
         """Nodes of which more may be known than what has a place."""
         self.reasons: dict[str, Reason | None] = {}
@@ -164,22 +166,16 @@ class Forecast:
         self._note_replaced(visit, visit.left)
         self.publish(f"{visit.node}.out", visit.place, visit.left)
         changed: Changed = {}
-        for name, state in self.states.items():
-            if visit.graphs and name.startswith(f"{visit.node}:") and state.close(visit.place):
+        for name, state in self.states.items() if visit.graphs else ():
+            if name.startswith(f"{visit.node}:") and state.close(visit.place):
                 changed[name] = None
-            if again or state.node.within != visit.node or state.frozen:
-                continue
-            state.frozen = True
-            for element in state.elements:
-                if element.call is not None and not element.call.demanded:
-                    self._drop(state, element)
-            if state.node.many:
-                state.keep_demanded()
-                for element in state.elements:
-                    if element.call is not None:
-                        element.call.bound = (name, element.position)
-            changed[name] = None
-        self.advance(changed)
+        self.advance(changed if again else {**changed, **freeze(self.states, {visit.node}, self._drop)})
+
+    def behind(self, nodes: Set[str]) -> None:
+        """The program has come to where it doesn't come back to these framework nodes from."""
+        if nodes := nodes - self._over:
+            self._over |= nodes
+            self.advance(freeze(self.states, nodes, self._drop))
 
     def _end(self, names: Iterable[str]) -> None:
         """The program makes a call that what is gathered here lacks: from now on it is nothing."""

@@ -7,7 +7,7 @@ when they come up, and each is dropped once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from heapq import heappop, heappush
 from typing import Any
 
@@ -305,10 +305,20 @@ class Outlook:
         """There are no more than so many."""
         self._keep(self.elements[:count])
 
-    def keep_demanded(self) -> None:
+    @property
+    def given_up(self) -> list[Element]:
+        """Those with an early call, if the program demands no more of them."""
+        return [element for element in self.elements if element.call is not None and not element.demanded]
+
+    def freeze(self) -> None:
         """The program has demanded all it will."""
-        self._keep([element for element in self.elements if element.demanded])
-        self.complete = True
+        self.frozen = True
+        if self.node.many:
+            self._keep([element for element in self.elements if element.demanded])
+            self.complete = True
+            for element in self.elements:
+                if element.call is not None:
+                    element.call.bound = (self.node.name, element.position)
 
     def _keep(self, kept: list[Element]) -> None:
         gone = set(map(id, self.elements)) - set(map(id, kept))
@@ -323,6 +333,20 @@ class Outlook:
                 element.position = position
                 if element.key is None and self._keyless is not None:
                     heappush(self._keyless, position)
+
+
+def freeze(
+    states: Mapping[str, Outlook], nodes: Set[str], drop: Callable[[Outlook, Element], None]
+) -> dict[str, set[int] | None]:
+    """These framework nodes don't come again; the nodes of the p-graph that this tells something of."""
+    over = [state for state in states.values() if state.node.within in nodes and not state.frozen]
+    for state in over:
+        for element in state.given_up:
+            drop(state, element)
+        state.freeze()
+    # What enters and leaves them has their name.
+    over += [state for name, state in states.items() if name.rpartition(".")[0] in nodes and state.close(())]
+    return dict.fromkeys(state.node.name for state in over)
 
 
 def known_prefix(tree: Tree) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import replace
 from time import thread_time
 
@@ -140,8 +140,13 @@ class Plan:
 
     # --- what runs ask and tell
 
+    @property
+    def repeated(self) -> Set[str]:
+        """The framework nodes that were ever run more than once in a run."""
+        return self._revisited
+
     def repeats(self, framework_node: str) -> bool:
-        """Whether a framework node was ever run more than once in a run."""
+        """Whether it is one of these."""
         return framework_node in self._revisited
 
     def is_composite(self, site: str) -> bool:

@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from operator import methodcaller
 from time import thread_time
 from typing import Any
@@ -161,8 +161,9 @@ class Run:
         elif forecast is not None:
             event(forecast)
 
-    def _entered(self, visit: Visit, forecast: Follower) -> None:
+    def _entered(self, visit: Visit, behind: Set[str], forecast: Follower) -> None:
         forecast.entered(visit)
+        forecast.behind(behind)
         waiting, self._without_place = self._without_place, []
         for other, event in waiting:
             self._hear(event, other, forecast)
@@ -187,9 +188,10 @@ class Run:
             visit = self.trace.enter(node, entered, around, graph, order, outer, found)
             if around is None:
                 self.host.control.enter(node, visit.leg if visit.goes_on else None)
+            behind = self.host.control.behind(self.plan.repeated)  # now: what is told may be heard later
         if visit.displaces and self._followed:
             self.adopt(self.graph, self.learnt_here)  # others have other places now
-        self.tell(lambda forecast: self._entered(visit, forecast), visit)
+        self.tell(lambda forecast: self._entered(visit, behind, forecast), visit)
         self.own_s += thread_time() - began_s
         return visit
 

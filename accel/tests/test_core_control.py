@@ -247,3 +247,17 @@ def test_a_node_that_raised_is_reached_up_to_there() -> None:
     assert control.refuses("c", True, within_reach=True), "that is past it"
     guard = Control(topology("a>b b>c c>e", "b"), {"b": {ANY: {"here": 2}}}, (), ())
     assert guard.reached("b", "here") == 0, "it was declared to be one"
+
+
+def test_what_a_run_does_not_come_back_to_is_behind_it() -> None:
+    state = control("a>b b>a|c c>d d>.")
+    looped = {"a", "b"}
+    for node in ("a", "b"):
+        state.enter(node)
+        assert not state.behind(looped), "the loop may go on"
+        state.leave(node)
+    assert not state.behind(looped), "nothing runs that says where the run is"
+    state.enter("c")
+    assert state.behind(looped) == looped and state.behind({"a", "d"}) == {"a"}
+    state.enter("b")
+    assert not state.behind({"b"}), "it runs, whatever the edges say"

@@ -18,6 +18,7 @@ from accel.graph.passes.pmap import pmap
 from accel.graph.passes.prefill import prefill
 from accel.graph.passes.prune import prune
 from accel.graph.verify import GraphError, verify
+from accel.text.functions import Computed
 from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
 from accel.text.values import Opaque
 
@@ -97,6 +98,15 @@ def test_the_text_of_an_empty_graph() -> None:
 def test_what_verify_refuses(nodes: tuple[Node, ...], error: str) -> None:
     with pytest.raises(GraphError, match=error):
         verify(Graph(nodes))
+
+
+def test_a_function_takes_a_whole_list_at_any_level() -> None:
+    nested = replace(EACH, ancestry=(True, True))
+    whole = text(Ref("each", (STAR, Computed("first"))))
+    verify(Graph((INPUT, LIST, nested, node("x", tree=whole, level=Level(Ref("each", (STAR,))), many=True))))
+    with pytest.raises(GraphError, match="must say which element of each"):
+        short = text(Ref("each", (STAR,)))
+        verify(Graph((INPUT, LIST, nested, node("x", tree=short, level=Level(LINES), many=True))))
 
 
 def test_edges_are_derived() -> None:

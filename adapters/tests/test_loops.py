@@ -4,9 +4,10 @@ them."""
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langgraph.graph import END, START, StateGraph
@@ -275,3 +276,68 @@ def test_a_round_that_raises_ends_the_run_as_it_would() -> None:
     with pytest.raises(RuntimeError, match="no more paper"):
         fast.invoke(value)
     assert len(world.texts("Improve")) == 1
+
+
+def debated(world: World) -> Any:
+    """As many rounds as the run is told; then each side is judged by all that it said."""
+    model = Chat(world)
+
+    class Debate(TypedDict, total=False):
+        q: str
+        rounds: int
+        said: Annotated[list[str], operator.add]
+        title: str
+        verdict: str
+
+    def speaks(side: str) -> Any:
+        def node(state: Debate) -> Any:
+            so_far, q = "\n".join(state.get("said", [])), state["q"]
+            return {"said": [f"{side}: {model.invoke(f'Speak {side} {q} after {so_far}').content}"]}
+
+        return node
+
+    def judge(state: Debate) -> Any:
+        verdicts = []
+        for side in ("for", "against"):
+            for what in ("logic", "style"):
+                own = "\n".join(text for text in state["said"] if text.startswith(side))
+                verdicts.append(str(model.invoke(f"Judge the {what} of {own}").content))
+        return {"verdict": " ".join(verdicts)}
+
+    def entitle(state: Debate) -> Any:
+        return {"title": str(model.invoke(f"A title for {state['said'][-1]}").content)}
+
+    builder = StateGraph(Debate)
+    for name, node in (("pro", speaks("for")), ("con", speaks("against")), ("judge", judge), ("entitle", entitle)):
+        builder.add_node(name, node)
+    builder.add_edge(START, "pro")
+    builder.add_edge("pro", "con")
+    builder.add_conditional_edges(
+        "con", lambda state: "judge" if len(state["said"]) >= 2 * state["rounds"] else "pro", ["pro", "judge"]
+    )
+    builder.add_edge("judge", "entitle")
+    builder.add_edge("entitle", END)
+    return builder.compile()
+
+
+def test_what_follows_a_loop_of_any_length_is_early_once_the_run_is_past_it() -> None:
+    """Nothing else says that no more rounds come."""
+    world = World(answer=lambda text: words(text, 8))
+    graph, fast = debated(World(answer=world.answer)), accelerate(debated(world))
+    for number, rounds in enumerate((2, 3, 2, 3)):
+        fast.invoke(given(number, rounds))
+        assert accel.settle()
+    world.forget()
+
+    def beside(text: str) -> str:
+        if text.startswith("Judge the logic of for"):
+            world.wait_early("Judge the style of for", over=False)
+            world.wait_early("Judge the style of against", over=False)
+            world.wait_early("A title for", over=False)
+        return words(text, 8)
+
+    world.answer = beside
+    for number, rounds in ((5, 2), (6, 3)):
+        assert fast.invoke(given(number, rounds)) == graph.invoke(given(number, rounds))
+        world.forget()
+    assert fast.report().wasted == 0
