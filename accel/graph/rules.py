@@ -29,6 +29,12 @@ PURE = Lift(
 READONLY = Lift(
     "readonly", "accel.register({component}, readonly=True)", "nobody changes what any {component} reads during a run"
 )
+READS_SIDE_BY_SIDE = Lift(
+    "readonly",
+    "accel.register({component}, readonly=True, concurrency={calls})",
+    "nobody changes what any {component} reads during a run, and {calls} threads may be inside one",
+)
+"""Of what a run uses several times."""
 CONCURRENCY = Lift(
     "concurrency",
     "accel.register({component}, concurrency={calls})",
@@ -162,8 +168,9 @@ STOPS = Rule("stop", "node {node!r} comes before and may stop the run")
 # --- components
 UNUSED = Rule(
     "unused",
-    "its component was not used in this run yet; before that, only one that the graph refers to, and does not choose "
-    "from a list or dict of several, is called early, in a context that was seen, with a key that nobody changed",
+    "its component was not used in this run yet; before that, only one is called early that the graph itself holds, "
+    "neither made in a node nor chosen from a list or dict of several, in a context that was seen, with a key that "
+    "nobody changed",
     lasting=True,
 )
 OTHER = Rule(
@@ -184,8 +191,7 @@ NOTHING_BEHIND = Rule(
 )
 UNSENT = Rule(
     "unsent",
-    "an early search would only feed predictions of calls that may not be sent what it finds yet",
-    'accelerate(..., egress="inputs") would allow it',
+    "an early search would only feed predictions of calls that may not be sent what it finds yet; {lifted}",
 )
 GUARDED = Rule(
     "guarded",

@@ -50,7 +50,7 @@ class Ties:
 def ties(graph: Graph, trace: Trace, fewest: Mapping[str, int] | None = None) -> Ties:
     """How the calls of a trace hang together as `graph` knows it. `fewest`: by call site, how many calls every run has
     made; of those that no node explains, further ones are decided by something, too."""
-    view, fits = followed(graph, trace, beyond=True)
+    view, fits = followed(graph, trace, beyond=True, unexplained=True)
     made = handed(graph, {node.name: dict(zip(fit.places, fit.calls, strict=True)) for node, fit in fits})
     found = Ties({}, {})
     for node, fit in fits:
@@ -94,9 +94,12 @@ def _before(call: CallRecord, trace: Trace) -> list[CallRecord]:
     return [other for other in trace.calls if other.ok and other.end is not None and other.end < call.start]
 
 
-def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, list[tuple[Node, Fit]]]:
+def followed(
+    graph: Graph, trace: Trace, beyond: bool = False, unexplained: bool = False
+) -> tuple[View, list[tuple[Node, Fit]]]:
     """Every node with the calls it predicts; the view has those that none does. `beyond`: also with those that are
-    like them, of loops that went on after the program was seen to stop."""
+    like them, of loops that went on after the program was seen to stop. `unexplained`: what calls gave is known of
+    those as well that nothing explains, where a site has no others; else nothing that is made of it is."""
     view = View(0, trace, True, indexed=False)
     sites_of([view])
     found = {name: either(here, _ancestry(graph, name)) for name, here in ancestries([view]).items()}
@@ -112,8 +115,13 @@ def followed(graph: Graph, trace: Trace, beyond: bool = False) -> tuple[View, li
             held = replace(node, level=replace(level, cap=None)) if further and level is not None else node
             fits.append((node, view.follow(held)))
         else:  # what nobody could foresee, or its inner calls stand for
-            calls = view.open.get(node.site, ())
-            view.take(node, [call for call in calls if call.composite or not node.op.issuable])
+            calls = view.open.get(node.site, [])
+            taken = [call for call in calls if call.composite or not node.op.issuable]
+            if unexplained and not taken and graph.by_site[node.site] == (node,):
+                view.take(node, calls)
+                view.open[node.site] = calls
+            else:
+                view.take(node, taken)
     return view, fits
 
 

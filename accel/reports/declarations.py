@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL, METHOD, PURE, PURE_FUNCTION, PURE_NODE, READONLY, Lift
+from ..graph.rules import LOCAL, METHOD, PURE, PURE_FUNCTION, PURE_NODE, READONLY, READS_SIDE_BY_SIDE, Lift
 from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
 from ..parts.hosts import is_declared
 from ..parts.methods import METHODS
@@ -20,7 +20,7 @@ from ..parts.recipients import endpoint_of
 from ..run.settings import Settings
 from ..run.soonest import Best
 from ..text.turns import CALLS, NAME
-from ..text.values import Tree
+from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Outgoing, Trace, Use
 from ..trace.sites import line_of
 from . import computing
@@ -148,6 +148,7 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
             lift, called, made = _lift_of(each[0])
             if lift is None:
                 continue
+            lift = READS_SIDE_BY_SIDE if lift is READONLY and len(each) > 1 else lift
             yield _made(lift, program, called, len(each), took_s, line_of(each[0]) + made)
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
@@ -161,9 +162,21 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
 
 
 def _sooner_s(trace: Trace, use: Use) -> float:
-    """How much sooner a tool could have begun at most: not before the run, nor the end of the answer that calls it."""
-    ends = (call.ended_s for call in trace.calls if call.ended_s is not None and _calls(call.output, use.name))
-    return use.started_s - max((end for end in ends if end <= use.started_s), default=trace.started_s)
+    """How much sooner a tool could have begun at most: not before the run, nor the end of the answer that calls it or
+    first says what it is given. What nobody says is not known before the program has made it."""
+    before = [
+        (call.ended_s, call) for call in trace.calls if call.ended_s is not None and call.ended_s <= use.started_s
+    ]
+    ends = [end for end, call in before if _calls(call.output, use.name)]
+    at_start, said = _words(trace.input), [(end, _words(call.output)) for end, call in before]
+    for text in use.texts:
+        if text not in at_start:
+            ends.append(min((end for end, words in said if text in words), default=use.started_s))
+    return use.started_s - max(ends, default=trace.started_s)
+
+
+def _words(tree: Tree) -> str:
+    return "\n".join(texts_of(tree))
 
 
 def _calls(answer: Tree, name: str) -> bool:
@@ -192,7 +205,7 @@ def _lift_of(use: Use) -> tuple[Lift | None, str, str]:
 
 
 def _made(lift: Lift, program: str, component: str, calls: int, gain_s: float, place: str) -> Declaration:
-    told = {"component": component, "program": program}
+    told = {"component": component, "program": program, "calls": MANY}
     line, sure = lift.line.format(**told), lift.sure.format(**told)
     return Declaration(lift.name, component, line, calls, gain_s, False, sure, place)
 

@@ -76,7 +76,7 @@ class Replay:
             if event.call is not None and not self._facts[id(event.call.component)].local:
                 texts = number, list(_texts(event.call.input)), list(_texts(event.call.output))
                 self._seen.setdefault(recipient(plan.keys, event.call.component, event.call.input), []).append(texts)
-        view, fits = followed(learnt, trace)
+        view, fits = followed(learnt, trace, unexplained=True)
         sources = _Sources(learnt, self.events, trace, {node.name: fit for node, fit in fits})
         written = {type(call.component) for call in trace.calls if call.op == "ingestion"}
         inner: dict[CallRecord, list[CallRecord]] = {}
@@ -219,7 +219,15 @@ class _Sources:
         pasted = {ref.node for leaf in node.leaves() for ref in refs_in(leaf)}
         deciding = self.named(without - pasted, place, number)
         found = self.named({ref.node for ref in node.taken()} - (without - pasted), place, number)
-        return {n: share for n, share in texts.items() if n not in deciding} | found
+        return {n: share for n, share in texts.items() if n not in deciding} | found | self._ends(node, number)
+
+    def _ends(self, node: Node, number: int) -> dict[int, float]:
+        """What the last round of a loop handed on is known as that when the program has come to this call's node."""
+        of_last = any(ref.path[:1] == (-1,) and self._graph.by_name[ref.node].relay is not None for ref in node.refs())
+        call = self._events[number].call
+        visit = call.visit.outermost if call is not None and call.visit is not None else None
+        entered = (n for n, event in self.steps.items() if event.visit is visit and event.entered)
+        return dict.fromkeys(entered, WHOLE) if of_last and visit is not None else {}
 
     def named(self, names: AbstractSet[str], place: Index, number: int) -> dict[int, float]:
         """The events of these nodes that this call needs."""

@@ -57,6 +57,13 @@ def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:
     return run
 
 
+_LIFTED = {
+    "known": 'accelerate(..., egress="inputs") would allow it',
+    "inputs": "their component is one like that of an earlier request, and this one has made no call of it yet",
+}
+"""By what may be sent early: what would let such calls be sent what a search finds."""
+
+
 class Drive(Forecast):
     """A forecast that issues what is ready."""
 
@@ -139,7 +146,8 @@ class Drive(Forecast):
             return self._in_vain(after)
         deciding = {when.ref for when in after.when}
         sent = any(ref.node == node.name and ref not in deciding for ref in after.refs())
-        return UNSENT() if sent and bound.judges(self.run.settings.egress) else None
+        egress = self.run.settings.egress
+        return UNSENT(lifted=_LIFTED[egress]) if sent and bound.judges(egress) else None
 
     def _issue(self, state: Outlook, element: Element, moment: Moment) -> Reason | None:
         """Issue an element, or say why not. What it goes to is looked at again, as closely as it takes, only here: most

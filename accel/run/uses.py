@@ -16,35 +16,50 @@ from ..parts.hosts import origin_of
 from ..parts.listed import listed
 from ..process.clock import now_s
 from ..process.coroutines import around
+from ..text.values import snapshot, texts_of
 from ..trace.record import Outgoing, Use
 from ..trace.sites import call_site, called_by_user
 from .scope import scope
 
 MAX_USES = 1_000
 """Of a run."""
+MAX_CHARACTERS = 2_000
+"""Of a text that is kept."""
 
 
 def used(wrapped: Callable[..., Any], tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a tool was called, by wrapt's signature."""
     if scope.get() is None:
         return wrapped(*args, **kwargs)
-    with _noted(tool, call_site()):
+    with _noted(tool, call_site(), _texts(args, kwargs)):
         return wrapped(*args, **kwargs)
 
 
 def aused(wrapped: Callable[..., Any], tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same of a coroutine."""
     awaited = wrapped(*args, **kwargs)
-    return awaited if scope.get() is None else around(_awaited(awaited, tool, call_site()), awaited)
+    if scope.get() is None:
+        return awaited
+    return around(_awaited(awaited, tool, call_site(), _texts(args, kwargs)), awaited)
 
 
-async def _awaited(awaited: Awaitable[Any], tool: Any, site: str) -> Any:
-    with _noted(tool, site):
+async def _awaited(awaited: Awaitable[Any], tool: Any, site: str, texts: frozenset[str]) -> Any:
+    with _noted(tool, site, texts):
         return await awaited
 
 
+def _texts(args: Any, kwargs: Any) -> frozenset[str]:
+    given = [value for name, value in kwargs.items() if name not in _FRAMEWORKS]
+    found = (text.strip() for text in texts_of(snapshot([*args, *given])))
+    return frozenset(text for text in found if 0 < len(text) <= MAX_CHARACTERS)
+
+
+_FRAMEWORKS = frozenset("callbacks color config metadata run_id run_name start_color tags tool_call_id".split())
+"""What a framework gives a tool beside its input."""
+
+
 @contextmanager
-def _noted(tool: Any, frames: str) -> Generator[None, None, None]:
+def _noted(tool: Any, frames: str, texts: frozenset[str]) -> Generator[None, None, None]:
     here = scope.get()
     if here is None or here.early or here.run.closed or len(here.run.trace.uses) >= MAX_USES:
         yield
@@ -52,7 +67,7 @@ def _noted(tool: Any, frames: str) -> Generator[None, None, None]:
     said = getattr(tool, "metadata", None)  # an object with a name, or a dict of the user's
     name = str(getattr(tool, "name", "") or getattr(said, "name", "") or type(tool).__name__)
     trace, site = here.run.trace, f"|{type(tool).__qualname__}|{frames or here.called}"
-    use = Use(tool, name, site, here.within, here.visit, now_s())
+    use = Use(tool, name, site, here.within, here.visit, now_s(), texts=texts)
     trace.uses.append(use)
     try:
         yield

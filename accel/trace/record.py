@@ -201,6 +201,8 @@ class Use:
     visit: Visit | None
     started_s: float
     ended_s: float | None = None
+    texts: frozenset[str] = frozenset()
+    """What it was given, as far as that is text."""
 
     @property
     def took_s(self) -> float:
