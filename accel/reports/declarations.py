@@ -90,10 +90,11 @@ def undeclared(plan: Plan) -> list[Undeclared]:
         if OPS[call.op].issuable and not call.composite and not facts_of(call.component).pure:
             if said_of(call.component).pure is None:
                 found.setdefault(type(call.component), []).append(call)
-    rows = [
-        Undeclared(cls.__name__, PURE.line.format(component=cls.__name__), len(calls), sum(c.took_s for c in calls))
-        for cls, calls in found.items()
-    ]
+    rows = []
+    for cls, calls in found.items():
+        lift = READONLY if calls[0].op == "searching" else PURE
+        line = lift.line.format(component=cls.__name__)
+        rows.append(Undeclared(cls.__name__, line, len(calls), sum(c.took_s for c in calls)))
     return sorted(rows, key=lambda row: (-row.seconds, row.component))
 
 

@@ -129,11 +129,9 @@ def held_of(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRec
     """What holds this call, but for where its values go. `inner`: the calls it makes of other components; `written`:
     the program itself changes what such components read."""
     cls, held = type(call.component), Held()
-    undeclared = call.family == TOOL and not facts.pure
-    if undeclared and said.readonly is None:
-        held.never.append((READONLY, cls))
-    elif not facts.pure:
-        held.never.append((PURE, cls))
+    reads = call.family == TOOL or (call.op == "searching" and not written)
+    if not facts.pure:
+        held.never.append((READONLY if reads and said.readonly is None else PURE, cls))
     held.never += [(PURE, type(each.component)) for each in inner if not facts_of(each.component).pure]
     if call.op == "searching" and not facts.readonly and not facts.owned:
         held.feeds = (READONLY, cls) if said.readonly is None and not written else NOTHING

@@ -175,7 +175,7 @@ class Replay:
                     for had in sent.had
                 ]
                 ready = min(at, max(times, default=0.0))
-            took = call.took_s if call is not None else 0.0
+            took, kept_s = call.took_s if call is not None else 0.0, 0.0
             if call is not None:
                 spans = inside.setdefault(id(call.component), [])
                 limit = self._facts[id(call.component)].concurrency or 1
@@ -184,11 +184,12 @@ class Replay:
                 ready = _entered_s(spans, ready, at, limit)
                 if ready >= at and more_at_a_time(call.component) not in lifted:
                     ready = max(ready, at + call.delayed_s)  # by early calls in the only place, as it was
+                kept_s = _in_the_way_s(spans, ready, ready + took, limit) if ready < at else 0.0
                 spans.append((ready, ready + took, ready < at))
             start.append(ready)
             over.append(ready + took)
             again = held is not None and held.feeds is not None and held.feeds not in lifted
-            seen.append(at + took if again else max(at, over[-1]))
+            seen.append(kept_s + (at + took if again else max(at, over[-1])))
         return Ran(seen[-1], [saw - at for saw, at in zip(seen, asked, strict=True)])
 
     def _streaming(self, needs: Mapping[int, float]) -> Iterator[tuple[int, Missing]]:
@@ -298,6 +299,13 @@ def _entered_s(spans: list[tuple[float, float, bool]], ready: float, at: float, 
         if len(others) < limit or not any(early for _, early in others):
             return now
         now = min(end for end, early in others if early)
+
+
+def _in_the_way_s(spans: list[tuple[float, float, bool]], begin: float, end: float, limit: int) -> float:
+    """How long an early call keeps the program's own from entering its component, which begin while it is inside."""
+    own = (at for at, _, early in spans if begin < at < end and not early)
+    full = (at for at in own if sum(1 for other, over, _ in spans if other <= at < over) >= limit)
+    return end - min(full, default=end)
 
 
 def _texts(tree: Tree) -> Iterator[str]:
