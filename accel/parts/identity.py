@@ -10,8 +10,7 @@ from ..text.objects import is_a
 from ..text.values import Opaque, freeze
 from .clients import Identity, Record, is_client, is_connection
 from .listed import listed
-from .looks import ATOMS, Known, Look, derived_of, note_assigned
-from .own_code import is_the_programs
+from .looks import ATOMS, Known, Look, derived_of, note_assigned, own_bases
 from .surroundings import otherwise
 from .watch import Watch
 
@@ -75,6 +74,8 @@ class Seen:
         self._component = component
         self._is_client = is_client(type(component))
         self._last: _State | None = None
+        self._within: tuple[Hashable, Hashable, Hashable] | None = None
+        """Its identity, what was around it, and both as one."""
 
     @property
     def records(self) -> Iterable[Record]:
@@ -91,7 +92,11 @@ class Seen:
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
         around = otherwise()
-        return last.identity if around is None else _within(last.identity, around)
+        if around is None:
+            return last.identity
+        if self._within is None or self._within[0] is not last.identity or self._within[1] != around:
+            self._within = last.identity, around, _within(last.identity, around)
+        return self._within[2]
 
     def _of_client(self, known: Known, last: _State) -> _State:
         look = Look(known, set(), type(self._component))
@@ -103,8 +108,9 @@ class Seen:
         own, stood, times = Watch(), set[int](), last.times
         fields: dict[str, _Held] = {}
         held = own.fields(self._component)
-        if not self.by_object and is_the_programs(type(self._component)):
-            held[_CLASS] = type(self._component)  # which may hold what all of its objects go by
+        cls: Any = type(self._component)
+        if not self.by_object and own_bases(cls):
+            held[_CLASS] = cls  # which may hold what all of its objects go by
         for name, value in held.items():
             kept = self._is_kept(name, value)
             if kept is None or (self.by_object and not is_client(type(value))):

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, private
 from ..text.values import Opaque, freeze
+from ..trace.sites import is_ours
 from .clients import (
     OF_USE,
     SETTINGS,
@@ -133,7 +134,7 @@ class Look:
 
     def _class(self, cls: type, depth: int = 0) -> Any:
         """A class; one of the program's with the data that it holds for all of its objects."""
-        if not _holds_data(cls):
+        if not own_bases(cls):
             return Opaque(cls)
         told = self.watch.told(cls, "class", partial(_data_of, cls, self._of))
         names = dict(zip(told[::2], told[1::2], strict=True))
@@ -250,10 +251,23 @@ _CONTAINERS: Any = (
 def _data_of(cls: type, component: type) -> list[Any]:
     """Names and values of what a class and its bases hold for all objects that is no code, and is not what the calls of
     the component keep there."""
+    sizes = tuple(len(vars(base)) for base in own_bases(cls))
+    return [each for name, base in _data_names(cls, component, sizes) for each in (name, vars(base).get(name))]
+
+
+@lru_cache(4_096)
+def _data_names(cls: type, component: type, _: tuple[int, ...]) -> list[tuple[str, type]]:
+    """With the class that holds each, as long as these have as many."""
     kept = kept_in_use(component, cls, by_class=True)
-    bases = [base for base in cls.__mro__ if is_the_programs(base)]
-    held = {name: value for base in reversed(bases) for name, value in list(vars(base).items()) if name not in kept}
-    return [each for item in held.items() if _is_data(*item) for each in item]
+    held = {name: (base, value) for base in reversed(own_bases(cls)) for name, value in list(vars(base).items())}
+    return [(name, base) for name, (base, value) in held.items() if name not in kept and _is_data(name, value)]
+
+
+@lru_cache(4_096)
+def own_bases(cls: type) -> list[type]:
+    """Those of the program's classes among them; none of an enumeration."""
+    own = [base for base in cls.__mro__ if is_the_programs(base) and not is_ours(base.__module__)]
+    return [] if issubclass(cls, enum.Enum) else own
 
 
 def _is_data(name: str, value: Any) -> bool:
@@ -261,11 +275,6 @@ def _is_data(name: str, value: Any) -> bool:
     if name.startswith("__") or in_class(kind, "__get__") is not None or in_class(kind, "__call__") is not None:
         return False
     return kind in ATOMS or issubclass(kind, _CONTAINERS) or _is_plain(kind)
-
-
-@lru_cache(4_096)
-def _holds_data(cls: type) -> bool:
-    return is_the_programs(cls) and not issubclass(cls, enum.Enum)
 
 
 @lru_cache(4_096)

@@ -16,15 +16,14 @@ from ..parts.hosts import origin_of
 from ..parts.listed import listed
 from ..process.clock import now_s
 from ..process.coroutines import around
-from ..text.values import snapshot, texts_of
 from ..trace.record import Outgoing, Use
 from ..trace.sites import call_site, called_by_user
 from .scope import scope
 
 MAX_USES = 1_000
 """Of a run."""
-MAX_CHARACTERS = 2_000
-"""Of a text that is kept."""
+MAX_CHARACTERS, MAX_LISTED = 2_000, 64
+"""Of a text, and texts of a list, that are kept."""
 
 
 def used(wrapped: Callable[..., Any], tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -49,9 +48,12 @@ async def _awaited(awaited: Awaitable[Any], tool: Any, site: str, texts: frozens
 
 
 def _texts(args: Any, kwargs: Any) -> frozenset[str]:
-    given = [value for name, value in kwargs.items() if name not in _FRAMEWORKS]
-    found = (text.strip() for text in texts_of(snapshot([*args, *given])))
-    return frozenset(text for text in found if 0 < len(text) <= MAX_CHARACTERS)
+    """Of arguments, and of dicts and lists of arguments; a tool may be given much more, which nobody looks through."""
+    given = [*args, *(value for name, value in kwargs.items() if name not in _FRAMEWORKS)]
+    inner = [part for each in given if type(each) is dict for part in list(each.values())]
+    inner += [part for each in [*given, *inner] if type(each) is list for part in each[:MAX_LISTED]]
+    texts = (each.strip() for each in [*given, *inner] if type(each) is str)
+    return frozenset(text for text in texts if 0 < len(text) <= MAX_CHARACTERS)
 
 
 _FRAMEWORKS = frozenset("callbacks color config metadata run_id run_name start_color tags tool_call_id".split())
