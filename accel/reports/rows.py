@@ -260,10 +260,10 @@ def foreign_uses(trace: Trace) -> list[Use]:
     """Uses of tools that are no components: what is one has calls of its own, and one use inside another is a part. So
     is a request that a tool sends."""
     known = {id(call.component) for call in trace.calls}
-    declared = [call.started_s for call in trace.calls if type(call.component) is FunctionType]
+    declared = [call for call in trace.calls if type(call.component) is FunctionType]
     found: list[Use] = []
     for use in trace.uses:
-        if any(use.started_s <= started_s <= _over(use) for started_s in declared):
+        if any(call.visit is use.visit and use.started_s <= call.started_s <= _over(use) for call in declared):
             continue  # its function is one
         inside = any(
             (other.tool is use.tool or _may_be_sent_by(other, use))
