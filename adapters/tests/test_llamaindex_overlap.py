@@ -4,9 +4,10 @@ one waits for the other."""
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from llama_index.core import Document
@@ -100,13 +101,15 @@ class Meeting:
             await asyncio.wait_for(here.wait(), WAIT_S)
 
 
-class Together(Clerk):
-    meeting: ClassVar[Meeting | None] = None
+meetings: list[Meeting] = []
+"""Kept by no model: one that holds another is another model."""
 
+
+class Together(Clerk):
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        if self.meeting is not None:
-            await self.meeting.join()
+        for meeting in meetings:
+            await meeting.join()
         return CompletionResponse(text=self._answer(prompt))
 
 
@@ -139,7 +142,8 @@ async def test_an_extractor_asks_for_several_nodes_at_the_same_time(
         await ask(fast, question)
         assert await asyncio.to_thread(accel.settle)
     expected = await ask(plain, QUESTIONS[3])
-    monkeypatch.setattr(Together, "meeting", meeting := Meeting())
+    meeting = Meeting()
+    monkeypatch.setattr(sys.modules[__name__], "meetings", [meeting])
     assert await ask(fast, QUESTIONS[3]) == expected
     assert len(meeting.came) == 2
 
