@@ -182,9 +182,11 @@ class _Interpreter:
                 handed = [freeze(self.value(node.name)) for node in nodes if node.relay is not None]
 
     def _waits(self, node: Node) -> bool:
-        """Whether it is left to the program, while rounds of loops may yet foresee its calls."""
+        """Whether it is left to the program, while rounds of loops may yet foresee its calls. Nobody foresees writes,
+        and reads come before them or after."""
         loops = any(other.relay is not None for other in self._graph.nodes)
-        return loops and not node.predictable and node.op.engine != "none" and not node.schedule.stage_of
+        left = not node.predictable and node.op.engine != "none" and not node.schedule.stage_of
+        return loops and left and node.op.effect != "writes"
 
     def value(self, node: str) -> Tree:
         """`Env`: what is known."""

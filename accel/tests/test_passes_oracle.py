@@ -29,6 +29,7 @@ from accel.tests.random_programs import (
     Each,
     Join,
     Program,
+    Refine,
     Repeat,
     Search,
     inputs,
@@ -106,6 +107,7 @@ def shallow(graph: Graph) -> list[str]:
 @SHRUNK
 @given(ODD_PROGRAMS)
 @example(Program((Ask((0,), "lines"), Add(0), Each(0, (Search(0),)))))
+@example(Program((Add(0), Repeat((0,), 3), Refine(0), Search(0))))
 def test_every_pass_leaves_the_calls_of_the_program(program: Program) -> None:
     graph, runs = learnt(program)
     expected = [interpret(graph, run) for run in runs]
