@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import gc
 import ssl
 import weakref
 from collections import ChainMap, UserDict, UserList, deque
@@ -15,7 +14,7 @@ from http.cookiejar import CookieJar
 from types import MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
-from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, private
+from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, private, viewed
 from ..text.values import Opaque, freeze
 from ..trace.sites import is_ours
 from .clients import (
@@ -113,7 +112,7 @@ class Look:
     def _container(self, value: Any, cls: type, depth: int) -> Any:
         """What a list, dict, set or the like holds; of the program's own classes also their attributes."""
         if is_a(value, MappingProxyType):
-            return ["proxy", self.at(next(iter(gc.get_referents(value))), depth + 1)]
+            return ["proxy", self.at(viewed(value), depth + 1)]
         if is_a(value, bytearray):
             return ["bytes", *self.watch.told(value, "bytes", lambda: [bytes(value)])]
         held = self.watch.fields(value) if cls.__dictoffset__ else {}

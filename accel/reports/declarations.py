@@ -6,7 +6,7 @@ That is a bound, and never more than the run took beyond its limit on engines of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,8 +143,10 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
     uses: dict[str, list[Use]] = {}
     for use in foreign_uses(trace):
         uses.setdefault(use.name, []).append(use)
+    said = [Said(trace.started_s, None, _words(trace.input))]
+    said += [Said(call.ended_s, call, _words(call.output)) for call in trace.calls if call.ended_s is not None]
     for each in uses.values():
-        took_s = sum(min(use.took_s, _sooner_s(trace, use)) for use in each)
+        took_s = sum(min(use.took_s, _sooner_s(said, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called, made = _lift_of(each[0])
             if lift is None:
@@ -162,18 +164,23 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
             yield _made(PURE_NODE, program, node, len(own_s), sum(own_s), f"node {node}")
 
 
-def _sooner_s(trace: Trace, use: Use) -> float:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a call answered at this moment; without a call, what the run was given."""
+
+    at_s: float
+    call: CallRecord | None
+    words: str
+
+
+def _sooner_s(said: Sequence[Said], use: Use) -> float:
     """How much sooner a tool could have begun at most: not before the run, nor the end of the answer that calls it or
     first says what it is given. What nobody says is not known before the program has made it."""
-    before = [
-        (call.ended_s, call) for call in trace.calls if call.ended_s is not None and call.ended_s <= use.started_s
-    ]
-    ends = [end for end, call in before if _calls(call.output, use.name)]
-    at_start, said = _words(trace.input), [(end, _words(call.output)) for end, call in before]
-    for text in use.texts:
-        if text not in at_start:
-            ends.append(min((end for end, words in said if text in words), default=use.started_s))
-    return use.started_s - max(ends, default=trace.started_s)
+    before = [each for each in said if each.at_s <= use.started_s]
+    ends = [said[0].at_s]
+    ends += [each.at_s for each in before if each.call is not None and _calls(each.call.output, use.name)]
+    ends += [min((each.at_s for each in before if text in each.words), default=use.started_s) for text in use.texts]
+    return use.started_s - max(ends)
 
 
 def _words(tree: Tree) -> str:

@@ -145,10 +145,6 @@ class Plan:
         """The framework nodes that were ever run more than once in a run."""
         return self._revisited
 
-    def repeats(self, framework_node: str) -> bool:
-        """Whether it is one of these."""
-        return framework_node in self._revisited
-
     def is_composite(self, site: str) -> bool:
         return site in self._composites
 

@@ -202,7 +202,7 @@ class Run:
             self.trace.leave(visit, left)
             if visit.inside is None:
                 self.host.control.leave(visit.node)
-                again = self.plan.repeats(visit.node) or self.host.control.running.get(visit.node, 0) > 0
+                again = visit.node in self.plan.repeated or self.host.control.running.get(visit.node, 0) > 0
         self.tell(lambda forecast: forecast.left(visit, again), visit)
         self.own_s += thread_time() - began_s
 

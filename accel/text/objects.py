@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 __all__ = [
     "UNTOLD", "attributes", "entries", "field", "field_names", "in_class", "is_a", "is_read_as_dict", "items", "own",
-    "private",
+    "private", "viewed",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -138,12 +138,17 @@ def entries(value: dict[Any, Any]) -> dict[Any, Any]:
     return dict([*dict.items(value)])
 
 
+def viewed(view: MappingProxyType[Any, Any]) -> Any:
+    """The mapping that a view of one shows, which the view would ask."""
+    return next(iter(gc.get_referents(view)))
+
+
 def items(value: Any) -> dict[Any, Any] | None:
     """What a dict holds, also one of a subclass, if that changes nothing in how it is read. None of other mappings:
     they may work when they are read."""
     cls = type(value)
     if cls is MappingProxyType:
-        value = next(iter(gc.get_referents(value)))
+        value = viewed(value)
         cls = type(value)
     return entries(value) if issubclass(cls, dict) and is_read_as_dict(cls) else None
 
