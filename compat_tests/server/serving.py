@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
+import httpx
 import uvicorn
 
 from examples.serving.model_server import Served, create_app
@@ -38,3 +40,14 @@ def serving(scale: float) -> Iterator[tuple[str, Served]]:
         finally:
             server.should_exit = server.force_exit = True
             thread.join(60)
+
+
+@asynccontextmanager
+async def connections_of(llm: Any) -> AsyncIterator[None]:
+    """Closes those that a client of `openai` has to this loop; the client stays as it is, as others may share it."""
+    try:
+        yield
+    finally:
+        http = getattr(getattr(getattr(llm, "async_client", None), "_client", None), "_client", None)
+        if isinstance(http, httpx.AsyncClient):
+            await http._transport.aclose()

@@ -25,7 +25,7 @@ from accel.errors import ConfigurationError
 from accel.parts import components
 from accel.run import pace
 from accel.run.served import _short
-from compat_tests.server.serving import serving
+from compat_tests.server.serving import connections_of, serving
 from examples.serving.model_server import Asked, Served
 
 MANUAL = "Follow the manual of the harbour to the letter, and say which part you followed. " * 40
@@ -199,8 +199,9 @@ def _form(asked: Asked) -> dict[str, Any]:
 
 async def ask_both(llm: Any, waiting: Waiting, own: Any, usage: Any) -> tuple[list[Any], list[Any]]:
     graph, fast = async_graph_of(llm, lambda: None), accelerate(async_graph_of(llm, waiting))
-    plain = [await graph.ainvoke({"question": each}, {"callbacks": [own]}) for each in QUESTIONS]
-    return plain, [settled(await fast.ainvoke({"question": each}, {"callbacks": [usage]})) for each in QUESTIONS]
+    async with connections_of(getattr(llm, "bound", llm)):
+        plain = [await graph.ainvoke({"question": each}, {"callbacks": [own]}) for each in QUESTIONS]
+        return plain, [settled(await fast.ainvoke({"question": each}, {"callbacks": [usage]})) for each in QUESTIONS]
 
 
 def settled(result: Any) -> Any:
