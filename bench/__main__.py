@@ -16,6 +16,7 @@ COMMANDS = {
     "first-token": "bench.first_token:main",
     "corpus": "bench.corpus:main",
     "overhead": "bench.overhead:main",
+    "where": "bench.where:main",
     "memory": "bench.memory:main",
     "ablation": "bench.ablation:main",
     "scale": "bench.scale:main",
