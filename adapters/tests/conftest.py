@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from accel.run.pace import load
-
 
 @pytest.fixture
 def loop_at_hand() -> Iterator[None]:
@@ -18,11 +16,3 @@ def loop_at_hand() -> Iterator[None]:
     yield
     asyncio.set_event_loop(None)
     loop.close()
-
-
-@pytest.fixture
-def at_ease(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process has time, however busy the machine is: runs are followed, and early calls are worth what they are."""
-    monkeypatch.setattr(load, "enabled", False)
-    monkeypatch.setattr(load, "tick", lambda *late, **ticks: None)
-    load.lag_s = 0.0

@@ -11,17 +11,11 @@ import pytest
 
 import accel
 from accel.process import clock
-from accel.run import pace
 from accel.run.ongoing import followed
 from accel.run.scope import scope
 from accel.text.values import texts_of
 from adapters.tests.core_fakes import Chat, World
 from adapters.tests.test_decisions import MOSTLY_HOT, router, said, trained
-
-
-@pytest.fixture(autouse=True)
-def _spare_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace.load, "enabled", False)  # every run may be followed, however busy the tests are
 
 
 def ask(fast: Any, topic: str, tenant: str = "ada") -> None:

@@ -12,8 +12,6 @@ from langgraph.graph import END, START, StateGraph
 from adapters.tests.core_fakes import Chat, RemoteChat, State, World, chain
 from adapters.tests.test_decisions import trained
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 SCORES = {
     "volcanoes": 0.9, "glaciers": 0.6, "geysers": 0.4, "fjords": 0.2, "deserts": 0.1, "beaches": 0.8, "tundra": 0.7,
     "moors": 0.3, "islands": 0.75, "canyons": 0.15,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from langgraph.graph import START, StateGraph
 
 import accel
@@ -17,8 +16,6 @@ from accel.graph.rules import COMPUTED
 from accel.learn.learner import UNEXPLAINED
 from adapters.tests.test_report_rows import Declared
 from adapters.tests.three_calls import State
-
-pytestmark = pytest.mark.usefixtures("at_ease")
 
 TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")
 model = Declared()

@@ -28,8 +28,6 @@ from accel.parts.epochs import epoch, resource_of
 from adapters.tests.test_sdk_clients import TOPICS, last_run, program
 from adapters.tests.three_calls import State
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 TAKES_S = 0.1
 """An answer: what makes an early call worth while."""
 

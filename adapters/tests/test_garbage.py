@@ -18,7 +18,6 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 from accel.process import threads
-from accel.run import pace
 from accel.run.plan import MAX_WAITING
 from accel.run.run import Run
 from accel.run.scope import scope
@@ -113,7 +112,6 @@ def test_runs_that_wait_for_a_lesson_are_few(monkeypatch: pytest.MonkeyPatch) ->
     """Also those in which a loop was to be learnt, while the learner has no time."""
     posted: list[Any] = []
     monkeypatch.setattr(threads.learner, "post", posted.append)
-    monkeypatch.setattr(pace.load, "enabled", False)
     Chat.runs[:] = []
     fast = program(asynchronous=False)
     for number in range(3 * MAX_WAITING):

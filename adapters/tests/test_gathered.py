@@ -12,8 +12,6 @@ import pytest
 from adapters.tests.core_fakes import Chat, State, World, chain
 from adapters.tests.test_decisions import trained
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 WHO = {
     "poet": "a poet who pities everybody", "clerk": "a clerk who has read all laws",
     "cook": "a cook who wants to go home",

@@ -35,8 +35,6 @@ from accel.parts.identity import Identities, identity_of
 from accel.parts.looks import MAX_OPENED
 from adapters.tests.core_fakes import Chat, World
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 Request = tuple[str, str]
 """Who it says that asks, and where; and what it asks."""
 

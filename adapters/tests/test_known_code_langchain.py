@@ -259,7 +259,6 @@ def after_another(world: World, compute: Callable[[Any], Any]) -> Any:
     return chain(("look", look), ("go on", go_on))
 
 
-@pytest.mark.usefixtures("at_ease")
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_call_with_messages_is_made_before_its_node_is_reached(name: str) -> None:
     make, compute = MESSAGES[name]
@@ -333,7 +332,6 @@ PARSERS: dict[str, tuple[Callable[[str], str], Callable[[str], Any]]] = {
 }
 
 
-@pytest.mark.usefixtures("at_ease")
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_call_with_what_a_parser_gave_is_made_before_its_node_is_reached(name: str) -> None:
     written, parsed = PARSERS[name]
@@ -389,7 +387,6 @@ def several_queries(world: World) -> Any:
     return chain(("look", look), ("look up", look_up), ("go on", go_on))
 
 
-@pytest.mark.usefixtures("at_ease")
 def test_a_call_with_what_several_queries_found_is_made_before_its_node_is_reached() -> None:
     def answer(text: str) -> str:
         about = text.removeprefix("Queries on ")
@@ -438,7 +435,6 @@ def multi_query(world: World, classic: Any) -> Any:
     return classic.MultiQueryRetriever.from_llm(Shelf(world, "books"), Chat(world))
 
 
-@pytest.mark.usefixtures("at_ease")
 @pytest.mark.parametrize("make", [ensemble, compressed, multi_query], ids=lambda make: make.__name__)
 def test_a_call_with_what_such_a_retriever_found_is_made_before_its_node_is_reached(make: Any) -> None:
     classic = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic has them")

@@ -183,7 +183,7 @@ TAUGHT = {
 """Of the third one all searches find the same, which tells ways to fuse them from ways to join them."""
 
 
-@pytest.mark.usefixtures("loop_at_hand", "at_ease")
+@pytest.mark.usefixtures("loop_at_hand")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_call_with_such_a_result_is_made_before_its_turn(name: str) -> None:
     make, says = PROGRAMS[name]

@@ -30,8 +30,6 @@ from .llamaindex_kinds import documents, splitter
 from .llamaindex_programs import QUESTIONS, BatchedLetters, Scribe
 from .llamaindex_programs import Letters as SingleLetters
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 WAIT_S = 10
 
 

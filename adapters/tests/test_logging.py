@@ -76,10 +76,7 @@ def test_a_budget_that_is_used_up_is_said_once(world: World, caplog: pytest.LogC
     ]
 
 
-def test_a_program_that_gains_nothing_says_that_it_rests(
-    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pace.load, "enabled", False)  # every run is followed, however busy the tests are
+def test_a_program_that_gains_nothing_says_that_it_rests(world: World, caplog: pytest.LogCaptureFixture) -> None:
     model = Chat(world)
     fast = accelerate(chain(("a", lambda state: {"a": model.invoke(f"Alpha asks: {state['q']}").content})))
     for number in range(60):

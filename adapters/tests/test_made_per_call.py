@@ -216,7 +216,6 @@ class Tagged(BaseChatModel):
 accel.register(Tagged, pure=True, concurrency=8, local=True)
 
 
-@pytest.mark.usefixtures("at_ease")
 def test_what_goes_to_each_tenant_s_model_goes_to_no_other_before() -> None:
     """Neither to the one that all share, nor to another one of the tenant's."""
     asked: list[tuple[str, str]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,13 @@ async def test_a_program_of_coroutines_is_warmed_up() -> None:
         return {"a": (await model.ainvoke(f"Alpha asks: {state['q']}")).content}
 
     async def b(state: State) -> State:
-        world.node("b")
+        await asyncio.to_thread(world.node, "b")  # the early call goes on in this loop
         return {"b": (await model.ainvoke(f"Beta asks: {state['q']}")).content}
 
     fast = accelerate(chain(("a", a), ("b", b)))
     await fast.awarmup({"q": topic} for topic in ("volcanoes of Iceland", "glaciers of Norway"))
     assert fast.report().demanded == 4
+    world.hooks["b"] = lambda: world.wait_early("Beta asks: deserts")
     await fast.ainvoke(NEW)
     assert world.texts("Beta asks: deserts", early=True)
 

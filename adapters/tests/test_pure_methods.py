@@ -17,8 +17,6 @@ from accel import accelerate
 from accel.errors import AccelWarning, ConfigurationError
 from adapters.tests.three_calls import State
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")
 TAKES_S = 0.03
 

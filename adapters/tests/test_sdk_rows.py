@@ -23,7 +23,7 @@ from accel import accelerate
 from accel.parts.components import facts_of
 from adapters.tests.test_sdk_clients import TOPICS, program
 
-pytestmark = [pytest.mark.usefixtures("at_ease"), pytest.mark.filterwarnings("ignore")]  # of packages about themselves
+pytestmark = pytest.mark.filterwarnings("ignore")  # of packages about themselves
 
 TAKES_S = 0.04
 """An answer: what makes an early call worth while."""

@@ -17,8 +17,6 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 QUESTIONS = ("bees", "iron", "the moon", "bread")
 
 

@@ -28,8 +28,6 @@ from accel import accelerate
 from accel.parts import hosts
 from adapters.tests.three_calls import State
 
-pytestmark = pytest.mark.usefixtures("at_ease")
-
 TAKES_S = 0.05
 """An answer, and what else the program does: long enough to be named."""
 TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")

@@ -25,7 +25,6 @@ from llama_index.core.schema import TextNode
 import accel
 from accel import accelerate
 from accel.parts.listed import addresses_of
-from accel.run import pace
 from adapters.tests.catching_up import catch_up
 from adapters.tests.llamaindex_programs import Letters
 from compat_tests.server.serving import connections_of, serving
@@ -68,14 +67,6 @@ LLAMAINDEX: dict[str, Given] = {
     "litellm.LiteLLM": lambda url: {"api_base": f"{url}/v1", "model": "openai/gpt-4o", **KEY},
 }
 QUESTIONS = [f"What is said about {what}?" for what in ("tides", "harbours", "copper", "lanterns")]
-
-
-@pytest.fixture(autouse=True)
-def _spare_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is followed, and gains what it gains, however busy the tests are."""
-    monkeypatch.setattr(pace.load, "enabled", False)
-    monkeypatch.setattr(pace.load, "tick", lambda *late, **ticks: None)
-    pace.load.lag_s = 0.0
 
 
 @pytest.fixture(scope="module")

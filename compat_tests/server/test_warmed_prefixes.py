@@ -23,7 +23,6 @@ import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
 from accel.parts import components
-from accel.run import pace
 from accel.run.served import _short
 from compat_tests.server.serving import connections_of, serving
 from examples.serving.model_server import Asked, Served
@@ -32,11 +31,6 @@ MANUAL = "Follow the manual of the harbour to the letter, and say which part you
 """Longer than what is read in no time."""
 QUESTIONS = [f"What is said about {what}?" for what in ("tides", "ropes", "copper", "lanterns")]
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
-
-
-@pytest.fixture(autouse=True)
-def _spare_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace.load, "enabled", False)  # every run is followed, however busy the tests are
 
 
 @pytest.fixture(scope="module")
