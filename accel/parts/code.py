@@ -113,6 +113,15 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
     return frozenset(kept)
 
 
+@lru_cache(2_048)
+def is_called_by_libraries(cls: type) -> bool:
+    """Whether the program's class puts methods in the place of a library's, which calls them: then it is known what its
+    calls keep."""
+    libraries = [base for base in cls.__mro__ if not is_users(base) and base is not object]
+    own = [name for base in cls.__mro__ if is_users(base) for name in vars(base) if not name.startswith("__")]
+    return any(callable(vars(base).get(name)) for base in libraries for name in own)
+
+
 class _Own:
     """What code does to its object, whose name is `itself`, and to what that holds."""
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..text.objects import is_a
-from ..text.values import Opaque, freeze
+from ..text.values import Opaque, exactly
 from .clients import Identity, Record, is_client, is_connection
+from .code import is_called_by_libraries, kept_in_use
 from .listed import listed
 from .looks import ATOMS, Known, Look, derived_of, note_assigned, own_bases
 from .surroundings import otherwise
@@ -18,9 +19,10 @@ from .watch import Watch
 def identity_of(component: Any, by_object: bool) -> Hashable:
     """A component as it is now.
 
-    `by_object`: stores, retrievers, tools are themselves only, with what their clients send. Clients: class plus all
-    fields, secrets by value. What is worked out from fields and kept (a `cached_property`) says nothing of its own, and
-    appears with the first use.
+    `by_object`: stores, retrievers, tools are themselves only, with what their clients send and, of classes of the
+    program's own, with plain fields (a tenant, a number of results) that no call counts or keeps. Clients: class plus
+    all fields, secrets by value. What is worked out from fields and kept (a `cached_property`) says nothing of its own,
+    and appears with the first use.
     """
     return Identities().of(component, by_object)
 
@@ -113,7 +115,7 @@ class Seen:
             held[_CLASS] = cls  # which may hold what all of its objects go by
         for name, value in held.items():
             kept = self._is_kept(name, value)
-            if kept is None or (self.by_object and not is_client(type(value))):
+            if kept is None or (self.by_object and not (is_client(type(value)) or self._is_setting(name, value))):
                 continue
             before = last.fields.get(name)
             if before is None or before.value is not value or not before.watch.stands():
@@ -138,6 +140,12 @@ class Seen:
         if not self.by_object:
             return Identity(type(self._component), compared)
         return (Opaque(self._component), compared) if compared else Opaque(self._component)
+
+    def _is_setting(self, name: str, value: Any) -> bool:
+        """Whether a field of a store, retriever or tool of the program's own is plain, and nothing that its calls count
+        or keep: by it a program may choose what they read."""
+        cls: Any = type(self._component)
+        return type(value) in ATOMS and is_called_by_libraries(cls) and name not in kept_in_use(cls, cls)
 
     def _is_kept(self, name: str, value: Any) -> bool | None:
         """Whether a field holds a client that the component makes of its others, with the first use; None if it holds
@@ -186,9 +194,9 @@ class _Held:
         self.records: list[Record] = []
         self.assigned = False
         if type(value) in ATOMS:
-            self.compared = freeze(value)
+            self.compared = exactly(value)
             return
-        self.compared = freeze(look.at(value))
+        self.compared = exactly(look.at(value))
         self.watch, self.records = look.watch, look.records
         if before is not None:
             is_another = before.value is not value and is_client(type(before.value))

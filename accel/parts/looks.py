@@ -11,11 +11,11 @@ from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from http.cookiejar import CookieJar
-from types import MappingProxyType, MethodType, SimpleNamespace
+from types import BuiltinMethodType, MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
-from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, private, viewed
-from ..text.values import Opaque, freeze
+from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, viewed
+from ..text.values import Opaque, exactly, freeze
 from ..trace.sites import is_ours
 from .clients import (
     OF_USE,
@@ -78,7 +78,7 @@ class Look:
         """As identity sees it: plain data, secrets, configuration, objects of the program's own classes and clients of
         SDKs by value, everything else (loggers, caches) as the object it is."""
         cls = type(value)
-        if cls in ATOMS or is_a(value, str | int | float | bytes):
+        if cls in ATOMS:
             return value
         if id(value) in self._path:
             return ["again", self._path[id(value)]]
@@ -87,8 +87,12 @@ class Look:
                 return Opaque(value)
             self.watch.never()  # nobody could look at it with each call
             return Opaque(object())
-        if is_a(value, enum.Enum) or id(value) in self._within:
+        if id(value) in self._within:
             return Opaque(value)
+        if is_a(value, enum.Enum):
+            return self._with(Opaque(value), value, depth, _OF_MEMBERS)
+        if is_a(value, str | int | float | bytes):
+            return self._with(value, value, depth)
         if is_a(value, type):
             return self._class(value, depth)
         if is_a(value, _CONTAINERS):
@@ -101,8 +105,13 @@ class Look:
         if is_a(value, CookieJar):
             cookies = self.watch.told(value, "cookies", partial(given_cookies, value))
             return [self._dict(self.watch.fields(cookie), depth) for cookie in cookies]
-        if cls is MethodType and is_client(type(value.__self__)):
-            return [value.__func__.__qualname__, self.at(value.__self__, depth + 1)]
+        holder: Any = type(value.__self__) if cls is MethodType else None
+        if holder is not None and (is_client(holder) or _is_plain(holder)):
+            return [Opaque(value.__func__), self.at(value.__self__, depth + 1)]
+        if cls is BuiltinMethodType and is_a(value.__self__, _CONTAINERS):
+            return [value.__name__, self.at(value.__self__, depth + 1)]
+        if cls is partial:
+            return ["partial", *(self.at(each, depth + 1) for each in (value.func, value.args, value.keywords))]
         if is_a(value, ssl.SSLContext) and self._default:
             return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
         if is_client(cls) and own(value) is not None:
@@ -115,7 +124,6 @@ class Look:
             return ["proxy", self.at(viewed(value), depth + 1)]
         if is_a(value, bytearray):
             return ["bytes", *self.watch.told(value, "bytes", lambda: [bytes(value)])]
-        held = self.watch.fields(value) if cls.__dictoffset__ else {}
         if is_a(value, UserDict | UserList | ChainMap):
             seen: Any = []
         elif is_a(value, dict):
@@ -129,14 +137,20 @@ class Look:
             seen = [self.at(item, depth + 1) for item in self.watch.row(value)]
             if is_a(value, set | frozenset):
                 seen = ["set", *sorted(map(freeze, seen), key=hash)]
-        return ["with", seen, self._dict(held, depth), self._class(cls, depth)] if held else seen
+        return self._with(seen, value, depth)
+
+    def _with(self, seen: Any, value: Any, depth: int, but: frozenset[str] = frozenset()) -> Any:
+        """What was seen of a value, and the attributes that it has beside that."""
+        held = self.watch.fields(value) if type(value).__dictoffset__ else {}
+        held = {name: held[name] for name in sorted(held.keys() - but)}
+        return ["with", seen, self._dict(held, depth), self._class(type(value), depth)] if held else seen
 
     def _class(self, cls: type, depth: int = 0) -> Any:
         """A class; one of the program's with the data that it holds for all of its objects."""
         if not own_bases(cls):
             return Opaque(cls)
         told = self.watch.told(cls, "class", partial(_data_of, cls, self._of))
-        names = dict(zip(told[::2], told[1::2], strict=True))
+        names = dict(sorted(zip(told[::2], told[1::2], strict=True)))
         return ["class", Opaque(cls), self._dict(names, depth)] if names else Opaque(cls)
 
     def _dict(self, held: dict[Any, Any], depth: int) -> Any:
@@ -148,7 +162,7 @@ class Look:
         names: list[str] | None = None
         fields, params = field_names(cls), in_class(cls, "__dataclass_params__")
         if fields is not None and params is None:
-            names = [*fields, *private(value)]
+            names = [*fields]
         elif fields is not None and not _is_plain(cls) and params.eq:
             names = [*fields]
         elif not _is_plain(cls) or _guards_itself(value):
@@ -161,16 +175,19 @@ class Look:
         try:
             held = self.watch.fields(value)
             if names is not None:
+                if params is None:  # of a pydantic model: private and further ones
+                    names += sorted(held.keys() - set(names) - derived_of(cls))
                 held = {name: held[name] if name in held else field(value, name) for name in names}
                 if any(each is UNTOLD for each in held.values()):
                     self.watch.never()
                     return Opaque(object())
             else:
-                of_use = derived_of(cls) | OF_USE | kept_in_use(self._of, cls)
-                held = {str(name): held[name] for name in held if name not in of_use}
+                # What SDKs call their records may be anything in a class of the program's own.
+                of_use = derived_of(cls) | kept_in_use(self._of, cls) | (OF_USE if _extends(cls) else frozenset())
+                held = {str(name): held[name] for name in sorted(held, key=str) if name not in of_use}
             # What extends an SDK's class is only itself, as it is now.
             itself = Opaque(value) if names is None and _extends(cls) else self._class(cls, depth)
-            apart = _apart(cls)
+            apart = _apart(cls) if names is not None else ()
             seen = {name: Opaque(at) if name in apart else self.at(at, depth + 1) for name, at in held.items()}
             return [itself, seen]
         finally:
@@ -212,10 +229,10 @@ class Look:
             own = {**own, **dict(zip(elsewhere, told, strict=True))}
         names = own.keys() - OF_USE - derived_of(cls)
         # First what the program gave: what is looked at is known after that.
-        given = {SETTINGS: freeze(self.at(own[SETTINGS]))} if SETTINGS in names else {}
+        given = {SETTINGS: exactly(self.at(own[SETTINGS]))} if SETTINGS in names else {}
         self._default = self._default or bool(given)
         rest = {
-            name: own[name] if type(own[name]) in _ALONE else freeze(self.at(own[name]))
+            name: own[name] if type(own[name]) in _ALONE else exactly(self.at(own[name]))
             for name in sorted(names - given.keys())
         }
         return Identity(cls, tuple((given | rest).items()))
@@ -242,6 +259,8 @@ def _asked(client: Any, names: Sequence[str]) -> list[Any]:
     return [getattr(client, name, None) for name in names]
 
 
+_OF_MEMBERS = frozenset(("_name_", "_value_", "_sort_order_", "__objclass__"))
+"""What each member of an enumeration has."""
 _CONTAINERS: Any = (
     list, tuple, dict, set, frozenset, deque, bytearray, MappingProxyType, UserDict, UserList, ChainMap,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..parts.components import Facts
 from ..parts.methods import Method
 from ..process.clock import now_s
-from ..text.values import Tree, freeze
+from ..text.values import Tree, exactly
 from ..trace.ambient import Ambient
 from .answers import answering, may_share
 from .batch import Member
@@ -148,7 +148,7 @@ class Calls:
         self, method: Method, component: Any, identity: Hashable, tree: Tree, ambient: Ambient, facts: Facts
     ) -> tuple[Call, bool]:
         """A shareable call made inside an early one: the call, and whether the caller has to run it."""
-        key = (method.family, identity, freeze(tree))
+        key = (method.family, identity, exactly(tree))
         with self.lock:
             for call in self._by_key.get(key, ()):
                 if may_share(call, method, ambient, facts):

@@ -32,7 +32,7 @@ from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
 from ..process import threads
 from ..text.objects import is_a, own
-from ..text.values import Tree, freeze, is_comparable
+from ..text.values import Tree, exactly, is_comparable
 from . import lent, priorities
 from .call import Call
 from .gates import gate_of
@@ -107,7 +107,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         args, kwargs = method.build(bound.component, tree)
     except LookupError:
         return UNLOADED()
-    if freeze(method.read(bound.component, args, kwargs)) != key[-1]:
+    if exactly(method.read(bound.component, args, kwargs)) != key[-1]:
         return UNBUILT()
     if not is_comparable(tree):
         return MUTABLE()

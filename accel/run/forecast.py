@@ -17,7 +17,7 @@ from ..text.evaluate import UNKNOWN, Index, follow, has_gap, relayed, replaces
 from ..text.extract import Open
 from ..text.pasted import pasted
 from ..text.templates import Field
-from ..text.values import Tree, same
+from ..text.values import Tree, equal
 from ..trace.record import Visit
 from .call import Call
 from .compiled import Compiled
@@ -145,7 +145,7 @@ class Forecast:
         value = call.output if call.state == "done" else UNKNOWN
         if call.useless and call.demanded:
             self._failed[call.key] = call.bound
-        if value is UNKNOWN or not (value is element.value or same(element.value, value)):
+        if value is UNKNOWN or not (value is element.value or equal(element.value, value)):
             state.tell(element, value)
             self.advance({name: {position}})
 

@@ -12,7 +12,7 @@ from ..parts.components import Facts
 from ..parts.epochs import bump, epoch, resource_of
 from ..parts.methods import Method
 from ..process.clock import now_s
-from ..text.values import Tree, freeze
+from ..text.values import Tree, exactly
 from ..trace.ambient import INCOMPARABLE, Ambient, user_vars
 from ..trace.record import CallRecord
 from . import priorities
@@ -31,7 +31,7 @@ def open_call(
     began_s, now = thread_time(), now_s()
     tree = method.read(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
-    key = (method.family, identity, freeze(tree))
+    key = (method.family, identity, exactly(tree))
     node = here.visit.node if here.visit is not None else ""
     leg = here.visit.outermost.leg() if here.visit is not None else ANEW
     site = site_of(node, leg, method.family, type(component).__qualname__, called)

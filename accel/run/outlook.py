@@ -15,7 +15,7 @@ from ..graph.ir import Node
 from ..graph.predict import laid_out, nested, told
 from ..text.evaluate import UNKNOWN, Index, has_gap
 from ..text.extract import Open, Partial
-from ..text.values import Tree, same, texts_of
+from ..text.values import Tree, equal, texts_of
 from .call import Call
 from .settings import Key
 
@@ -181,7 +181,7 @@ class Outlook:
         element = self.element(position)
         self.bind(element, binding)
         known = UNKNOWN if has_gap(tree) else tree
-        if known is element.value or (known is not UNKNOWN and same(known, element.value)):
+        if known is element.value or (known is not UNKNOWN and equal(known, element.value)):
             return False
         self.tell(element, known)
         return True
@@ -241,7 +241,7 @@ class Outlook:
         found = set()
         for position, value in enumerate(values):
             element = self.element(position)
-            if not same(element.value, value):
+            if not equal(element.value, value):
                 self.tell(element, value)
                 found.add(position)
         if fewer:

@@ -15,7 +15,7 @@ from ..parts.components import Facts
 from ..parts.identity import Identities
 from ..parts.methods import Method
 from ..parts.references import References
-from ..text.values import Tree, freeze
+from ..text.values import Tree, exactly
 
 Speculate = Literal["auto", "certain", "likely", "off"]
 Egress = Literal["known", "inputs"]
@@ -232,4 +232,4 @@ class Bound:
         return self.method.family, self.identity
 
     def key(self, tree: Tree) -> Key:
-        return (*self.whose, freeze(tree))
+        return (*self.whose, exactly(tree))

@@ -350,7 +350,7 @@ def test_a_change_inside_a_field_is_seen(change: Any) -> None:
 def test_a_change_while_it_is_looked_at_is_seen_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread makes it between the moments in which its parts are taken and compared; in a later run, too."""
     client = Client(rows={"a": 1}, name="x")
-    compare = identities_of.freeze
+    compare = identities_of.exactly
 
     def meanwhile(tree: Any) -> Any:
         compared = compare(tree)
@@ -358,7 +358,7 @@ def test_a_change_while_it_is_looked_at_is_seen_the_next_time(monkeypatch: pytes
         return compared
 
     run = Identities()
-    monkeypatch.setattr(identities_of, "freeze", meanwhile)
+    monkeypatch.setattr(identities_of, "exactly", meanwhile)
     run.of(client, by_object=False)
     monkeypatch.undo()
     later = Identities(run.seen([client]))

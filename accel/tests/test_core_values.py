@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.text import values
-from accel.text.values import MAX_LEAVES, Opaque, freeze, leaves, rebuild, same, shape, snapshot, thaw
+from accel.text.values import MAX_LEAVES, Opaque, exactly, freeze, leaves, rebuild, same, shape, snapshot, thaw
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 keys = st.text(max_size=4) | st.sampled_from(["$plain", "$tuple", "$card", "$", "message"])
@@ -96,8 +96,11 @@ def test_keys_tell_apart(left: Any, right: Any) -> None:
     assert not same(left, right)
 
 
-def test_the_order_of_a_dict_is_no_difference() -> None:
-    assert freeze({"a": 1, "b": 2}) == freeze({"b": 2, "a": 1})
+def test_the_order_of_a_dict_is_a_difference_in_calls_alone() -> None:
+    one, other = [{"a": 1, "b": [2]}], [{"b": [2], "a": 1}]
+    assert freeze(one) == freeze(other) and same(one, other)
+    assert exactly(one) != exactly(other)
+    assert exactly(one) == exactly([{"a": 1, "b": [2]}]) != exactly([{"a": 1, "b": [True]}])
 
 
 def test_not_a_number_equals_itself() -> None:

@@ -218,12 +218,22 @@ def _fields(value: Mapping[str, Any], budget: list[int], depth: int, exact: bool
 
 
 def freeze(tree: Tree) -> Hashable:
-    """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``). Flat: a run
-    holds many, and the garbage collector looks at every tuple."""
+    """A hashable key: equal exactly when the trees are equal, leaf types included (``1`` is not ``True``), whatever the
+    order of dicts. Flat: a run holds many, and the garbage collector looks at every tuple."""
+    return _told(tree, sorted)
+
+
+def exactly(tree: Tree) -> Hashable:
+    """The same, but equal only if dicts have the same order, too: who writes one down, for a model, gives another
+    text."""
+    return _told(tree, iter)
+
+
+def _told(tree: Tree, order: Callable[[Any], Iterable[str]]) -> Hashable:
     if type(tree) in _ALONE:
         return tree  # type: ignore[no-any-return]
     told: list[Any] = []
-    _tell(tree, told.append)
+    _tell(tree, told.append, order)
     return tuple(told)
 
 
@@ -231,7 +241,7 @@ _ALONE = frozenset((str, type(None), Vector, Opaque))
 """What stands for itself in a key."""
 
 
-def _tell(tree: Tree, tell: Callable[[Any], None]) -> None:
+def _tell(tree: Tree, tell: Callable[[Any], None], order: Callable[[Any], Iterable[str]]) -> None:
     """What is in a tree, so that it can be read in one way only: texts stand for themselves, a number that no type
     precedes says how many come, of a dict (even) or a list (odd)."""
     kind = type(tree)
@@ -239,17 +249,17 @@ def _tell(tree: Tree, tell: Callable[[Any], None]) -> None:
         tell(tree)
     elif kind is dict:
         tell(2 * len(tree))
-        for key in sorted(tree):
+        for key in order(tree):
             tell(key)
             value = tree[key]
             if type(value) in _ALONE:  # as most are: a call less
                 tell(value)
             else:
-                _tell(value, tell)
+                _tell(value, tell, order)
     elif kind is list:
         tell(2 * len(tree) + 1)
         for item in tree:
-            _tell(item, tell)
+            _tell(item, tell, order)
     elif kind is float:
         tell(kind)
         tell("nan" if math.isnan(tree) else tree.hex())
@@ -259,8 +269,13 @@ def _tell(tree: Tree, tell: Callable[[Any], None]) -> None:
 
 
 def same(left: Tree, right: Tree) -> bool:
-    """Tree equality with leaf types."""
+    """Tree equality with leaf types, whatever the order of dicts."""
     return left is right or freeze(left) == freeze(right)
+
+
+def equal(left: Tree, right: Tree) -> bool:
+    """Tree equality with leaf types, and with the order of dicts."""
+    return left is right or exactly(left) == exactly(right)
 
 
 def is_comparable(tree: Tree) -> bool:

@@ -5,12 +5,14 @@ A node tells the client that all tenants share whose run it is. What left early 
 
 from __future__ import annotations
 
+import enum
+import functools
 import itertools
 import json
 import threading
 from collections import ChainMap, Counter, UserDict, UserList, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType, SimpleNamespace
@@ -23,11 +25,13 @@ import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langgraph.graph import START, StateGraph
 from llama_index.llms.openai import OpenAI as LlamaOpenAI
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 import accel
 from accel import accelerate
@@ -478,6 +482,9 @@ class Tone:
         self.tone = tone
         self.__dict__.update(more)
 
+    def told(self) -> str:
+        return self.tone
+
 
 class Narrow:
     __slots__ = ("inner",)
@@ -492,6 +499,34 @@ class Rows(dict[str, Any]):
     def __init__(self) -> None:
         super().__init__()
         self.tone = "plain"
+
+
+class Free(BaseModel, extra="allow"):
+    """Its settings come from a file."""
+
+
+class Recorder:
+    """One of its fields has the name that SDKs give to what they record."""
+
+    def __init__(self) -> None:
+        self._state = Tone()
+
+
+class Word(str):
+    """A text with more to it."""
+
+    inner: Tone
+
+
+def _word() -> Word:
+    made = Word("word")
+    made.inner = Tone()
+    return made
+
+
+@dataclass
+class Quiet:
+    inner: Tone = field(default_factory=Tone, compare=False)
 
 
 def _round() -> Tone:
@@ -512,6 +547,13 @@ HELD: dict[str, tuple[Callable[[], Any], Callable[[Any], Tone]]] = {
     "in a dict of another kind": (lambda: UserDict({"a": Tone()}), lambda held: held["a"]),
     "in a list of another kind": (lambda: UserList([Tone()]), lambda held: held[0]),
     "behind a view": (lambda: MappingProxyType({"a": Tone()}), lambda held: held["a"]),
+    "beyond a model's fields": (lambda: Free(inner=Tone()), lambda held: held.inner),  # type: ignore[call-arg]
+    "under the name of a record": (Recorder, lambda held: held._state),
+    "of a text": (_word, lambda held: held.inner),
+    "in a field that is not compared": (Quiet, lambda held: held.inner),
+    "behind a method": (lambda: Tone().told, lambda held: held.__self__),
+    "behind a part of a method": (lambda: functools.partial(Tone().told), lambda held: held.func.__self__),
+    "behind a method of a dict": (lambda: {"a": Tone()}.get, lambda held: held.__self__["a"]),
     "beside a queue": (lambda: Tone(rows=deque([1])), lambda held: held),
 }
 
@@ -526,6 +568,18 @@ def test_objects_of_the_program_s_own_classes_are_compared_by_what_they_hold(mak
     assert changed != before and changed == identity_of(client, by_object=False)
     inner(client.__dict__["held"]).tone = "plain"
     assert identities.of(client, by_object=False) == before
+
+
+class Mood(enum.Enum):
+    GOOD = 1
+
+
+def test_a_member_of_an_enumeration_is_compared_by_what_it_was_given_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, identities = Holder(held=Mood.GOOD), Identities()
+    before = identities.of(client, by_object=False)
+    assert identities.of(client, by_object=False) == before
+    monkeypatch.setattr(Mood.GOOD, "tone", "brief", raising=False)
+    assert identities.of(client, by_object=False) != before
 
 
 class Regional(Chat):
@@ -555,6 +609,30 @@ def test_what_a_class_holds_for_all_its_objects_is_part_of_them(monkeypatch: pyt
             patch.setattr(Fixed, "tone", "brief")
             assert identities.of(made, by_object=False) != before
         assert identities.of(made, by_object=False) == before
+
+
+class Finder(BaseRetriever):
+    """A store of the program's own: whose it reads, and what it counts."""
+
+    tenant: str = "a"
+    asked: int = 0
+    rows: list[int] = [1]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        self.asked += 1
+        return [Document(f"{self.tenant}: {query}")]
+
+
+def test_plain_settings_of_a_store_of_the_program_s_own_are_part_of_it() -> None:
+    store, identities = Finder(), Identities()
+    before = identities.of(store, by_object=True)
+    store.invoke("what")
+    store.rows.append(2)
+    assert identities.of(store, by_object=True) == before, "what it counts and holds is its own affair"
+    store.tenant = "b"
+    assert identities.of(store, by_object=True) != before
+    store.tenant = "a"
+    assert identities.of(store, by_object=True) == before != identity_of(Finder(), by_object=True)
 
 
 def test_what_calls_count_and_keep_in_their_class_is_no_configuration() -> None:
