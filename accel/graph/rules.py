@@ -225,6 +225,11 @@ NO_TWIN = Rule(
     "no coroutine of it can run early here",
     "accel.register(..., twins=True) if its plain methods give the same",
 )
+UNHEARD = Rule(
+    "not streamed yet",
+    "whether the program reads it as a stream where somebody listens is not known yet",
+    "accel.register(..., streams_equal=True) if its chunks, merged, give the plain answer",
+)
 UNLOADED = Rule("unloaded", "its input holds an object of a class that is not loaded here", lasting=True)
 UNBUILT = Rule("not rebuilt", "its input can't be rebuilt exactly", lasting=True)
 MUTABLE = Rule("mutable", "its input holds an object that may change meanwhile", lasting=True)

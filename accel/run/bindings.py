@@ -146,6 +146,10 @@ class Bindings:
         keys = self._plan.keys.note(component)
         return Bound(component, method, self.facts(component), self._identities, keys)
 
+    def has_shown(self, site: str) -> bool:
+        """Whether this run, or one before that streams as it does, has shown by which method it calls there."""
+        return site in self._used or (site, self._host.streaming) in self._plan.used.methods
+
     def renew(self) -> None:
         """Nodes may have other components than before."""
         self._version += 1

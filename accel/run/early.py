@@ -21,6 +21,7 @@ from ..graph.rules import (
     NO_TWIN,
     OVERLAID,
     UNBUILT,
+    UNHEARD,
     UNLOADED,
     UNVOUCHED,
     Reason,
@@ -63,8 +64,9 @@ def may_stand_in(component: Any, other: Method, method: Method) -> bool:
     return tells_within(component, method.name) == "" and not tells_within(component, other.name)
 
 
-def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
-    """The leaf to run early: the one the program is going to call, or one whose result may stand for it.
+def choose_method(run: Run, bound: Bound, node: Node) -> Method | Reason:
+    """The leaf to run early: the one the program is going to call, or one whose result may stand for it; or why there
+    is none.
 
     Where plain calls of a component that takes one at a time block its loop, they could not wait for a coroutine on it:
     then a thread of ours enters it.
@@ -74,11 +76,24 @@ def choose_method(run: Run, bound: Bound, node: Node) -> Method | None:
     if method.is_async and (run.host.loop is None or (narrow and called_plainly(bound.component))):
         sync = METHODS.get((method.family, method.sync_name))
         if sync is None or not has_leaf(bound.component, sync.name) or not may_stand_in(bound.component, sync, method):
-            return None
+            return NO_TWIN()
         method = sync
     if node.schedule.needs_partial or run.host.streaming:
-        return streaming_twin(run, method, bound.component) or method
-    return method
+        twin = streaming_twin(run, method, bound.component)
+        if twin is not None:
+            return twin
+    return method if _is_called_so(run, node, method, bound.component) else UNHEARD()
+
+
+def _is_called_so(run: Run, node: Node, method: Method, component: Any) -> bool:
+    """Whether the program calls a component by this method in a run like this one: frameworks have models stream where
+    somebody listens, and then alone. Until such a run has shown it, the method of the others says nothing."""
+    if run.bindings.has_shown(node.site):
+        return True
+    if method.kind in ("stream", "astream"):
+        return run.host.streaming or (node.site, True) not in run.plan.used.methods
+    streamed = METHODS.get((method.family, method.streamed))
+    return not run.host.streaming or streamed is None or not has_leaf(component, streamed.name)
 
 
 def no_room(bound: Bound) -> Reason | None:
@@ -94,8 +109,8 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         run.bindings.renew()
         return CHANGED()
     method = choose_method(run, bound, node)
-    if method is None:
-        return NO_TWIN()
+    if isinstance(method, Reason):
+        return method
     if not all(stands(bound.component, name) for name in {bound.method.name, method.name}):
         return OVERLAID()
     facts = facts_of(bound.component)
