@@ -15,6 +15,8 @@ SHARE = 0.01
 """Of a processor's time, over long."""
 AT_FIRST_S, AT_MOST_S = 2.0, 0.6
 """What it may take before there is any to share out: everything is new then; and what it may save up, a minute's."""
+NEW_S, MOST_NEW = 0.5, 8
+"""What each of the first programs may take besides, when it is new: a costly one before it is not its debt."""
 
 BEARS_S, LOOKS_S = 5.0, 0.05
 """So long work bears with a process that has no time to spare, and looks again so often."""
@@ -45,12 +47,20 @@ class Spare:
         self._at = perf_counter()
         self._slice_until = 0.0
         self._pause_s = PAUSE_S
-        self._hurries = 0
+        self._hurries = self._new = 0
         self._hurry = threading.Condition(threading.Lock())
 
     def begin(self) -> None:
         """On the thread itself: from now on it breathes."""
         _here.pause = self._pause
+
+    def welcome(self) -> None:
+        """There is a program that nothing was learnt of yet."""
+        with self._hurry:
+            self._new += 1
+            if self._new <= MOST_NEW:
+                self._left_s = max(self._left_s, 0.0) + NEW_S
+                self._hurry.notify_all()
 
     def hurry(self) -> None:
         with self._hurry:

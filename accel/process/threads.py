@@ -65,6 +65,10 @@ def idle() -> int:
     return len(_idle)
 
 
+def _nothing() -> None:
+    """Stands for what comes before all that waits, so that the thread looks."""
+
+
 class Worker:
     """One daemon thread that does posted work in order: off the program's path, never concurrent with itself. With
     `spare` time alone, unless somebody waits for it."""
@@ -73,6 +77,7 @@ class Worker:
         self._name = name
         self._spare = Spare() if spare else None
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._first: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._start = forks.lock()
         self._thread: threading.Thread | None = None
         self.number = 0
@@ -86,10 +91,16 @@ class Worker:
     def renew(self) -> None:
         """In a forked child: no thread yet, and nothing of the parent's to do."""
         self.number += 1
-        self._inbox, self._thread = queue.SimpleQueue(), None
+        self._inbox, self._first, self._thread = queue.SimpleQueue(), queue.SimpleQueue(), None
         self._spare = Spare() if self._spare is not None else None
 
-    def post(self, work: Callable[[], None]) -> None:
+    def welcome(self) -> None:
+        """What comes is of a program that nothing was done for yet (`Spare.welcome`)."""
+        if self._spare is not None:
+            self._spare.welcome()
+
+    def post(self, work: Callable[[], None], first: bool = False) -> None:
+        """`first`: before all that waits."""
         if ended:
             return
         if self.inline:
@@ -101,6 +112,9 @@ class Worker:
                 if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                     self._thread.start()
+        if first:
+            self._first.put(work)
+            work = _nothing
         self._inbox.put(work)
 
     def _serve(self) -> None:
@@ -109,14 +123,23 @@ class Worker:
             spare.begin()
         while True:
             work = self._inbox.get()
-            if spare is None:
-                self.do(work)
-            else:
-                spare.wait()
+            done = False
+            while not done:
+                if spare is not None:
+                    spare.wait()
                 began_s = thread_time()
-                self.do(work)
-                spare.spent(began_s)
-            del work
+                now = self._before(work)
+                self.do(now)
+                if spare is not None:
+                    spare.spent(began_s)
+                done = now is work
+            del work, now
+
+    def _before(self, work: Callable[[], None]) -> Callable[[], None]:
+        """What comes before it; itself if nothing does."""
+        with suppress(queue.Empty):
+            return self._first.get_nowait()
+        return work
 
     def _drain(self) -> None:
         """In order and one at a time, as on the thread: what work posts comes after it."""

@@ -51,6 +51,8 @@ from .worth import Worth
 
 MAX_HISTORY = 256
 MAX_WAITING = 32
+FIRST = 8
+"""So many runs of a program are learnt from before all that waits of others that have had theirs."""
 ENOUGH = 4
 """So many runs wait for the first lesson, and no more are followed before it: a server's first seconds are full of
 runs."""
@@ -226,6 +228,8 @@ class Plan:
                 self._within.forget_coming()
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
+            if self.runs == 1:
+                learner.welcome()
         self.caps.ended(run)
         self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried, 1 + self.pace.let_pass())
         if self.pace.ended(run.trace, run.own_s):
@@ -234,7 +238,7 @@ class Plan:
         self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
         telemetry.ended(self.says.program, run.trace, run.counts, run.entry)
         if not missed:
-            learner.post(self._learn_from_next)
+            learner.post(self._learn_from_next, first=self.runs <= FIRST)
 
     def learn_within(self, run: Lived, site: str) -> None:
         """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""

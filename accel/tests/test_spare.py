@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.process import spare
-from accel.process.spare import AT_FIRST_S, AT_MOST_S, BEARS_S, SHARE, Spare
+from accel.process.spare import AT_FIRST_S, AT_MOST_S, BEARS_S, MOST_NEW, NEW_S, SHARE, Spare
 from accel.process.threads import Worker
 
 
@@ -72,6 +72,22 @@ def test_what_was_used_up_comes_back_slowly(clock: Clock, monkeypatch: pytest.Mo
     assert due_in_s(of, clock, monkeypatch) > 0.0, "no more than so much is saved up"
 
 
+def test_a_new_program_does_not_wait_for_what_another_has_used_up(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = Spare()
+    for _ in range(MOST_NEW):
+        clock.work(of, AT_FIRST_S + 1.0)
+        assert due_in_s(of, clock, monkeypatch) > 0.0
+        of.welcome()
+        assert due_in_s(of, clock, monkeypatch) == 0.0
+        clock.work(of, 0.9 * NEW_S)
+        assert due_in_s(of, clock, monkeypatch) == 0.0
+    clock.work(of, AT_FIRST_S)
+    of.welcome()
+    assert due_in_s(of, clock, monkeypatch) > 0.0, "of a program for each tenant, each would be new"
+
+
 def test_lessons_bear_with_a_busy_process_for_a_while(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     of, looks = Spare(), list[float]()
     monkeypatch.setattr(spare, "busy", lambda: True)
@@ -130,3 +146,14 @@ def test_settling_hurries_a_worker_that_has_used_up_its_time() -> None:
     assert not done
     assert worker.settle(30.0)
     assert done == [0, 1, 2]
+
+
+def test_first_lessons_go_before_what_waits() -> None:
+    worker, done, go = Worker("test", spare=True), list[str](), threading.Event()
+    worker.post(lambda: (go.wait(30), done.append("under way")) and None)
+    for name in ("a", "b"):
+        worker.post(lambda name=name: done.append(name))  # type: ignore[misc]
+    worker.post(lambda: done.append("first"), first=True)
+    go.set()
+    assert worker.settle(30)
+    assert done == ["under way", "first", "a", "b"]
