@@ -149,11 +149,17 @@ def test_settling_hurries_a_worker_that_has_used_up_its_time() -> None:
 
 
 def test_first_lessons_go_before_what_waits() -> None:
-    worker, done, go = Worker("test", spare=True), list[str](), threading.Event()
-    worker.post(lambda: (go.wait(30), done.append("under way")) and None)
+    worker, done, begun, go = Worker("test", spare=True), list[str](), threading.Event(), threading.Event()
+
+    def under_way() -> None:
+        begun.set()
+        assert go.wait(30)
+
+    worker.post(under_way)
+    assert begun.wait(30)
     for name in ("a", "b"):
         worker.post(lambda name=name: done.append(name))  # type: ignore[misc]
     worker.post(lambda: done.append("first"), first=True)
     go.set()
     assert worker.settle(30)
-    assert done == ["under way", "first", "a", "b"]
+    assert done == ["first", "a", "b"]
