@@ -220,6 +220,12 @@ def has_leaf(component: Any, name: str) -> bool:
     return any((base, name) in _installed for base in type(component).__mro__)
 
 
+def has_leaves(cls: type) -> bool:
+    """Whether objects of a class, or of a subclass, have any leaf."""
+    patched = {base for base, _ in list(_installed)}
+    return not patched.isdisjoint(cls.__mro__) or any(cls in base.__mro__ for base in patched)
+
+
 def stands(component: Any, name: str) -> bool:
     """Whether calls of this method still come to Accel: nobody has put a function in its place, on the class or the
     object, that does something else (a mock). One that says what it wraps calls it."""

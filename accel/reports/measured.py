@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..errors import ConfigurationError
 from ..learn.check import ties
+from ..parts.declarable import unseen
 from ..process.threads import learner
 from ..run.caps import CapNow
 from ..run.settings import Settings, is_amount
@@ -241,6 +242,11 @@ class Measured:
     def undeclared(self) -> list[Undeclared]:
         """Classes of the last run that nobody vouches for, those it spent most time in first."""
         return undeclared(self._plan)
+
+    @cached_property
+    def unseen(self) -> list[str]:
+        """Declared classes, and those of declared objects, of which no call can be seen."""
+        return unseen(self._trace.started_s) if self._trace is not None else []
 
     @property
     def reasons(self) -> list[str]:

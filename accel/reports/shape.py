@@ -61,6 +61,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
         "money_per_request": report.money,
         "gains": [_gain(each) for each in report.declarations],
         "gains_together_s": report.advice.gain_s,
+        "declared_in_vain": report.unseen,
         "lines": [_line(row) for row in report.rows],
     }
 

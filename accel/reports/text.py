@@ -163,6 +163,19 @@ def _gains(report: Measured) -> Iterator[str]:
         yield ""
         yield "Nobody vouches for these; declare what only answers, and keeps nothing between calls:"
     yield from (f"  {each}" for each in unknown[:MOST_GAINS])
+    if report.unseen:
+        yield ""
+        yield hidden(report.unseen)
+
+
+def hidden(names: list[str]) -> str:
+    """What was declared in vain."""
+    several = f" and {len(names) - MOST_GAINS} more" if len(names) > MOST_GAINS else ""
+    line = f'accel.register({names[0]}, methods=["..."], readonly=True)'
+    return (
+        f"Declared, but no call of it can be seen: {', '.join(names[:MOST_GAINS])}{several}. "
+        f"Name the methods that your program calls: {line}"
+    )
 
 
 def _calls(report: Measured) -> Iterator[str]:

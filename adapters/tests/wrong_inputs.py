@@ -164,7 +164,14 @@ CASES = {
         "accel.register(Client, concurrency='many')",
         "accel.register(client.search, readonly=True)",
         "accel.register(score, pure=True)  # a function",
+        "accel.register(Client.search, readonly=True)",
+        "accel.register(lambda text: text.upper(), pure=True)",
         "accel.register('Client', readonly=True)",
+        "accel.register({}, readonly=True)",
+        "accel.register(graph, readonly=True)",
+        "accel.register(function_tool, readonly=True)  # a FunctionTool of LlamaIndex",
+        "accel.register(Client, methods=[], readonly=True)",
+        "accel.register(Client, methods=[Client.search], readonly=True)",
         "accel.register(Client, methods=['search'])",
         "accel.register(Client, methods=['serch'], readonly=True)",
         "accel.register(Client, methods=['rows'], readonly=True)  # which yields",
@@ -214,6 +221,7 @@ def _names(folder: Path) -> dict[str, Any]:
     from llama_index.core import SummaryIndex, VectorStoreIndex
     from llama_index.core.base.base_query_engine import BaseQueryEngine
     from llama_index.core.llms import MockLLM
+    from llama_index.core.tools import FunctionTool
     from pydantic import SecretStr
 
     def configured(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
@@ -257,6 +265,7 @@ def _names(folder: Path) -> dict[str, Any]:
         "Client": Client,
         "client": Client(),
         "hosted": ChatOpenAI(model="m", base_url="https://models.example.com/v1", api_key=SecretStr("k")),
+        "function_tool": FunctionTool.from_defaults(score),
         "score": score,
         "rows": rows,
     }
