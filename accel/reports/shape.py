@@ -21,6 +21,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
     counts = report.counts
     return {
         "format": FORMAT,
+        "state": report.state,
         "runs": {
             "followed": report.runs,
             "passed": report.passed,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..run.batch import Batch
     from ..run.caps import CapNow
     from ..run.plan import Plan
+    from ..run.switch import State
     from .measured import Measured
     from .rows import Row
 
@@ -27,6 +28,12 @@ PASSED = {
     NO_TIME: "as there was no time to spare",
 }
 """Why runs were not followed."""
+STATES: dict[State, str] = {
+    "off": 'Accel is off, and programs run as without it; ACCEL=on or accel.set_mode("on") turns it on.',
+    "watch": 'Accel only watches, and nothing is early; ACCEL=on or accel.set_mode("on") turns it on.',
+    "uninstalled": "Accel is uninstalled, and programs run as without it, until something is accelerated again.",
+}
+"""Of the process, where it is not on."""
 
 
 def text(report: Measured) -> str:
@@ -62,6 +69,10 @@ def seconds(value: float) -> str:
 def headline(report: Measured) -> Iterator[str]:
     """What matters, a line each."""
     requests = len(report.requests)
+    if report.state in STATES:
+        yield STATES[report.state]
+    if report.stopped and not requests:
+        return
     if not requests:
         yield "Nothing is measured yet: no request that was followed has ended well."
     elif not any(request.early for request in report.requests):
