@@ -80,6 +80,12 @@ METHOD = Lift(
     "readonly", "accel.register({component}, readonly=True)", "it only reads, and nobody changes that during a run"
 )
 """`component`: a class and its methods, or a host."""
+CALLS_SIDE_BY_SIDE = Lift(
+    "readonly",
+    "accel.register({component}, readonly=True, concurrency={calls})",
+    "it only reads, nobody changes that during a run, and it takes {calls} calls at a time",
+)
+"""Of what a run calls several times."""
 PURE_NODE = Lift(
     "pure_nodes",
     'accel.accelerate({program}, pure_nodes=["{component}"])',
@@ -266,6 +272,16 @@ UNDECLARED_TOOL = Rule("undeclared tool", "nobody said what the tool {component}
 UNSEEN_CLIENT = Rule(
     "unseen client",
     "nobody said what {component} does, which sent {requests} to {host}: Accel sees no calls of it",
+)
+MADE_BEFORE = Rule(
+    "made before",
+    "{component} sent GET requests to {host}, which is declared, by a client that was made before that",
+    "make clients after accel.register(...)",
+)
+LET_BE = Rule(
+    "let be",
+    "{component} sent GET requests to {host}, which is declared, in a way that Accel lets be: a stream, a body, a "
+    "hook, a transport, code for auth, or by another client than those of requests and httpx",
 )
 OWN_WORK = Rule("own work", "the node's own work, in which Accel sees no calls", lift=PURE_NODE)
 

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL, METHOD, PURE, PURE_FUNCTION, PURE_NODE, READONLY, READS_SIDE_BY_SIDE, Lift
+from ..graph.rules import (
+    CALLS_SIDE_BY_SIDE,
+    LOCAL,
+    METHOD,
+    PURE,
+    PURE_FUNCTION,
+    PURE_NODE,
+    READONLY,
+    READS_SIDE_BY_SIDE,
+    Lift,
+)
 from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
 from ..parts.hosts import is_declared
 from ..parts.methods import METHODS
@@ -151,7 +161,8 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
             lift, called, made = _lift_of(each[0])
             if lift is None:
                 continue
-            lift = READS_SIDE_BY_SIDE if lift is READONLY and len(each) > 1 else lift
+            if len(each) > 1:  # they would stand in line
+                lift = {READONLY: READS_SIDE_BY_SIDE, METHOD: CALLS_SIDE_BY_SIDE}.get(lift, lift)
             yield _made(lift, program, called, len(each), took_s, line_of(each[0]) + made)
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}

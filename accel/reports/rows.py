@@ -249,7 +249,9 @@ def _held_back(
 def _unseen(use: Use) -> Reason:
     if not isinstance(use, Outgoing):
         return UNDECLARED_TOOL(component=use.name)
-    return UNSEEN_CLIENT(component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere")
+    return use.let_be or UNSEEN_CLIENT(
+        component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere"
+    )
 
 
 def _named(use: Use) -> str:
