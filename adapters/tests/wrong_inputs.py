@@ -77,6 +77,7 @@ CASES = {
         "accel.Cap(money=1.0)",
         "accel.Cap(money='1 EUR', input_per_million=2.5)",
         "accel.Cap(calls=5, per=7)",
+        "accel.Cap(calls=5, per='tenant_id')",
         "accel.Cap(calls=5, windw_s=60)",
     ),
     "Plans": (
