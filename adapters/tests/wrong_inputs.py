@@ -37,6 +37,7 @@ CASES = {
         "accelerate(model)",
         "accelerate(embeddings)",
         "accelerate(BaseQueryEngine)",
+        "accelerate(type(graph))",
         "accelerate(graph)  # langgraph 1.9.0 is installed",
         "accelerate(graph)  # langchain-core 1.2.7 is installed",
     ),
