@@ -38,7 +38,8 @@ READS_SIDE_BY_SIDE = Lift(
 CONCURRENCY = Lift(
     "concurrency",
     "accel.register({component}, concurrency={calls})",
-    "{calls} threads may be inside one {component}, and no more: the program's own calls wait for a place, too",
+    "{calls} threads may be inside one {component}: early calls begin while fewer are, the program's own whenever it "
+    "makes them",
 )
 LOCAL = Lift(
     "local", "accel.register({component}, local=True)", "what {component} is sent stays on your own network ({address})"
@@ -74,7 +75,8 @@ PURE_FUNCTION = Lift(
 PURE_CONCURRENCY = Lift(
     "concurrency",
     "{component} = accel.pure({component}, concurrency={calls})",
-    "{calls} threads may be inside {component}, and no more: the program's own calls wait for a place, too",
+    "{calls} threads may be inside {component}: early calls begin while fewer are, the program's own whenever it makes "
+    "them",
 )
 METHOD = Lift(
     "readonly", "accel.register({component}, readonly=True)", "it only reads, and nobody changes that during a run"

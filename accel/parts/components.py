@@ -52,7 +52,8 @@ def register(component: C, *, methods: Iterable[str] | None = None, **facts: Unp
     unless they override a leaf method. Nothing is assumed of what you don't say:
 
     ``pure``: answers don't depend on earlier calls, and a call changes nothing; a sample counts as an answer.
-    ``concurrency``: how many calls may be inside one instance at a time, at least 1 (default: 1).
+    ``concurrency``: early calls begin while fewer than that are inside one instance, the program's own counted, at
+    least 1 (default: 1). It does not bound those that the program makes by itself.
     ``local``: its input stays on this machine or network (default: it is sent to a remote service).
     ``readonly``: nobody changes what it reads during a run, so an early read may stand for the program's own.
     ``elementwise``: a batch gives what its elements give alone.
