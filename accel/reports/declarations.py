@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..errors import kind_of
 from ..graph.ops import OPS
 from ..graph.rules import (
     CALLS_SIDE_BY_SIDE,
     LOCAL,
     METHOD,
     PURE,
+    PURE_CONCURRENCY,
     PURE_FUNCTION,
     PURE_NODE,
     READONLY,
@@ -271,9 +273,17 @@ def _declaration(
     """`freed`: the calls that the program waits less for, by event."""
     lift, cls = rule
     assert lift is not None
-    component = cls.__name__ if cls else ", ".join(sorted({type(call.component).__name__ for _, call in freed}))
+    component = _name_of(cls) if cls else ", ".join(sorted({type(call.component).__name__ for _, call in freed}))
     address = endpoint_of(freed[0][1].component)
     told = {"component": component, "program": program, "calls": MANY, "address": address}
     line, sure = lift.line.format(**told), lift.sure.format(**told)
+    if lift is PURE_CONCURRENCY and not component.isidentifier():
+        line = f"accel.pure(..., concurrency={MANY}) around {component}, where it is made"
     most = max(freed, key=lambda event: spared_s[event[0]])[1]
     return Declaration(lift.name, component, line, len(freed), gain_s, together, sure, line_of(most))
+
+
+def _name_of(declared: Any) -> str:
+    """Of a class, or of a declared function."""
+    name: str = getattr(declared, "__name__", "")
+    return name if isinstance(declared, type) or name.isidentifier() else f"the {name.strip('<>') or kind_of(declared)}"
