@@ -40,6 +40,18 @@ class Catalogue(Shelf):
     pass
 
 
+class Model(FakeListChatModel):
+    pass
+
+
+class Tool(StructuredTool):
+    pass
+
+
+class Embedding(MockEmbedding):
+    pass
+
+
 def words(text: str) -> list[str]:
     return text.split()
 
@@ -118,22 +130,22 @@ def test_what_may_be_a_component_is_not() -> None:
         Shelf(),
         Mock(),
         look_up,
-        StructuredTool,
-        FakeListChatModel,
-        MockEmbedding,
+        Tool,
+        Model,
+        Embedding,
         VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=8)).as_retriever(),
     ):
         assert accel.register(given, readonly=True) is given
 
 
 def test_a_report_names_what_was_declared_and_can_not_be_seen() -> None:
-    shelf, model = Shelf(), accel.register(FakeListChatModel(responses=["a"]), concurrency=2)
+    shelf, model = Shelf(), accel.register(Model(responses=["a"]), concurrency=2)
     accel.register(Catalogue, readonly=True, methods=["find"])
     accel.register(look_up, readonly=True)
     fast = accel.accelerate(graph_of(lambda state: {"found": shelf.find(model.invoke("a").text)}))
     fast.invoke({})
     before = fast.report()
-    assert not {"Catalogue", "FakeListChatModel", "StructuredTool"} & set(before.unseen)
+    assert not {"Catalogue", "Model", "StructuredTool"} & set(before.unseen)
 
     class Desk(Catalogue):
         """Declared with its base."""
