@@ -138,5 +138,6 @@ def settle(timeout_s: float = 30.0) -> bool:
 
 
 def uninstall() -> None:
-    """Restore every class Accel has patched. Accelerated objects go on working, without acceleration."""
+    """Restore every class Accel has patched. Accelerated objects go on working as without Accel, until
+    something is accelerated again."""
     patches.uninstall()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
+from . import __version__
 from .errors import MissingExtra
 
 try:
@@ -17,6 +19,23 @@ except ModuleNotFoundError as error:  # this module is a program, and this its f
     raise SystemExit(2) from None
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"accel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    pass
+
+
 for commands in (shell, insights, backends):
     commands.add(app)
 

@@ -100,6 +100,16 @@ def kind_of(obj: object) -> str:
     return f"the class {obj.__name__}" if isinstance(obj, type) else type(obj).__name__
 
 
+def check_options(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Of options that go on to the program, raise ConfigurationError for one that is nearly the function's own."""
+    from difflib import get_close_matches  # as above
+
+    own = list(known)
+    for name in given:
+        for meant in get_close_matches(name, own, 1, cutoff=0.85) if name not in own else ():
+            raise ConfigurationError(f"{function}() has no option {name!r}.", f"Did you mean {meant!r}?")
+
+
 def knows_its_options(function: Callable[P, R]) -> Callable[P, R]:
     """Have an option that the function doesn't know raise ConfigurationError, with the name that was meant."""
     code = function.__code__

@@ -42,13 +42,20 @@ class Framework:
     instead: tuple[tuple[str, str, str], ...] = ()
     """By module and name, classes of objects that are nearly what is taken, and what to do with them instead."""
 
+    no_components: tuple[tuple[str, str, str], ...] = ()
+    """By module and name, classes of objects of which nothing can be declared, and what to declare instead."""
+
     def makes(self, obj: object) -> bool:
         """Whether it is one of these objects, or a class of them."""
         return any(_is_of(obj, module, name) for module, name in self.kinds)
 
     def advice(self, obj: object) -> str | None:
         """What to do with an object that is nearly one of these."""
-        return next((advice for module, name, advice in self.instead if _is_of(obj, module, name)), None)
+        return _advice(obj, self.instead)
+
+    def instead_of_declaring(self, obj: object) -> str | None:
+        """What to do with an object of which nothing can be declared."""
+        return _advice(obj, self.no_components)
 
     @property
     def is_installed(self) -> bool:
@@ -69,6 +76,10 @@ def _is_of(obj: object, module: str, name: str) -> bool:
     """Whether it is an object of a class, or a subclass of it."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and (isinstance(obj, kind) or (isinstance(obj, type) and issubclass(obj, kind)))
+
+
+def _advice(obj: object, table: tuple[tuple[str, str, str], ...]) -> str | None:
+    return next((advice for module, name, advice in table if _is_of(obj, module, name)), None)
 
 
 @lru_cache

@@ -16,7 +16,7 @@ from inspect import getattr_static
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from .errors import AccelWarning, ConfigurationError, WrongObject, kind_of
+from .errors import AccelWarning, ConfigurationError, WrongObject, check_options, kind_of
 from .process.threads import learner
 from .reports import explain as explained
 from .reports import timeline as pictures
@@ -50,10 +50,11 @@ def report(fast: object) -> Report:
     return Report(accel.plan, accel.settings, nodes=hasattr(accel, "pure_nodes"), program=accel.program)
 
 
-def explain(fast: object, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
+def explain(fast: object, *, graph: bool = False, format: Format | None = None, path: StrPath | None = None) -> str:
     """Which call waits for which, and what starts when, in words. Waits up to 60 s for what is being learnt.
 
-    `format`: as "text" (default), a "mermaid" flowchart or an "svg" picture, written to `path`, too, if one is given.
+    `format`: as "text", a "mermaid" flowchart or an "svg" picture, written to `path`, too, if one is given (default: as
+    that ends, in ``.svg`` or ``.mmd``, else text).
     `graph`: the compiler's view instead: the learnt graph, what every pass made of it or why nothing, and the graph
     that runs follow. Raises ConfigurationError for what can't be drawn, and for a path that can't be written.
     """
@@ -123,7 +124,7 @@ def warmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **opt
     Raises ConfigurationError for what is no list of inputs, or no configuration for each; warns (AccelWarning) if the
     inputs don't differ, and nothing was learnt before.
     """
-    accelerated = _accelerated(fast, "warmup")
+    accelerated = _accelerated(fast, "warmup", options)
     asked = _asked(accelerated, inputs, config, "warmup")
     accelerated._accel.plan.pace.news()
     with unawaited(accelerated._accel_awaited):
@@ -134,7 +135,7 @@ def warmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **opt
 
 async def awarmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None:
     """`warmup` of a program of coroutines."""
-    accelerated = _accelerated(fast, "awarmup")
+    accelerated = _accelerated(fast, "awarmup", options)
     asked = _asked(accelerated, inputs, config, "awarmup")
     accelerated._accel.plan.pace.news()
     for value, beside in asked:
@@ -163,7 +164,7 @@ def batch(
     Raises ConfigurationError for a journal of another program or of other inputs, or a damaged one; MissingExtra if
     there is no rich to show a bar.
     """
-    accelerated = _accelerated(fast, "batch")
+    accelerated = _accelerated(fast, "batch", options)
     asked = Asked(max_concurrency, return_exceptions, resume, progress)
     return accelerated._accel_batch(_many(accelerated, inputs, "batch"), asked, options)
 
@@ -179,7 +180,7 @@ async def abatch(
     **options: Any,
 ) -> list[Any]:
     """`batch` by coroutines, in tasks of this loop; `inputs`: also an asynchronous iterator."""
-    accelerated = _accelerated(fast, "abatch")
+    accelerated = _accelerated(fast, "abatch", options)
     asked = Asked(max_concurrency, return_exceptions, resume, progress)
     return await accelerated._accel_abatch(_many(accelerated, inputs, "abatch"), asked, options)
 
@@ -195,7 +196,7 @@ class Accelerated(Protocol):
     @property
     def plan(self) -> Plan: ...
     def report(self) -> Report: ...
-    def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str: ...
+    def explain(self, *, graph: bool = False, format: Format | None = None, path: StrPath | None = None) -> str: ...
     def timeline(self, path: StrPath, *, texts: bool = False) -> None: ...
     def warmup(self, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None: ...
     async def awarmup(self, inputs: Iterable[Any], *, config: Configs = None, **options: Any) -> None: ...
@@ -205,8 +206,9 @@ class Accelerated(Protocol):
 # --- what was given -------------------------------------------------------------------------------------------------
 
 
-def _accelerated(fast: Any, function: str) -> Insight:
-    """The accelerated object, or class, that was given."""
+def _accelerated(fast: Any, function: str, given: Iterable[str] = ()) -> Insight:
+    """The accelerated object, or class, that was given; `given`: options that go on to its program."""
+    check_options(function, given, ("config", "max_concurrency", "return_exceptions", "resume", "progress"))
     if not (issubclass(fast, Insight) if isinstance(fast, type) else isinstance(fast, Insight)):
         raise WrongObject(
             f"accel.{function}() takes what accelerate() gave back, not {kind_of(fast)}.",
@@ -376,7 +378,7 @@ class Insight:
         """See `accel.report`."""
         return report(self)
 
-    def explain(self, *, graph: bool = False, format: Format = "text", path: StrPath | None = None) -> str:
+    def explain(self, *, graph: bool = False, format: Format | None = None, path: StrPath | None = None) -> str:
         """See `accel.explain`."""
         return explain(self, graph=graph, format=format, path=path)
 

@@ -16,7 +16,7 @@ import typer
 from ..api import settle
 from ..errors import ConfigurationError
 from ..insight import Insight
-from ..reports.explain import check_form
+from ..reports.explain import form_of
 from ..reports.timeline import format_of
 from ..reports.timeline import timeline as draw
 from ..run.pace import load
@@ -94,7 +94,9 @@ def explain(
     program: Target,
     inputs: Inputs = None,
     input: OneInput = None,
-    format: Annotated[str, typer.Option(help="text, mermaid or svg.")] = "text",
+    format: Annotated[
+        str | None, typer.Option(help="text, mermaid or svg; left out: as --out ends (.mmd, .svg), else text.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="A file for it; left out: standard output.")] = None,
     graph: Annotated[bool, typer.Option("--graph", help="The compiler's view, prompts included.")] = False,
     rounds: Rounds = ROUNDS,
@@ -122,7 +124,7 @@ def explain(
         return watched.fast.explain(graph=graph, format=form)
 
     with errors():
-        form = check_form(format, graph)
+        form = form_of(format, out, graph)
         writable(out)
         text = ran(program, env_file, awaited, config, work, "running")
         if out is None:

@@ -38,7 +38,8 @@ READS_SIDE_BY_SIDE = Lift(
 CONCURRENCY = Lift(
     "concurrency",
     "accel.register({component}, concurrency={calls})",
-    "{calls} threads may be inside one {component}, and no more: the program's own calls wait for a place, too",
+    "{calls} threads may be inside one {component}: early calls begin while fewer are, the program's own whenever it "
+    "makes them",
 )
 LOCAL = Lift(
     "local", "accel.register({component}, local=True)", "what {component} is sent stays on your own network ({address})"
@@ -74,12 +75,19 @@ PURE_FUNCTION = Lift(
 PURE_CONCURRENCY = Lift(
     "concurrency",
     "{component} = accel.pure({component}, concurrency={calls})",
-    "{calls} threads may be inside {component}, and no more: the program's own calls wait for a place, too",
+    "{calls} threads may be inside {component}: early calls begin while fewer are, the program's own whenever it makes "
+    "them",
 )
 METHOD = Lift(
     "readonly", "accel.register({component}, readonly=True)", "it only reads, and nobody changes that during a run"
 )
 """`component`: a class and its methods, or a host."""
+CALLS_SIDE_BY_SIDE = Lift(
+    "readonly",
+    "accel.register({component}, readonly=True, concurrency={calls})",
+    "it only reads, nobody changes that during a run, and it takes {calls} calls at a time",
+)
+"""Of what a run calls several times."""
 PURE_NODE = Lift(
     "pure_nodes",
     'accel.accelerate({program}, pure_nodes=["{component}"])',
@@ -271,6 +279,16 @@ UNDECLARED_TOOL = Rule("undeclared tool", "nobody said what the tool {component}
 UNSEEN_CLIENT = Rule(
     "unseen client",
     "nobody said what {component} does, which sent {requests} to {host}: Accel sees no calls of it",
+)
+MADE_BEFORE = Rule(
+    "made before",
+    "{component} sent GET requests to {host}, which is declared, by a client that was made before that",
+    "make clients after accel.register(...)",
+)
+LET_BE = Rule(
+    "let be",
+    "{component} sent GET requests to {host}, which is declared, in a way that Accel lets be: a stream, a body, a "
+    "hook, a transport, code for auth, or by another client than those of requests and httpx",
 )
 OWN_WORK = Rule("own work", "the node's own work, in which Accel sees no calls", lift=PURE_NODE)
 

@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, Unpack
 
-from ..errors import ConfigurationError, choose
+from ..errors import ConfigurationError
 from ..process import forks
 from . import hosts
+from .declarable import check_component, check_facts, names_of, note, reference
 from .facts import Said
 from .listed import Facts as Facts
 from .listed import at, listed
@@ -26,7 +27,6 @@ from .recipients import ADDRESS_FIELDS, stays_near
 from .sdks import DECLARED, declare
 
 C = TypeVar("C")
-FACT_NAMES = tuple(Said.__annotations__)
 _UNKNOWN = Facts()
 TOOL = "tool"
 """The family of leaves that do what a tool is for."""
@@ -44,7 +44,7 @@ _registered = 0
 _lock = forks.lock()
 
 
-def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]) -> C:
+def register(component: C, *, methods: Iterable[str] | None = None, **facts: Unpack[Said]) -> C:
     """Vouch for a component class or one instance, and give it back.
 
     It may be called early from now on, unless you say ``pure=False``; a tool only if you say ``pure=True`` or
@@ -52,7 +52,8 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
     unless they override a leaf method. Nothing is assumed of what you don't say:
 
     ``pure``: answers don't depend on earlier calls, and a call changes nothing; a sample counts as an answer.
-    ``concurrency``: how many calls may be inside one instance at a time, at least 1 (default: 1).
+    ``concurrency``: early calls begin while fewer than that are inside one instance, the program's own counted, at
+    least 1 (default: 1). It does not bound those that the program makes by itself.
     ``local``: its input stays on this machine or network (default: it is sent to a remote service).
     ``readonly``: nobody changes what it reads during a run, so an early read may stand for the program's own.
     ``elementwise``: a batch gives what its elements give alone.
@@ -69,24 +70,15 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
 
     Raises ConfigurationError for facts that are not known, and for what is no component, no method, or yields.
     """
-    for name, value in facts.items():
-        if name not in FACT_NAMES:
-            raise ConfigurationError(f"register() knows no fact {name!r}.", choose(name, FACT_NAMES, "It knows"))
-        if name != "concurrency" and not isinstance(value, bool):
-            raise ConfigurationError(f"register({name}={value!r}) says neither yes nor no.", "Give True or False.")
-    n = facts.get("concurrency", 1)
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise ConfigurationError(
-            f"register(concurrency={n!r}) is not a number of calls.",
-            "Give the number of calls that may be inside the component at a time, at least 1.",
-        )
-    if isinstance(component, str) and "://" in component and not methods:
+    check_facts(facts)
+    names = names_of(methods)
+    if isinstance(component, str) and "://" in component and not names:
         host = hosts.declare(component, bool(facts.get("pure") or facts.get("readonly")))
         said = Facts(**facts, reason="declared with accel.register")
         vouch(host, replace(said, readonly=None, owned=True) if said.readonly else said)  # by what clients send
         return component
-    _check_component(component)
-    if names := (methods,) if isinstance(methods, str) else tuple(methods):
+    check_component(component, names)
+    if names:
         if not (facts.get("pure") or facts.get("readonly")):
             raise ConfigurationError(
                 f"Nobody said what {names[0]!r} does.",
@@ -97,6 +89,7 @@ def register(component: C, *, methods: Iterable[str] = (), **facts: Unpack[Said]
     if given.prefix_caching:
         _check_prefixes(component, given)
     vouch(component, given, names)
+    note(component)
     return component
 
 
@@ -117,27 +110,6 @@ def _check_prefixes(component: Any, given: Facts) -> None:
             f"register(prefix_caching=True): {cls.__name__} has a public address, where requests may cost.",
             "Add local=True if the server is your own.",
         )
-
-
-def _check_component(component: Any) -> None:
-    kind, name = type(component), getattr(component, "__name__", "it")
-    if kind is types.MethodType:
-        owner = component.__self__ if isinstance(component.__self__, type) else type(component.__self__)
-        raise ConfigurationError(
-            f"register() takes an object or a class, not its method {owner.__name__}.{name}.",
-            f"accel.register({owner.__name__}, methods=[{name!r}], readonly=True), if it only reads.",
-        )
-    if isinstance(component, types.FunctionType | types.BuiltinFunctionType | partial):
-        remedy = f"{name} = accel.pure({name}), if it only computes its result from its arguments."
-        raise ConfigurationError(f"register() takes an object or a class, not the function {name}.", remedy)
-    if component is None or isinstance(component, _NO_COMPONENTS):
-        raise ConfigurationError(
-            f"register() takes an object or a class, not a {kind.__name__}.",
-            "Give the class of a model, store, retriever or tool, or an instance of it.",
-        )
-
-
-_NO_COMPONENTS = (str, bytes, int, float, dict, list, tuple, set, types.ModuleType)
 
 
 def vouch(component: Any, given: Facts, names: tuple[str, ...] = ()) -> None:
@@ -166,14 +138,6 @@ def _forget(at: int) -> None:
     _by_object.pop(at, None)
     _named_by_object.pop(at, None)
     _of_object.pop(at, None)
-
-
-def reference(component: Any, forget: Callable[[], object]) -> Callable[[], Any]:
-    """How to get at a component without keeping it alive, where that can be; `forget` is called when it is gone."""
-    try:
-        return weakref.ref(component, lambda _: forget())
-    except TypeError:
-        return lambda: component
 
 
 def _said_of_object(component: Any) -> Facts:

@@ -19,6 +19,7 @@ from ..text.values import snapshot
 from . import patches
 from .components import Facts, register, vouch
 from .methods import METHODS, Method, build_call, read_call
+from .wrappers import wrapper
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,9 +125,7 @@ def _warn(name: str, cls: str) -> None:
 @lru_cache(1)
 def _declared() -> Any:
     """The class of declared functions."""
-    import wrapt  # see `patches.install`
-
-    base: Any = wrapt.FunctionWrapper
+    base: Any = wrapper()
 
     class Declared(base):  # type: ignore[misc]
         def __init__(self, function: Any, call: Any, concurrency: int | None, local: bool) -> None:

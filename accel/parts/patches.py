@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 from ..process import forks
 from ..text.objects import own
 from .methods import METHODS, Method
+from .wrappers import wrapper
 
 enabled = True
 """False after `uninstall`, until something is accelerated again."""
@@ -129,19 +130,17 @@ def _is_of(file: str | None, function: Any) -> bool:
 
 
 def _in_class(cls: type, method: Method, defined: Any) -> _Patch:
-    import wrapt  # takes longer to import than all of Accel's core
-
-    put = wrapt.FunctionWrapper(defined, _wrapper(method))
+    put = wrapper()(defined, _wrapper(method))
     setattr(cls, method.name, put)
     return _Patch(defined, put, lambda: setattr(cls, method.name, defined), lambda: cls.__dict__.get(method.name))
 
 
 def _in_place(place: Place, method: Method) -> _Patch:
     leaf = place.get()
-    wrapper = _wrapper(method)
+    intercept = _wrapper(method)
 
     def patched(instance: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrapper(leaf.__get__(instance), instance, args, kwargs)
+        return intercept(leaf.__get__(instance), instance, args, kwargs)
 
     patched.__signature__ = signature(leaf, follow_wrapped=False)  # type: ignore[attr-defined]
     patched.__name__, patched.__qualname__ = leaf.__name__, leaf.__qualname__
@@ -149,16 +148,14 @@ def _in_place(place: Place, method: Method) -> _Patch:
     return _Patch(leaf, patched, lambda: place.put(leaf), place.get)
 
 
-def wrap(cls: type, name: str, wrapper: Callable[..., Any]) -> None:
+def wrap(cls: type, name: str, look: Callable[..., Any]) -> None:
     """Put a wrapper (by wrapt's signature) around a method of a framework's class, until `uninstall`. Idempotent."""
     if not enabled or (cls, name) in _wrapped:
         return
-    import wrapt  # as above
-
     with _lock:
         if (cls, name) not in _wrapped:
             _wrapped[cls, name] = cls.__dict__[name]
-            setattr(cls, name, wrapt.FunctionWrapper(cls.__dict__[name], wrapper))
+            setattr(cls, name, wrapper()(cls.__dict__[name], look))
 
 
 class Classes:
@@ -221,6 +218,12 @@ def is_installed(cls: type, name: str) -> bool:
 def has_leaf(component: Any, name: str) -> bool:
     """Whether a concrete class of the component defines this leaf (a framework's default does not count)."""
     return any((base, name) in _installed for base in type(component).__mro__)
+
+
+def has_leaves(cls: type) -> bool:
+    """Whether objects of a class, or of a subclass, have any leaf."""
+    patched = {base for base, _ in list(_installed)}
+    return not patched.isdisjoint(cls.__mro__) or any(cls in base.__mro__ for base in patched)
 
 
 def stands(component: Any, name: str) -> bool:

@@ -31,6 +31,11 @@ def note_making(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: dic
         _made_in[client] = told()
 
 
+def was_made_before(client: Any) -> bool:
+    """Whether it is a client of `httpx` of which nobody noted how it was made."""
+    return type(client).__module__.startswith("httpx") and client not in _made_with
+
+
 def _says_nothing(name: str, value: Any) -> bool:
     return value is None or (name == "verify" and value is True)
 

@@ -9,10 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..errors import kind_of
 from ..graph.ops import OPS
-from ..graph.rules import LOCAL, METHOD, PURE, PURE_FUNCTION, PURE_NODE, READONLY, READS_SIDE_BY_SIDE, Lift
+from ..graph.rules import (
+    CALLS_SIDE_BY_SIDE,
+    LOCAL,
+    METHOD,
+    PURE,
+    PURE_CONCURRENCY,
+    PURE_FUNCTION,
+    PURE_NODE,
+    READONLY,
+    READS_SIDE_BY_SIDE,
+    Lift,
+)
 from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
 from ..parts.hosts import is_declared
 from ..parts.methods import METHODS
@@ -151,7 +163,8 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
             lift, called, made = _lift_of(each[0])
             if lift is None:
                 continue
-            lift = READS_SIDE_BY_SIDE if lift is READONLY and len(each) > 1 else lift
+            if len(each) > 1:  # they would stand in line
+                lift = {READONLY: READS_SIDE_BY_SIDE, METHOD: CALLS_SIDE_BY_SIDE}.get(lift, lift)
             yield _made(lift, program, called, len(each), took_s, line_of(each[0]) + made)
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
@@ -260,9 +273,17 @@ def _declaration(
     """`freed`: the calls that the program waits less for, by event."""
     lift, cls = rule
     assert lift is not None
-    component = cls.__name__ if cls else ", ".join(sorted({type(call.component).__name__ for _, call in freed}))
+    component = _name_of(cls) if cls else ", ".join(sorted({type(call.component).__name__ for _, call in freed}))
     address = endpoint_of(freed[0][1].component)
     told = {"component": component, "program": program, "calls": MANY, "address": address}
     line, sure = lift.line.format(**told), lift.sure.format(**told)
+    if lift is PURE_CONCURRENCY and not component.isidentifier():
+        line = f"accel.pure(..., concurrency={MANY}) around {component}, where it is made"
     most = max(freed, key=lambda event: spared_s[event[0]])[1]
     return Declaration(lift.name, component, line, len(freed), gain_s, together, sure, line_of(most))
+
+
+def _name_of(declared: Any) -> str:
+    """Of a class, or of a declared function."""
+    name: str = getattr(declared, "__name__", "")
+    return name if isinstance(declared, type) or name.isidentifier() else f"the {name.strip('<>') or kind_of(declared)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -20,24 +21,28 @@ if TYPE_CHECKING:
 Format = Literal["text", "mermaid", "svg"]
 
 
-def check_form(format: str, graph: bool) -> Format:
-    """The format. Raises ConfigurationError for what can't be drawn."""
-    if format not in ("text", "mermaid", "svg"):
-        raise ConfigurationError(f"format={format!r} is not known.", 'Use "text", "mermaid" or "svg".')
-    if graph and format != "text":
-        raise ConfigurationError("The compiler's view is text.", f'Leave out graph=True, or format="{format}".')
-    return cast("Format", format)
+def form_of(format: str | None, path: str | os.PathLike[str] | None, graph: bool) -> Format:
+    """The format that was asked for, or as a file's name ends. Raises ConfigurationError for what can't be drawn."""
+    form = format if format is not None else _BY_END.get(Path(path or "").suffix, "text")
+    if form not in ("text", "mermaid", "svg"):
+        raise ConfigurationError(f"format={form!r} is not known.", 'Use "text", "mermaid" or "svg".')
+    if graph and form != "text":
+        raise ConfigurationError("The compiler's view is text.", f'Leave out graph=True, or "{form}".')
+    return cast("Format", form)
 
 
-def explain(plan: Plan, *, graph: bool = False, format: Format = "text", path: str | None = None) -> str:
+_BY_END = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid"}
+
+
+def explain(plan: Plan, *, graph: bool = False, format: Format | None = None, path: str | None = None) -> str:
     """Waits for what is being learnt. Raises ConfigurationError for what can't be drawn."""
-    check_form(format, graph)
+    form = form_of(format, path, graph)
     learner.settle(LEARNING_S)
     if graph:
         text = compiled(plan)
     else:
         steps = steps_of(plan)
-        drawn = {"mermaid": mermaid, "svg": svg}.get(format)
+        drawn = {"mermaid": mermaid, "svg": svg}.get(form)
         text = drawn(steps) if drawn is not None else in_words(steps, learnt_from(plan, "request"))
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")

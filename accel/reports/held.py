@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from types import FunctionType
+from functools import partial
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 MANY = 8
 """What is tried for components that nobody said anything of."""
 
-Missing = tuple[Lift | None, type | FunctionType | None]
-"""What would let calls go, and the class that it is about (None: all of them)."""
+Missing = tuple[Lift | None, Any]
+"""What would let calls go, and the class, or declared function, that it is about (None: all of them)."""
 EGRESS: Missing = (INPUTS, None)
 NOTHING: Missing = (None, None)
 """No declaration lifts what holds them."""
@@ -120,7 +121,7 @@ def has_own_name(component: Any) -> bool:
 
 def more_at_a_time(component: Any) -> Missing:
     """What would let several calls of a component run at a time."""
-    if isinstance(component, FunctionType):
+    if isinstance(component, FunctionType | BuiltinFunctionType | partial):
         return PURE_CONCURRENCY, component
     return CONCURRENCY, type(component)
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 from ..errors import ConfigurationError
 from ..learn.check import ties
+from ..parts.declarable import unseen
 from ..process.threads import learner
+from ..run import switch
 from ..run.caps import CapNow
 from ..run.settings import Settings, is_amount
 from ..run.soonest import Best
@@ -53,6 +55,8 @@ class Measured:
         """Waits for what is being learnt. `settings`: what the user asked of `accelerate`; `nodes`: whether framework
         nodes can be declared pure; `program`: what lines call the accelerated object."""
         learner.settle(LEARNING_S)
+        self.state = switch.state()
+        """Of the process, at this moment."""
         self.runs = plan.runs
         self.passed = plan.pace.passed
         """Runs that were not followed,"""
@@ -80,6 +84,11 @@ class Measured:
                 )
         prices = Prices(input_per_million, output_per_million)
         return type(self)(self._plan, self._settings, prices, self._nodes, self._program)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether programs run as without Accel: then nothing would gain more."""
+        return self.state in ("off", "uninstalled")
 
     # --- counts
 
@@ -212,6 +221,8 @@ class Measured:
     @cached_property
     def advice(self) -> Advice:
         """What would have made the last run faster if the user declared it, and how much all of it together."""
+        if self.stopped:
+            return Advice()
         limit_s = self.limit.makespan_s if self.limit is not None else 0.0
         return advice(self._plan, self._settings, self._nodes, self._program, limit_s, self.best)
 
@@ -240,7 +251,12 @@ class Measured:
     @cached_property
     def undeclared(self) -> list[Undeclared]:
         """Classes of the last run that nobody vouches for, those it spent most time in first."""
-        return undeclared(self._plan)
+        return [] if self.stopped else undeclared(self._plan)
+
+    @cached_property
+    def unseen(self) -> list[str]:
+        """Declared classes, and those of declared objects, of which no call can be seen."""
+        return unseen(self._trace.started_s) if self._trace is not None and not self.stopped else []
 
     @property
     def reasons(self) -> list[str]:

@@ -37,10 +37,11 @@ from ..graph.rules import (
     Reason,
 )
 from ..learn.learner import UNEXPLAINED
-from ..parts.components import facts_of
+from ..parts.components import TOOL, facts_of
 from ..run.settings import Settings
 from ..run.soonest import Best
 from ..run.tally import Line
+from ..text.objects import is_a
 from ..trace.record import CallRecord, Outgoing, Trace, Use, Visit
 from ..trace.sites import function_of, line_of
 from .computing import SOONER_S, computed
@@ -187,7 +188,7 @@ def _row(
         reason = _unseen(use)
         late.setdefault(str(reason), (reason, []))[1].append(0.0)
     nodes = [call.within for call in calls] + [use.within for use in uses]
-    names = [type(call.component).__name__ for call in calls] + [_named(use) for use in uses]
+    names = [_called(call) for call in calls] + [_named(use) for use in uses]
     past = plan.tally.lines.get(line, Line())
     return Row(
         line,
@@ -205,6 +206,14 @@ def _row(
         past.runs,
         plan.tally.runs,
     )
+
+
+def _called(call: CallRecord) -> str:
+    """The class of its component; a tool and a declared function by their own names."""
+    component = call.component
+    if call.family == TOOL and is_a(name := getattr(component, "name", None), str):
+        return f"tool {name}"
+    return component.__name__ if isinstance(component, FunctionType) else type(component).__name__
 
 
 def _outermost(call: CallRecord, line: str) -> CallRecord:
@@ -249,7 +258,9 @@ def _held_back(
 def _unseen(use: Use) -> Reason:
     if not isinstance(use, Outgoing):
         return UNDECLARED_TOOL(component=use.name)
-    return UNSEEN_CLIENT(component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere")
+    return use.let_be or UNSEEN_CLIENT(
+        component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere"
+    )
 
 
 def _named(use: Use) -> str:

@@ -21,6 +21,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
     counts = report.counts
     return {
         "format": FORMAT,
+        "state": report.state,
         "runs": {
             "followed": report.runs,
             "passed": report.passed,
@@ -61,6 +62,7 @@ def to_dict(report: Measured) -> dict[str, Any]:
         "money_per_request": report.money,
         "gains": [_gain(each) for each in report.declarations],
         "gains_together_s": report.advice.gain_s,
+        "declared_in_vain": report.unseen,
         "lines": [_line(row) for row in report.rows],
     }
 

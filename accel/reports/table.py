@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .text import amounts, headline, sayings, seconds
+from .text import amounts, headline, hidden, sayings, seconds
 
 if TYPE_CHECKING:
     from .measured import Measured
@@ -27,6 +27,8 @@ def table(report: Measured) -> RenderableType:
         if len(report.declarations) > 1:
             gains.add_row(f"{report.advice.gain_s:.2f}", Text("all of these lines together"), "")
         parts.append(gains)
+    if report.unseen:
+        parts.append(Text(hidden(report.unseen)))
     if report.rows:
         calls = Table(title="The last request, by your lines", title_justify="left", expand=False)
         calls.add_column("line", no_wrap=True)

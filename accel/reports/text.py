@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..run.batch import Batch
     from ..run.caps import CapNow
     from ..run.plan import Plan
+    from ..run.switch import State
     from .measured import Measured
     from .rows import Row
 
@@ -27,6 +28,12 @@ PASSED = {
     NO_TIME: "as there was no time to spare",
 }
 """Why runs were not followed."""
+STATES: dict[State, str] = {
+    "off": 'Accel is off, and programs run as without it; ACCEL=on or accel.set_mode("on") turns it on.',
+    "watch": 'Accel only watches, and nothing is early; ACCEL=on or accel.set_mode("on") turns it on.',
+    "uninstalled": "Accel is uninstalled, and programs run as without it, until something is accelerated again.",
+}
+"""Of the process, where it is not on."""
 
 
 def text(report: Measured) -> str:
@@ -62,6 +69,10 @@ def seconds(value: float) -> str:
 def headline(report: Measured) -> Iterator[str]:
     """What matters, a line each."""
     requests = len(report.requests)
+    if report.state in STATES:
+        yield STATES[report.state]
+    if report.stopped and not requests:
+        return
     if not requests:
         yield "Nothing is measured yet: no request that was followed has ended well."
     elif not any(request.early for request in report.requests):
@@ -163,6 +174,19 @@ def _gains(report: Measured) -> Iterator[str]:
         yield ""
         yield "Nobody vouches for these; declare what only answers, and keeps nothing between calls:"
     yield from (f"  {each}" for each in unknown[:MOST_GAINS])
+    if report.unseen:
+        yield ""
+        yield hidden(report.unseen)
+
+
+def hidden(names: list[str]) -> str:
+    """What was declared in vain."""
+    several = f" and {len(names) - MOST_GAINS} more" if len(names) > MOST_GAINS else ""
+    line = f'accel.register({names[0]}, methods=["..."], readonly=True)'
+    return (
+        f"Declared, but no call of it can be seen: {', '.join(names[:MOST_GAINS])}{several}. "
+        f"Name the methods that your program calls: {line}"
+    )
 
 
 def _calls(report: Measured) -> Iterator[str]:

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from ..errors import CallCancelled
-from ..parts.components import kind_of, reference
+from ..parts.components import kind_of
+from ..parts.declarable import reference
 from ..parts.hosts import Get
 from ..process import forks
 from ..process.clock import now_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ Speculate = Literal["auto", "certain", "likely", "off"]
 Egress = Literal["known", "inputs"]
 
 
+_DIMENSION = re.compile(r"context|(configurable|metadata|context)\.[^\s.].*|(tag|ContextVar) \S.*")
+"""Names of what comes in beside the input, as `trace.ambient` gives them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cap:
     """A bound of what early calls that nobody demanded take within a sliding window, over all runs: of an accelerated
@@ -36,8 +41,8 @@ class Cap:
     window_s: float = 3600.0
     """The window, in seconds."""
     per: str = ""
-    """A dimension of the context, such as "configurable.tenant_id", "metadata.org", "context.user" or "ContextVar
-    tenant": each of its values has a cap of its own (default: all runs together)."""
+    """A dimension of the context, such as "configurable.tenant_id", "metadata.org", "context.user", "tag team" (of
+    "team:blue") or "ContextVar tenant": each of its values has a cap of its own (default: all runs together)."""
     input_per_million: float = 0.0
     """What a million tokens cost that language models are given,"""
     output_per_million: float = 0.0
@@ -54,10 +59,11 @@ class Cap:
             amount = getattr(self, name)
             if amount is not None and not is_amount(amount, least=0.0 if "million" in name else sys.float_info.min):
                 raise ConfigurationError(f"Cap({name}={amount!r}) is not an amount.", "Give a number above 0.")
-        if not isinstance(self.per, str):
+        if self.per != "" and not (isinstance(self.per, str) and _DIMENSION.fullmatch(self.per)):
             raise ConfigurationError(
                 f"Cap(per={self.per!r}) names no dimension of the context.",
-                "Give a name such as 'configurable.tenant_id', 'metadata.org' or 'ContextVar tenant'.",
+                "Give one such as 'configurable.tenant_id', 'metadata.org', 'context.user', 'tag team' or "
+                "'ContextVar tenant'.",
             )
         if self.calls is None and self.tokens is None and self.money is None:
             raise ConfigurationError("Cap() bounds nothing.", "Give calls=, tokens= or money=.")

@@ -18,10 +18,12 @@ from contextvars import ContextVar
 from typing import Any, Literal, get_args
 
 from ..errors import ConfigurationError, choose
+from ..parts import patches
 from ..trace.ambient import FRAMEWORK_VARS
 from .settings import Settings
 
 Mode = Literal["off", "watch", "on"]
+State = Literal["off", "watch", "on", "uninstalled"]
 VARIABLE, KEY = "ACCEL", "accel"
 """Of the environment; of a request's metadata."""
 WATCHING = Settings(speculate="off")
@@ -78,12 +80,17 @@ def asked_by(metadata: Mapping[str, Any] | None) -> Mode | None:
 
 def settings_for(settings: Settings, asked: Mode | None) -> Settings | None:
     """What a run that begins here is to heed; None if it goes on as without Accel. `asked`: by its metadata."""
-    if off:
+    if off or not patches.enabled:
         return None
     here = asked or _around.get() or _process
     if here == "on":
         return settings
     return WATCHING if here == "watch" else None
+
+
+def state() -> State:
+    """How much Accel does in this process, whatever single requests ask."""
+    return _process if patches.enabled else "uninstalled"
 
 
 def _set(mode: Mode) -> None:

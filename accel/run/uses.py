@@ -11,9 +11,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ..frameworks import frameworks
+from ..graph.rules import LET_BE, MADE_BEFORE
 from ..parts import http
-from ..parts.hosts import origin_of
+from ..parts.hosts import is_declared, origin_of
 from ..parts.listed import listed
+from ..parts.web import was_made_before
 from ..process.clock import now_s
 from ..process.coroutines import around
 from ..trace.record import Outgoing, Use
@@ -91,11 +93,13 @@ def _sends(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
     host = origin_of(str(getattr(request, "url", ""))) or ""
     owner, name, can_be_declared = _called(called_by_user(inspect.currentframe()), client)
     site = f"|{type(client).__qualname__}|{call_site() or here.called}"
+    called, verb = f"{owner}.{name}" if owner else name, str(getattr(request, "method", ""))
     use = Outgoing(
-        weakref.ref(client), f"{owner}.{name}" if owner else name, site, here.within, here.visit, now_s(), host=host,
-        verb=str(getattr(request, "method", "")), owner=owner, method=name if can_be_declared else "",
-        can_be_made=not isinstance(request, http.Sent),
+        weakref.ref(client), called, site, here.within, here.visit, now_s(), host=host, verb=verb, owner=owner,
+        method=name if can_be_declared else "", can_be_made=not isinstance(request, http.Sent),
     )  # fmt: skip
+    if verb == "GET" and is_declared(host):
+        use.let_be = (MADE_BEFORE if was_made_before(client) else LET_BE)(component=called, host=host)
     trace.uses.append(use)
 
     def over() -> None:

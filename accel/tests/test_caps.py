@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from accel.errors import ConfigurationError
 from accel.process import clock
 from accel.run import caps
 from accel.run.caps import Caps, Vain
@@ -114,3 +116,20 @@ def test_without_caps_nothing_is_kept(time: Clock) -> None:
     held = Caps()
     held.ended(run(wasted=5))
     assert held.used_up(run(), NOTHING) is None and not held._windows
+
+
+@pytest.mark.parametrize(
+    "per", ["", "configurable.tenant_id", "metadata.org", "context", "context.user.id", "tag team", "ContextVar tenant"]
+)
+def test_caps_are_per_dimensions_of_the_context(per: str) -> None:
+    assert Cap(calls=1, per=per).per == per
+
+
+@pytest.mark.parametrize(
+    "per",
+    ["tenant", "tenant id", "configurable", "configurable.", "metadata. ", "foo.bar", "ContextVar", "tags team", 7],
+)
+def test_what_names_no_dimension_is_refused(per: Any) -> None:
+    with pytest.raises(ConfigurationError, match="names no dimension") as caught:
+        Cap(calls=1, per=per)
+    assert "configurable.tenant_id" in caught.value.remedy

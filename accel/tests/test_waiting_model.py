@@ -258,6 +258,18 @@ def test_somebody_can_always_go_on(capacities: list[int], actors: Any, seed: int
     assert not waiting._blocked
 
 
+def test_early_calls_begin_while_there_is_a_place_and_the_programs_own_never_wait_for_each_other() -> None:
+    gate, own = gate_of(Component(2)), [Party(Component(2)) for _ in range(4)]
+    assert all(gate.enter(party, 2) is None for party in own) and gate.inside == 4
+    assert not gate.try_enter_early(Party(Component(2)), 2)
+    for party in own[1:]:
+        gate.leave(party)
+    assert gate.try_enter_early(early := Party(Component(2)), 2)
+    assert gate.enter(own[1], 2) is not None, "it waits for the early one"
+    gate.leave(early)
+    assert gate.enter(own[1], 2) is None and gate.enter(own[2], 2) is None
+
+
 def test_a_call_inside_another_takes_its_place() -> None:
     """Three early calls fill a component for three, and each calls it again."""
     trees = [((0, ((0, ()),)), True, "a", False, None)] * 3

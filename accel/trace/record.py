@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..graph.rules import Reason
 from ..graph.topology import ANEW, leg
 from ..process.clock import now_s
 from ..text.values import Tree
@@ -224,6 +225,8 @@ class Outgoing(Use):
     """and its name, if it might be declared."""
     can_be_made: bool = True
     """By Accel itself: GETs of its host can be declared."""
+    let_be: Reason | None = None
+    """Why it is no call of its host, if that is declared and it reads."""
 
 
 @dataclass(slots=True, eq=False)

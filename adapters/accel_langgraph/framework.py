@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from accel.frameworks import Framework
 
+_PARTS = "Declare the models, stores, tools and clients that it calls."
+_NO_CALLS = "Leave it out: it makes no calls."
+
 FRAMEWORK = Framework(
     "LangGraph",
     "langgraph",
@@ -18,5 +21,16 @@ FRAMEWORK = Framework(
     instead=(
         ("langgraph.graph.state", "StateGraph", "Compile it first: accelerate(builder.compile())"),
         ("langgraph.func", "_TaskFunction", "Accelerate the @entrypoint that calls it; its tasks are seen."),
+    ),
+    no_components=(
+        ("langgraph.pregel", "Pregel", _PARTS),
+        ("langgraph.graph.state", "StateGraph", _PARTS),
+        ("langchain_core.runnables.base", "RunnableSequence", _PARTS),
+        ("langchain_core.runnables.base", "RunnableParallel", _PARTS),
+        ("langchain_core.runnables.base", "RunnableLambda", "Declare its function: RunnableLambda(accel.pure(f))"),
+        ("langchain_core.runnables.base", "RunnableBinding", "Declare what it binds, which is its field `bound`."),
+        ("langchain_core.prompts.base", "BasePromptTemplate", _NO_CALLS),
+        ("langchain_core.documents.base", "Document", _NO_CALLS),
+        ("langchain_core.messages.base", "BaseMessage", _NO_CALLS),
     ),
 )

@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
-from accel.errors import AccelError, ConfigurationError, choose
+from accel.errors import AccelError, ConfigurationError, WrongObject, choose, kind_of
 from accel.graph.topology import START, Control, Topology
 from accel.insight import of_program, shallow
 from accel.parts.functions import pure
@@ -253,6 +253,11 @@ def accelerate_object(graph: Compiled, settings: Settings, plan: Plan | None, pu
     """An accelerated copy of a compiled graph, an entrypoint or a chain; itself if it is accelerated already."""
     if isinstance(graph, Accelerated):
         return graph
+    if isinstance(graph, type):
+        raise WrongObject(
+            f"accelerate() takes a graph or a chain, not {kind_of(graph)}.",
+            "Give the object, not its class, such as accelerate(builder.compile()).",
+        )
     if not isinstance(graph, Pregel):
         return accelerate_chain(graph, settings, plan, tuple(pure_nodes))
     nodes = sorted(set(graph.nodes) - {START})

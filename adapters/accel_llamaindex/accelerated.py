@@ -177,7 +177,7 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     if methods is None or (cls is obj and not issubclass(cls, BUILT)):
         raise WrongObject(
             f"accelerate() takes LlamaIndex's {TAKES}, not {kind_of(obj)}.",
-            FRAMEWORK.advice(obj) or "Give it the object that your program calls.",
+            FRAMEWORK.advice(obj) or f"Give the object that your program calls{', not its class' * (cls is obj)}.",
         )
     if pure_nodes:
         raise ConfigurationError("pure_nodes names nodes of a graph.", "Declare functions with accel.pure instead.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from accel.frameworks import Framework
 
 _CALLED = "Accelerate what calls it, such as a query engine: by itself it has nothing to issue early."
+_PARTS = "Declare the models, stores, retrievers and clients that it calls."
+_NO_CALLS = "Leave it out: it makes no calls."
 
 FRAMEWORK = Framework(
     "LlamaIndex",
@@ -47,5 +49,24 @@ FRAMEWORK = Framework(
             "Accelerate the engine or retriever that uses it, such as TransformQueryEngine or TransformRetriever.",
         ),
         ("llama_index.core.tools.types", "BaseTool", "Accelerate the agent or engine that uses it."),
+    ),
+    no_components=(
+        (
+            "llama_index.core.tools.function_tool",
+            "FunctionTool",
+            "Declare its function: FunctionTool.from_defaults(accel.pure(f))",
+        ),
+        ("llama_index.core.tools.types", "BaseTool", _PARTS),
+        ("llama_index.core.base.base_query_engine", "BaseQueryEngine", _PARTS),
+        ("llama_index.core.chat_engine.types", "BaseChatEngine", _PARTS),
+        ("llama_index.core.response_synthesizers.base", "BaseSynthesizer", _PARTS),
+        ("llama_index.core.evaluation.base", "BaseEvaluator", _PARTS),
+        ("llama_index.core.ingestion.pipeline", "IngestionPipeline", _PARTS),
+        ("llama_index.core.indices.base", "BaseIndex", _PARTS),
+        ("llama_index.core.storage.storage_context", "StorageContext", _PARTS),
+        ("llama_index.core.settings", "_Settings", _PARTS),
+        ("llama_index.core.workflow", "Workflow", _PARTS),
+        ("llama_index.core.prompts.base", "BasePromptTemplate", _NO_CALLS),
+        ("llama_index.core.schema", "BaseNode", _NO_CALLS),
     ),
 )

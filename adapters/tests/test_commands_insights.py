@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from accel import __version__
 from accel.cli import app
 from accel.tests.reported import check_chrome_trace, check_mermaid, check_page
 from adapters.tests import checked_programs as programs
@@ -61,6 +62,18 @@ def test_explain_draws_into_files(inputs: str, tmp_path: Path) -> None:
     boxes, arrows = check_mermaid(chart.read_text(encoding="utf-8"))
     assert len(boxes) > 2 and arrows
     assert picture.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_format_is_as_the_file_ends(inputs: str, tmp_path: Path) -> None:
+    for name, begins in (("graph.svg", "<svg"), ("graph.mmd", "flowchart"), ("graph.txt", "What waits")):
+        said = accel("explain", f"{MODULE}:graph", "--inputs", inputs, "--out", str(tmp_path / name))
+        assert said.exit_code == 0, said.output
+        assert begins in (tmp_path / name).read_text(encoding="utf-8")[:200]
+
+
+def test_the_version() -> None:
+    said = accel("--version")
+    assert (said.exit_code, said.stdout) == (0, f"accel {__version__}\n")
 
 
 def test_the_compilers_view_is_an_option(inputs: str) -> None:

@@ -68,6 +68,32 @@ def ready(world: World, **options: Any) -> Any:
 # --- the process ----------------------------------------------------------------------------------------------------
 
 
+def test_a_report_says_what_state_the_process_is_in_and_advises_nothing_where_it_is_off(world: World) -> None:
+    fresh = accelerate(three(world, Chat(world)))
+    for mode, says in (("off", "Accel is off"), ("watch", "Accel only watches")):
+        accel.set_mode(mode)  # type: ignore[arg-type]
+        fresh.invoke({"q": TOPIC})
+        assert str(fresh.report()).startswith(says) and fresh.report().to_dict()["state"] == mode
+    accel.set_mode("off")
+    report = fresh.report()
+    assert report.rows and not report.declarations and not report.undeclared
+    assert "measured" not in str(accelerate(three(world, Chat(world))).report())
+
+
+def test_after_uninstall_nothing_is_followed_and_nothing_advised(world: World) -> None:
+    fast = accelerate(three(world, Chat(world)))
+    accel.uninstall()
+    assert [fast.invoke({"q": topic})["b"] for topic in ("iron", "salt")]
+    report = fast.report()
+    assert str(report).startswith("Accel is uninstalled") and report.to_dict()["state"] == "uninstalled"
+    assert report.runs == 0 and not report.rows and not report.declarations
+    train(fast)
+    assert goes_plainly(world, fast)
+    accelerate(three(world, Chat(world)))
+    train(fast)
+    assert fast.report().state == "on" and gains(world, fast)
+
+
 def test_a_process_that_is_off_runs_programs_as_without_accel(world: World) -> None:
     fast = ready(world)
     before = str(fast.report().counts), fast.report().runs, fast.report().passed

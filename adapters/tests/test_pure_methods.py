@@ -106,6 +106,38 @@ def test_partial_functions_and_lambdas() -> None:
     assert early(lambda topic: by_lambda(topic)) == 1
 
 
+@pytest.mark.parametrize(
+    ("declared", "line"),
+    [
+        (accel.pure(slow_joined), "slow_joined = accel.pure(slow_joined, concurrency=8)"),
+        (
+            accel.pure(lambda a, b: slow_joined(a, b)),
+            "accel.pure(..., concurrency=8) around the lambda, where it is made",
+        ),
+        (
+            accel.pure(functools.partial(slow_joined)),
+            "accel.pure(..., concurrency=8) around the partial, where it is made",
+        ),
+    ],
+    ids=["function", "lambda", "partial"],
+)
+def test_the_line_for_several_at_a_time_can_be_pasted(declared: Any, line: str) -> None:
+    def first(state: State) -> State:
+        time.sleep(TAKES_S)
+        return {"outline": "written"}
+
+    def last(state: State) -> State:
+        return {"both": " ".join([declared(str(number), state["topic"]) for number in range(3)])}
+
+    graph = StateGraph(State).add_node("first", first).add_node("last", last)
+    fast = accelerate(graph.add_edge(START, "first").add_edge("first", "last").compile())
+    for topic in TOPICS:
+        fast.invoke({"topic": topic})
+        assert accel.settle(10)
+    assert line in [each.line for each in fast.report().declarations]
+    assert "function: " not in str(fast.report()), "its row has its own name"
+
+
 def test_a_method_that_was_put_into_its_class_later_says_so_once() -> None:
     class Late(Desk):
         pass

@@ -139,7 +139,7 @@ def test_tools_that_nobody_declared_and_nodes_that_work_by_themselves_have_rows(
     accel.register(look_up, readonly=True)
     fast.invoke({"q": TOPICS[0]})
     report = check(fast, tmp_path)
-    assert line_of(report, "StructuredTool").uses == 0, "now it is a component"
+    assert line_of(report, "tool look_up").uses == 0, "now it is a component"
 
 
 def test_tools_used_outside_of_runs_are_as_without_accel() -> None:

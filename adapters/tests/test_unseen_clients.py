@@ -148,6 +148,36 @@ def test_a_host_that_is_only_read_is_named(url: str, get: Callable[..., Any]) ->
     assert after.retired >= 1 and lines(after) == []
 
 
+def test_a_host_that_is_read_several_times_is_declared_for_several_at_a_time(url: str) -> None:
+    def ask(topic: str) -> list[str]:
+        return [requests.get(f"{url}/find", params={"q": f"{topic} {n}"}).json()["id"] for n in range(3)]
+
+    line = f'accel.register("{url}", readonly=True, concurrency=8)'
+    assert lines(seen(program(ask))) == [line]
+    exec(line, {"accel": accel})
+    after = seen(program(ask))
+    assert after.retired >= 3 and lines(after) == []
+
+
+def test_reads_of_a_declared_host_that_are_let_be_say_why(url: str) -> None:
+    accel.uninstall()  # other tests have declared hosts
+    with httpx.Client(base_url=url) as made_before:
+        accelerate(program(str))
+        accel.register(url, readonly=True)
+        with httpx.Client(base_url=url) as client:
+
+            def streamed(topic: str) -> str:
+                with client.stream("GET", "/find", params={"q": topic}) as response:
+                    return response.read().decode()
+
+            early = seen(program(lambda topic: made_before.get("/find", params={"q": topic}).text))
+            let_be, plain = seen(program(streamed)), seen(program(lambda topic: client.get(f"/find?q={topic}").text))
+    assert "which is declared, by a client that was made before that; make clients after" in flat(early)
+    assert "in a way that Accel lets be: a stream," in flat(let_be)
+    assert [row.what for row in plain.rows if row.calls] == [f'"{url}"']
+    assert "nobody said" not in flat(early) + flat(let_be)
+
+
 def test_requests_that_accel_can_not_make_are_named(url: str) -> None:
     def ask(topic: str) -> str:
         with urllib.request.urlopen(f"{url}/find?q={urllib.parse.quote(topic)}") as response:

@@ -37,6 +37,7 @@ CASES = {
         "accelerate(model)",
         "accelerate(embeddings)",
         "accelerate(BaseQueryEngine)",
+        "accelerate(type(graph))",
         "accelerate(graph)  # langgraph 1.9.0 is installed",
         "accelerate(graph)  # langchain-core 1.2.7 is installed",
     ),
@@ -77,6 +78,7 @@ CASES = {
         "accel.Cap(money=1.0)",
         "accel.Cap(money='1 EUR', input_per_million=2.5)",
         "accel.Cap(calls=5, per=7)",
+        "accel.Cap(calls=5, per='tenant_id')",
         "accel.Cap(calls=5, windw_s=60)",
     ),
     "Plans": (
@@ -104,6 +106,7 @@ CASES = {
         "fresh.warmup([{'q': 'beaches'}, {'q': 'beaches'}])",
         "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config=[{}])",
         "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config='thread-1')",
+        "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], confg={})",
         "fresh.warmup([{'q': 'beaches'}, {'q': 'rivers'}], config=['thread-1', 'thread-2'])",
         "accel.warmup(engine, ['beaches', 'rivers'], config={})  # a query engine",
         "accel.warmup(workflow, ['beaches', 'rivers'])",
@@ -124,6 +127,7 @@ CASES = {
         "accel.batch(graph, [{'q': 'beaches'}])",
         "accel.batch(fast, 'beaches')",
         "accel.batch(fast, [{'q': 'beaches'}], max_concurrency=0)",
+        "accel.batch(fast, [{'q': 'beaches'}], max_concurency=1)",
         "accel.batch(workflow, ['beaches', 'rivers'])",
         "fast.batch([{'q': 'beaches'}], resume=7)",
         "fast.batch([{'q': 'beaches'}], resume='nowhere/answers.jsonl')",
@@ -164,7 +168,14 @@ CASES = {
         "accel.register(Client, concurrency='many')",
         "accel.register(client.search, readonly=True)",
         "accel.register(score, pure=True)  # a function",
+        "accel.register(Client.search, readonly=True)",
+        "accel.register(lambda text: text.upper(), pure=True)",
         "accel.register('Client', readonly=True)",
+        "accel.register({}, readonly=True)",
+        "accel.register(graph, readonly=True)",
+        "accel.register(function_tool, readonly=True)  # a FunctionTool of LlamaIndex",
+        "accel.register(Client, methods=[], readonly=True)",
+        "accel.register(Client, methods=[Client.search], readonly=True)",
         "accel.register(Client, methods=['search'])",
         "accel.register(Client, methods=['serch'], readonly=True)",
         "accel.register(Client, methods=['rows'], readonly=True)  # which yields",
@@ -214,6 +225,7 @@ def _names(folder: Path) -> dict[str, Any]:
     from llama_index.core import SummaryIndex, VectorStoreIndex
     from llama_index.core.base.base_query_engine import BaseQueryEngine
     from llama_index.core.llms import MockLLM
+    from llama_index.core.tools import FunctionTool
     from pydantic import SecretStr
 
     def configured(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
@@ -257,6 +269,7 @@ def _names(folder: Path) -> dict[str, Any]:
         "Client": Client,
         "client": Client(),
         "hosted": ChatOpenAI(model="m", base_url="https://models.example.com/v1", api_key=SecretStr("k")),
+        "function_tool": FunctionTool.from_defaults(score),
         "score": score,
         "rows": rows,
     }
