@@ -71,6 +71,7 @@ class _TooLarge(Exception):
 
 View = Callable[[Any], Tree]
 _views: dict[type, View] = {}
+_exact_views: dict[type, View] = {}
 _builders: dict[str, Callable[[Tree], Any]] = {}
 _PLAIN, _TUPLE = "$plain", "$tuple"
 _TAGS = {_PLAIN, _TUPLE}
@@ -80,13 +81,21 @@ _TAGS = {_PLAIN, _TUPLE}
 _handed_on: set[str] = set()
 
 
-def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any], handed_on: Iterable[str] = ()) -> None:
-    """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn.
+def add_view(
+    cls: type,
+    view: View,
+    tag: str,
+    build: Callable[[Tree], Any],
+    handed_on: Iterable[str] = (),
+    exact: View | None = None,
+) -> None:
+    """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn; in exact
+    snapshots as `exact(instance)`, if that is another view, which is `Opaque` of an instance that it can't tell whole.
 
     The dict has the key `tag`, by which `thaw` knows what to `build` again. `handed_on`: fields that go on with the
     object as they stand (what a message says of its making); nobody pastes parts of them into texts.
     """
-    _views[cls] = view
+    _views[cls], _exact_views[cls] = view, exact or view
     _builders[tag] = build
     _TAGS.add(tag)
     _handed_on.update(handed_on)
@@ -194,10 +203,12 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
             plain = _fields(value, budget, depth, exact)
             return {_PLAIN: plain} if exact and not _TAGS.isdisjoint(value) else plain
         return Opaque(value)
+    views = _exact_views if exact else _views
     for cls in kind.__mro__:
-        view = _views.get(cls)
+        view = views.get(cls)
         if view is not None:
-            return _fields(view(value), budget, depth + 1, exact)
+            told = view(value)
+            return told if type(told) is Opaque else _fields(told, budget, depth + 1, exact)
     if exact or issubclass(kind, type) or callable(value):
         return Opaque(value)
     held = items(value)

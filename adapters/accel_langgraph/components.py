@@ -37,7 +37,7 @@ from .computes import COMPUTES
 from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
 from .guards import guard_of
 from .tool_calls import closed_calls
-from .views import view_answer
+from .views import view_answer, view_messages
 
 # --- arguments ------------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     named.update(kwargs)
     named.pop("run_manager", None)
     messages, stop = named.pop("messages"), named.pop("stop", None)
-    return {"messages": snapshot(messages, exact=True), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
+    return {"messages": view_messages(messages), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
 
 
 def _read_stream(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:

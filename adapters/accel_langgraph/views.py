@@ -19,14 +19,35 @@ _FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f
 
 
 def view_message(message: BaseMessage) -> Tree:
-    """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
+    """A message as a tree: its class and every field that isn't empty, without an id that the framework made up."""
+    return _without_made_up_id(view_identified(message))
+
+
+def view_messages(messages: Any) -> Tree:
+    """The input of a model, which is sent no id of the framework's."""
+    tree = snapshot(messages, exact=True)
+    return [_without_made_up_id(each) for each in tree] if is_a(tree, list) else tree
+
+
+def _without_made_up_id(tree: Tree) -> Tree:
+    """The tree of a message, which is changed."""
+    if is_a(tree, dict) and is_made_up(tree.get("id")):
+        del tree["id"]
+    return tree
+
+
+def is_made_up(identifier: Any) -> bool:
+    """Whether the framework gave it to a message that had none."""
+    return is_a(identifier, str) and _FRAMEWORK_ID.match(identifier) is not None
+
+
+def view_identified(message: BaseMessage) -> Tree:
+    """The same with its id, whoever made it up: functions of the program look messages up by it."""
     tree: dict[str, Tree] = {"message": class_name(message), "content": message.content}
     cls: Any = type(message)
     for field in _beside_content(cls):
         value = getattr(message, field)
         if value is None or value is False or (is_a(value, _CONTAINERS) and not value):
-            continue
-        if field == "id" and is_a(value, str) and _FRAMEWORK_ID.match(value):
             continue
         tree[field] = value
     extra = message.model_extra
@@ -41,7 +62,7 @@ def _beside_content(cls: type[BaseMessage]) -> tuple[str, ...]:
 
 
 def build_message(tree: Tree) -> BaseMessage:
-    """The message that `view_message` saw."""
+    """The message that `view_identified` saw."""
     fields = {key: value for key, value in tree.items() if key not in ("message", "extra")}
     return class_named(tree["message"], BaseMessage)(**fields, **tree.get("extra", {}))
 
@@ -59,7 +80,7 @@ def build_document(tree: Tree) -> Document:
     return Document(page_content=tree["page_content"], metadata=tree["metadata"], id=tree["id"])
 
 
-add_view(BaseMessage, view_message, "message", build_message, handed_on=("response_metadata", "usage_metadata"))
+add_view(BaseMessage, view_message, "message", build_message, ("response_metadata", "usage_metadata"), view_identified)
 add_view(Document, view_document, "document", build_document)
 add_lookalike(TextAccessor, str)  # what `message.text` gives
 
