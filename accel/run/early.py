@@ -107,6 +107,8 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         args, kwargs = method.build(bound.component, tree)
     except LookupError:
         return UNLOADED()
+    except Exception:  # noqa: BLE001  # a class of the program's that can't be made of its fields
+        return UNBUILT()
     if freeze(method.read(bound.component, args, kwargs)) != key[-1]:
         return UNBUILT()
     if not is_comparable(tree):

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .objects import UNTOLD, field, field_names, is_a, items
+from .objects import UNTOLD, field, field_names, holds_more, is_a, items
 
 T = TypeVar("T")
 Tree = Any
@@ -99,6 +99,11 @@ def add_view(
     _builders[tag] = build
     _TAGS.add(tag)
     _handed_on.update(handed_on)
+
+
+def whole(view: View) -> View:
+    """An exact view of objects that `view` tells all fields of: those with further attributes are opaque."""
+    return lambda value: Opaque(value) if holds_more(value) else view(value)
 
 
 def is_handed_on(key: object) -> bool:

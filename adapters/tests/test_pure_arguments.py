@@ -1,4 +1,4 @@
-"""What a declared pure function is given matters as a whole: an early or shared result is of exactly these arguments."""
+"""What a declared pure function is given matters as a whole: an early or shared result is of these very arguments."""
 
 from __future__ import annotations
 
