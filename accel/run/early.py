@@ -243,7 +243,7 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
             "it hands back the objects it was given, and an early call is given copies",
             "give back new objects, if its calls are to be early",
         )
-    run.done(call, result)
+    run.done(call, result, (*args, *kwargs.values()))
 
 
 def _told(run: Run, call: Call, kwargs: Any) -> bool:

@@ -28,6 +28,7 @@ from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells
 from accel.run.scope import scope
+from accel.text.copies import copy_vectors
 from accel.text.functions import add_functions
 from accel.text.objects import is_a
 from accel.text.values import Opaque, Tree, snapshot, thaw
@@ -200,10 +201,6 @@ def _lend_chat(result: ChatResult) -> ChatResult:
     return lent
 
 
-def _copy_vectors(result: Any) -> Any:
-    return [list(item) if isinstance(item, list) else item for item in result]
-
-
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
@@ -271,7 +268,7 @@ EMBEDDINGS = tuple(
         read=_read_call,
         build=build_call,
         view=no_view,
-        copy=_copy_vectors,
+        copy=copy_vectors,
     )
 )
 
