@@ -6,7 +6,6 @@ copies. Its callers see an ordinary function.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import types
 import warnings
@@ -15,20 +14,22 @@ from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 from ..errors import AccelWarning, ConfigurationError, kind_of, knows_its_options
+from ..text.copies import copy_data
 from ..text.values import snapshot
 from . import patches
 from .components import Facts, register, vouch
-from .methods import METHODS, Method, build_call, read_call
+from .methods import METHODS, Kind, Method, build_call, read_call
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-CALL = Method(
-    "__call__", "function", "tool", "sync", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
-)  # fmt: skip
-COROUTINE = Method(
-    "__call__", "coroutine", "tool", "async", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
-)  # fmt: skip
+def _method_of(family: str, kind: Kind) -> Method:
+    return Method(
+        "__call__", family, "tool", kind, read_call, build_call, snapshot, copy=copy_data, fresh=False, by_object=True
+    )
+
+
+CALL, COROUTINE = _method_of("function", "sync"), _method_of("coroutine", "async")
 METHODS.update({(method.family, method.name): method for method in (CALL, COROUTINE)})
 
 
