@@ -56,6 +56,8 @@ def pure(function: Any = _NONE_YET, *, concurrency: int | None = None, local: bo
     A method, of an object or in the body of its class, is declared as by `register(..., methods=[...], pure=True)`: it
     may run early, of its own object.
 
+    Results that aren't data, and those that hold an argument, are what the program's own call gave, each time.
+
     `concurrency`: how many early calls may run at a time (default: 1, on a thread of Accel; of coroutines
     8, on the run's loop). `local=False`: it sends its arguments to a remote service (default: it does not).
     Raises ConfigurationError for generators and for what isn't a function.
