@@ -12,7 +12,7 @@ from ..graph.ops import OPS
 from ..parts.methods import METHODS
 from ..text.evaluate import Index
 from ..text.templates import Ref
-from ..text.values import Tree, freeze, leaves, texts_of, wholes_of
+from ..text.values import Tree, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from .candidates import candidates
 from .computed import computes
@@ -293,7 +293,7 @@ def given_always(views: Sequence[View], site: str) -> set[Hashable]:
     if len({view.witness for view in called}) < 2 or "constant" not in views[0].values.readings:
         return set()
     calls = [call for view in called for call in view.open[site]]
-    wholes = set.intersection(*(set(map(freeze, wholes_of(call.input))) for call in calls))
+    wholes = set.intersection(*(set(map(freeze, _wholes_of(call.input))) for call in calls))
     if wholes:
         wholes -= set.intersection(*(_found_before(view, call) for view in called for call in view.open[site]))
     firsts = [(view, view.open[site][0]) for view in called]
@@ -316,7 +316,7 @@ def _found_before(view: View, call: CallRecord) -> set[Hashable]:
     values = view.values
     return {
         freeze(tree)
-        for tree in wholes_of(call.input)
+        for tree in _wholes_of(call.input)
         if isinstance(tree, list) and values.found.issuperset(texts_of(tree)) and values.seen_whole(tree, call.start)
     }
 
@@ -331,3 +331,14 @@ def first_of(call: CallRecord, tree: Tree = None) -> First | None:
     inner = method.inner if method is not None else None
     first = inner.first(call.component, call.input) if inner is not None else None
     return first if first is None or tree is None or leads(tree, first.path) else None
+
+
+def _wholes_of(tree: Tree) -> Iterator[Tree]:
+    """What may come from somewhere as it stands: lists of at least two texts and nothing else, dicts with numbers."""
+    if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):
+        yield tree
+    elif isinstance(tree, dict | list):
+        if isinstance(tree, dict) and holds_number(tree):
+            yield tree
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from _wholes_of(item)

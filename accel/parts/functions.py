@@ -6,7 +6,6 @@ copies. Its callers see an ordinary function.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import types
 import warnings
@@ -15,21 +14,23 @@ from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 from ..errors import AccelWarning, ConfigurationError, kind_of, knows_its_options
+from ..text.copies import copy_data
 from ..text.values import snapshot
 from . import patches
 from .components import Facts, register, vouch
-from .methods import METHODS, Method, build_call, read_call
+from .methods import METHODS, Kind, Method, build_call, read_call
 from .wrappers import wrapper
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-CALL = Method(
-    "__call__", "function", "tool", "sync", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
-)  # fmt: skip
-COROUTINE = Method(
-    "__call__", "coroutine", "tool", "async", read_call, build_call, snapshot, copy=copy.deepcopy, by_object=True
-)  # fmt: skip
+def _method_of(family: str, kind: Kind) -> Method:
+    return Method(
+        "__call__", family, "tool", kind, read_call, build_call, snapshot, copy=copy_data, fresh=False, by_object=True
+    )
+
+
+CALL, COROUTINE = _method_of("function", "sync"), _method_of("coroutine", "async")
 METHODS.update({(method.family, method.name): method for method in (CALL, COROUTINE)})
 
 
@@ -55,6 +56,8 @@ def pure(function: Any = _NONE_YET, *, concurrency: int | None = None, local: bo
 
     A method, of an object or in the body of its class, is declared as by `register(..., methods=[...], pure=True)`: it
     may run early, of its own object.
+
+    Results that aren't data, and those that hold an argument, are what the program's own call gave, each time.
 
     `concurrency`: how many early calls may run at a time (default: 1, on a thread of Accel; of coroutines
     8, on the run's loop). `local=False`: it sends its arguments to a remote service (default: it does not).

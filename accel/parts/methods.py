@@ -52,7 +52,10 @@ class Method:
     calls: Callable[[list[Any]], list[Tree]] | None = None
     """The output's first calls of tools (`accel.text.turns`) that no further chunk can change."""
     copy: Callable[[Any], Any] | None = None
-    """How a result is handed out again; None where a result may retire only once."""
+    """How a result is handed out again; None where a result may retire only once. Raises Uncopied of one that nobody
+    else may have."""
+    fresh: bool = True
+    """A result never holds an object that was given, by which the program could tell it from a copy."""
     lend: Callable[[Any], Any] | None = None
     """How a result is handed out to another run of a batch, with ids of its own; None where that is `copy`."""
     streamed: str = ""

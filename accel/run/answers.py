@@ -22,7 +22,8 @@ def answering(calls: Sequence[Call], site: str, method: Method, ambient: Ambient
     for call in itertools.chain(own, others):
         if call.useless:
             continue
-        if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or call.tells):
+        alone = call.tells or call.outcome.dropped  # the program's, with a result for nobody else
+        if call.demanded and (method.copy is None or not facts.pure or call.state != "done" or alone):
             continue
         if facts.pure and may_retire(call, method, ambient, facts):
             return call
@@ -71,7 +72,7 @@ def may_borrow(known: Call, call: Call, facts: Facts) -> bool:
 
 def may_share(call: Call, method: Method, ambient: Ambient, facts: Facts) -> bool:
     """Whether a call inside an early one may wait for `call` and take a copy of its result."""
-    if call.useless:
+    if call.useless or call.outcome.dropped:
         return False
     if call.state == "running" and not call.early and call.method.kind != "sync":
         return False  # the program's own, on a loop that may be waiting for us

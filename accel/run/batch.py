@@ -163,7 +163,8 @@ class Member:
         if call.kept is not None:
             return
         hand_on, kept = call.method.hands_on, None
-        if hand_on is not None and result is not None and not call.tells and not call.hindered:
+        alone = call.tells or call.hindered or call.outcome.dropped
+        if hand_on is not None and result is not None and not alone:
             try:
                 copied = hand_on(result)
             except Exception:  # noqa: BLE001  # an object of the program's that can't be copied is nobody else's

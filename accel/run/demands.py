@@ -98,7 +98,7 @@ class Demand:
             except BaseException as error:
                 run.failed(call, meant(error))
                 raise
-        run.done(call, result)
+        run.done(call, result, (*self.args, *self.kwargs.values()))
         return result
 
     def streamed(self, call: Call | None = None, stream: Any = None) -> Steps[None]:

@@ -122,6 +122,8 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         args, kwargs = method.build(bound.component, tree)
     except LookupError:
         return UNLOADED()
+    except Exception:  # noqa: BLE001  # a class of the program's that can't be made of its fields
+        return UNBUILT()
     if exactly(method.read(bound.component, args, kwargs)) != key[-1]:
         return UNBUILT()
     if not is_comparable(tree):
@@ -256,7 +258,7 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
             "it hands back the objects it was given, and an early call is given copies",
             "give back new objects, if its calls are to be early",
         )
-    run.done(call, result)
+    run.done(call, result, (*args, *kwargs.values()))
 
 
 def _told(run: Run, call: Call, kwargs: Any) -> bool:

@@ -67,7 +67,7 @@ class Gone(Run):
     def leave_component(self, call: Call) -> None:
         return
 
-    def done(self, call: Call, result: Any) -> None:
+    def done(self, call: Call, result: Any, given: Sequence[Any] = ()) -> None:
         return
 
     def failed(self, call: Call, error: BaseException) -> bool:

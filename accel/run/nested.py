@@ -4,7 +4,7 @@ itself to whoever listens to the program, which would come too early and from no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -71,9 +71,7 @@ def hindered(call: Call | None, reason: str) -> CallCancelled:
     return CallCancelled(f"an early call can't go on: {reason}")
 
 
-def _steps(
-    run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: Callable[[], Any]
-) -> Steps[Any]:
+def _steps(run: Run, outer: Call | None, method: Method, component: Any, tree: Tree, work: partial[Any]) -> Steps[Any]:
     assert method.copy is not None
     here = loop_here()
     own, blocks = (here, None) if method.is_async else (None, here)
@@ -101,7 +99,7 @@ def _steps(
         raise
     finally:
         shared.leave()
-    return _shared(run, shared, result)
+    return _shared(run, shared, result, (*work.args, *work.keywords.values()))
 
 
 @contextmanager
@@ -142,14 +140,16 @@ def _in_the_way(
     return found
 
 
-def _shared(run: Run, shared: Call, result: Any) -> Any:
-    """A copy for the caller; others get one too, unless it is not what they would have got."""
+def _shared(run: Run, shared: Call, result: Any, given: Sequence[Any]) -> Any:
+    """A copy for the caller; others get one too, unless it is not what they would have got. Of what nobody else may
+    have, the caller gets what there is."""
     assert shared.method.copy is not None
     if shared.hindered:
         give_up(run, shared)
     else:
-        run.done(shared, result)
-    return shared.method.copy(result)
+        run.done(shared, result, given)
+    given_to_others = shared.outcome.over and not shared.outcome.dropped
+    return shared.method.copy(result) if given_to_others else result
 
 
 def _failed(run: Run, shared: Call, error: BaseException) -> None:

@@ -31,7 +31,7 @@ from ..process.threads import collecting, issuer
 from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.record import CallRecord, Trace, Visit
-from . import batch, gates, names
+from . import batch, gates, handing, names
 from .bindings import Bindings
 from .call import Call
 from .calls import Calls
@@ -287,9 +287,9 @@ class Run:
 
     # --- closing a demand
 
-    def done(self, call: Call, result: Any) -> None:
-        """A call of the program, or an early one, has its result."""
-        began_s = thread_time()
+    def done(self, call: Call, result: Any, given: Sequence[Any] = ()) -> None:
+        """A call of the program, or an early one, has its result. `given`: what it was made with."""
+        began_s, shared = thread_time(), handing.copied(call, result, given, self.disqualify)
         output = call.method.view(result) if result is not None else None
         call.output = snapshot(output)
         call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
@@ -309,8 +309,7 @@ class Run:
             note_told(call.component, call.method.name, call.tells)
         call.chunks.close()
         self.calls.keep(call, result)
-        # What is shared is a copy of its own: the program may change what it got.
-        call.outcome.give(call.method.copy(result) if call.method.copy and result is not None else result)
+        call.outcome.give(shared)
         self.tell(lambda forecast: forecast.finished(call))
         self._follow_loops()
         self.own_s += thread_time() - began_s

@@ -41,7 +41,7 @@ class Sealed:
 
 @pytest.fixture(autouse=True)
 def card_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_views", "_builders", "_TAGS"):
+    for name in ("_views", "_exact_views", "_builders", "_TAGS"):
         monkeypatch.setattr(values, name, getattr(values, name).copy())
     values.add_view(
         Card, lambda c: {"$card": c.name, "marks": c.marks}, "$card", lambda t: Card(t["$card"], t["marks"])

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 __all__ = [
-    "UNTOLD", "attributes", "entries", "field", "field_names", "in_class", "is_a", "is_read_as_dict", "items", "own",
-    "private", "viewed",
+    "UNTOLD", "attributes", "entries", "field", "field_names", "holds_more", "in_class", "is_a", "is_read_as_dict",
+    "items", "own", "private", "viewed",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -106,6 +106,24 @@ def field_names(cls: type[Any]) -> tuple[str, ...] | None:
         if type(fields := in_class(cls, name)) is dict:
             return tuple(fields)
     return tuple(each.name for each in dataclasses.fields(cls)) if in_class(cls, "__dataclass_fields__") else None
+
+
+def holds_more(value: Any) -> bool:
+    """Whether an instance of a dataclass or pydantic model has attributes beside its fields, private ones of a model
+    too."""
+    cls: Any = type(value)
+    names = _only_names(cls)
+    return names is None or not (own(value) or {}).keys() <= names or bool(private(value))
+
+
+@lru_cache(4_096)
+def _only_names(cls: Any) -> frozenset[str] | None:
+    """Of its fields; None if it has other places for attributes, or code of its own gives them."""
+    names, slots = frozenset(field_names(cls) or ()), set[str]()
+    for base in cls.__mro__:
+        slots |= {name for name, held in vars(base).items() if type(held) is MemberDescriptorType}
+    told = all(name in names or name.startswith("__") for name in slots)
+    return names if told and field_names(cls) is not None and not _asks(cls) else None
 
 
 UNTOLD: Any = object()

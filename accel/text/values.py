@@ -8,6 +8,7 @@ dataclass fields or, failing that, by identity.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import sys
 import types
@@ -15,7 +16,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .objects import UNTOLD, field, field_names, is_a, items
+from .objects import UNTOLD, field, field_names, holds_more, is_a, items
 
 T = TypeVar("T")
 Tree = Any
@@ -71,6 +72,7 @@ class _TooLarge(Exception):
 
 View = Callable[[Any], Tree]
 _views: dict[type, View] = {}
+_exact_views: dict[type, View] = {}
 _builders: dict[str, Callable[[Tree], Any]] = {}
 _PLAIN, _TUPLE = "$plain", "$tuple"
 _TAGS = {_PLAIN, _TUPLE}
@@ -80,16 +82,29 @@ _TAGS = {_PLAIN, _TUPLE}
 _handed_on: set[str] = set()
 
 
-def add_view(cls: type, view: View, tag: str, build: Callable[[Tree], Any], handed_on: Iterable[str] = ()) -> None:
-    """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn.
+def add_view(
+    cls: type,
+    view: View,
+    tag: str,
+    build: Callable[[Tree], Any],
+    handed_on: Iterable[str] = (),
+    exact: View | None = None,
+) -> None:
+    """See instances of `cls` and its subclasses as the dict `view(instance)`, whose values are viewed in turn; in exact
+    snapshots as `exact(instance)`, if that is another view, which is `Opaque` of an instance that it can't tell whole.
 
     The dict has the key `tag`, by which `thaw` knows what to `build` again. `handed_on`: fields that go on with the
     object as they stand (what a message says of its making); nobody pastes parts of them into texts.
     """
-    _views[cls] = view
+    _views[cls], _exact_views[cls] = view, exact or view
     _builders[tag] = build
     _TAGS.add(tag)
     _handed_on.update(handed_on)
+
+
+def whole(view: View) -> View:
+    """An exact view of objects that `view` tells all fields of: those with further attributes are opaque."""
+    return lambda value: Opaque(value) if holds_more(value) else view(value)
 
 
 def is_handed_on(key: object) -> bool:
@@ -194,10 +209,12 @@ def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
             plain = _fields(value, budget, depth, exact)
             return {_PLAIN: plain} if exact and not _TAGS.isdisjoint(value) else plain
         return Opaque(value)
+    views = _exact_views if exact else _views
     for cls in kind.__mro__:
-        view = _views.get(cls)
+        view = views.get(cls)
         if view is not None:
-            return _fields(view(value), budget, depth + 1, exact)
+            told = view(value)
+            return told if type(told) is Opaque else _fields(told, budget, depth + 1, exact)
     if exact or issubclass(kind, type) or callable(value):
         return Opaque(value)
     held = items(value)
@@ -279,14 +296,33 @@ def equal(left: Tree, right: Tree) -> bool:
 
 
 def is_comparable(tree: Tree) -> bool:
-    """Whether equal trees mean equal values: opaque leaves must be functions or classes, which don't change. Other
+    """Whether equal trees mean equal values: opaque leaves must be functions or classes that don't change. Other
     objects are equal by identity and may have changed meanwhile."""
     if isinstance(tree, dict | list):
         for part in tree.values() if isinstance(tree, dict) else tree:
             if type(part) not in _DATA and not is_comparable(part):
                 return False
         return True
-    return not isinstance(tree, Opaque) or is_a(tree.obj, type | types.FunctionType | types.BuiltinFunctionType)
+    return not isinstance(tree, Opaque) or _never_changes(tree.obj)
+
+
+_IMMUTABLE_TYPE = 1 << 8
+"""The flag of classes that can't be changed."""
+
+
+def _never_changes(value: Any) -> bool:
+    """Of functions, those of a module that keep nothing; of classes, those that say what data looks like, and those of
+    the interpreter and of extensions."""
+    if is_a(value, type):
+        schema = field_names(value) is not None or is_a(value, enum.EnumMeta) or "__total__" in vars(value)
+        return schema or bool(value.__flags__ & _IMMUTABLE_TYPE)
+    if is_a(value, types.BuiltinFunctionType):
+        return is_a(value.__self__, types.ModuleType | type(None))
+    if not is_a(value, types.FunctionType) or value.__closure__:
+        return False
+    kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    of_module = getattr(sys.modules.get(value.__module__), value.__qualname__, None) is value
+    return of_module and all(type(each) in _DATA for each in kept)
 
 
 def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Tree]]:
@@ -336,17 +372,6 @@ def length_of(tree: Tree) -> int:
     for part in tree.values() if isinstance(tree, dict) else tree:
         length += len(part) if type(part) is str else length_of(part)
     return length
-
-
-def wholes_of(tree: Tree) -> Iterator[Tree]:
-    """What may come from somewhere as it stands: lists of at least two texts and nothing else, dicts with numbers."""
-    if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):
-        yield tree
-    elif isinstance(tree, dict | list):
-        if isinstance(tree, dict) and holds_number(tree):
-            yield tree
-        for item in tree.values() if isinstance(tree, dict) else tree:
-            yield from wholes_of(item)
 
 
 def rebuild(tree: Tree, leaf: Callable[[tuple[Any, ...], Tree], Tree], path: tuple[Any, ...] = ()) -> Tree:

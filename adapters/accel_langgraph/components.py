@@ -28,6 +28,7 @@ from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells
 from accel.run.scope import scope
+from accel.text.copies import copy_vectors
 from accel.text.functions import add_functions
 from accel.text.objects import is_a
 from accel.text.values import Opaque, Tree, snapshot, thaw
@@ -37,7 +38,7 @@ from .computes import COMPUTES
 from .function_tools import CONFIG, FUNCTION_TOOLS, is_of_function, takes
 from .guards import guard_of
 from .tool_calls import closed_calls
-from .views import view_answer
+from .views import view_answer, view_messages
 
 # --- arguments ------------------------------------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     named.update(kwargs)
     named.pop("run_manager", None)
     messages, stop = named.pop("messages"), named.pop("stop", None)
-    return {"messages": snapshot(messages, exact=True), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
+    return {"messages": view_messages(messages), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
 
 
 def _read_stream(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
@@ -200,10 +201,6 @@ def _lend_chat(result: ChatResult) -> ChatResult:
     return lent
 
 
-def _copy_vectors(result: Any) -> Any:
-    return [list(item) if isinstance(item, list) else item for item in result]
-
-
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
@@ -271,7 +268,7 @@ EMBEDDINGS = tuple(
         read=_read_call,
         build=build_call,
         view=no_view,
-        copy=_copy_vectors,
+        copy=copy_vectors,
     )
 )
 

@@ -24,7 +24,7 @@ from accel.text.values import is_handed_on
 from .awaited import only_awaited
 from .chains import is_chain
 from .components import install_all
-from .views import view_message
+from .views import is_made_up, view_message
 
 STREAMS: tuple[StreamMode, ...] = ("values", "updates", "messages", "custom")
 _NEEDS_A_SAVER = "Compile it where it is made, and name the compiled graph: graph = builder.compile(checkpointer=...)."
@@ -179,7 +179,10 @@ def _undated(value: Any) -> Any:
 
 
 def _dumped(generation: ChatGeneration) -> dict[str, Any]:
-    return {"said": generation.message, "info": generation.generation_info}
+    message = generation.message
+    if is_made_up(message.id):  # as two answers of a run have two
+        message = message.model_copy(update={"id": None})
+    return {"said": message, "info": generation.generation_info}
 
 
 def _as_chunk(message: BaseMessage) -> BaseMessageChunk:

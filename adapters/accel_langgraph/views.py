@@ -10,25 +10,48 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
+from pydantic.fields import FieldInfo
 
 from accel.text.objects import is_a
-from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot
+from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot, whole
 
 _CONTAINERS = (dict, list)
 _FRAMEWORK_ID = re.compile(r"^((lc_)?run-.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
 
 def view_message(message: BaseMessage) -> Tree:
-    """A message as a tree: its class and every field that isn't empty, without ids that the framework made up."""
+    """A message as a tree: its class and every field that isn't empty as usual, without an id that the framework made
+    up."""
+    return _without_made_up_id(view_identified(message))
+
+
+def view_messages(messages: Any) -> Tree:
+    """The input of a model, which is sent no id of the framework's."""
+    tree = snapshot(messages, exact=True)
+    return [_without_made_up_id(each) for each in tree] if is_a(tree, list) else tree
+
+
+def _without_made_up_id(tree: Tree) -> Tree:
+    """The tree of a message, which is changed."""
+    if is_a(tree, dict) and is_made_up(tree.get("id")):
+        del tree["id"]
+    return tree
+
+
+def is_made_up(identifier: Any) -> bool:
+    """Whether the framework gave it to a message that had none."""
+    return is_a(identifier, str) and _FRAMEWORK_ID.match(identifier) is not None
+
+
+def view_identified(message: BaseMessage) -> Tree:
+    """The same with its id, whoever made it up: functions of the program look messages up by it."""
     tree: dict[str, Tree] = {"message": class_name(message), "content": message.content}
     cls: Any = type(message)
-    for field in _beside_content(cls):
+    for field, usual in _beside_content(cls):
         value = getattr(message, field)
-        if value is None or value is False or (is_a(value, _CONTAINERS) and not value):
-            continue
-        if field == "id" and is_a(value, str) and _FRAMEWORK_ID.match(value):
-            continue
-        tree[field] = value
+        empty = value is None or value is False or (is_a(value, _CONTAINERS) and not value)
+        if not (empty and type(value) is type(usual) and not usual):
+            tree[field] = value
     extra = message.model_extra
     if extra:
         tree["extra"] = dict(extra)
@@ -36,31 +59,43 @@ def view_message(message: BaseMessage) -> Tree:
 
 
 @lru_cache(256)
-def _beside_content(cls: type[BaseMessage]) -> tuple[str, ...]:
-    return tuple(name for name in cls.model_fields if name not in ("content", "type"))
+def _beside_content(cls: type[BaseMessage]) -> tuple[tuple[str, Any], ...]:
+    """The fields, and what each is where nobody says."""
+    fields = cls.model_fields.items()
+    return tuple((name, _usual(field)) for name, field in fields if name not in ("content", "type"))
+
+
+def _usual(field: FieldInfo) -> Any:
+    made: Any = field.default_factory
+    return field.default if made is None else made() if made in _CONTAINERS else made
 
 
 def build_message(tree: Tree) -> BaseMessage:
-    """The message that `view_message` saw."""
+    """The message that `view_identified` saw."""
     fields = {key: value for key, value in tree.items() if key not in ("message", "extra")}
     return class_named(tree["message"], BaseMessage)(**fields, **tree.get("extra", {}))
 
 
 def view_document(document: Document) -> Tree:
-    return {
-        "document": class_name(document),
-        "page_content": document.page_content,
-        "metadata": document.metadata,
-        "id": document.id,
-    }
+    cls: Any = type(document)
+    fields = {name: getattr(document, name) for name in _of_document(cls)}
+    return {"document": class_name(document), **fields, **(document.model_extra or {})}
+
+
+@lru_cache(256)
+def _of_document(cls: type[Document]) -> tuple[str, ...]:
+    return ("page_content", "metadata", "id", *(name for name in cls.model_fields if name not in Document.model_fields))
 
 
 def build_document(tree: Tree) -> Document:
-    return Document(page_content=tree["page_content"], metadata=tree["metadata"], id=tree["id"])
+    fields = {key: value for key, value in tree.items() if key != "document"}
+    return class_named(tree["document"], Document)(**fields)
 
 
-add_view(BaseMessage, view_message, "message", build_message, handed_on=("response_metadata", "usage_metadata"))
-add_view(Document, view_document, "document", build_document)
+add_view(
+    BaseMessage, view_message, "message", build_message, ("response_metadata", "usage_metadata"), whole(view_identified)
+)
+add_view(Document, view_document, "document", build_document, exact=whole(view_document))
 add_lookalike(TextAccessor, str)  # what `message.text` gives
 
 

@@ -33,6 +33,7 @@ from accel.parts.methods import Method, build_call, read_call
 from accel.parts.own_code import is_the_programs
 from accel.parts.patches import Place, install
 from accel.run.uses import aused, used
+from accel.text.copies import copy_vectors
 from accel.text.functions import add_functions
 from accel.text.objects import is_a
 from accel.text.values import Tree, snapshot, thaw
@@ -165,10 +166,6 @@ def _unread(*_: Any) -> Tree:
     return None
 
 
-def _copy_vectors(result: Any) -> Any:
-    return [list(item) if isinstance(item, list) else item for item in result]
-
-
 LANGUAGE_MODEL = (
     *_llm("llama_chat", "chat", "stream_chat", read=_read_chat, build=_build_chat, view=_view_chat),
     *_llm(
@@ -179,7 +176,7 @@ LANGUAGE_MODEL = (
 EMBEDDING = tuple(
     method
     for name in ("query_embedding", "text_embedding", "text_embeddings")
-    for method in _twins(f"_get_{name}", f"_aget_{name}", family=name, op="embedding", copy=_copy_vectors)
+    for method in _twins(f"_get_{name}", f"_aget_{name}", family=name, op="embedding", copy=copy_vectors)
 )
 STORE = (
     *_twins("query", "aquery", family="store_query", op="searching", by_object=True, lend=copy.deepcopy),

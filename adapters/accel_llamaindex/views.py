@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
@@ -16,25 +16,26 @@ from llama_index.core.schema import (
     QueryBundle,
     RelatedNodeInfo,
 )
-from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryMode
+from llama_index.core.vector_stores.types import (
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+)
 
-from accel.text.values import Tree, add_view, class_name, class_named
+from accel.text.objects import field_names
+from accel.text.values import Opaque, Tree, View, add_view, class_name, class_named, whole
 
 T = TypeVar("T")
 
 
 def _all_fields(tag: str, value: Any, **changed: Any) -> dict[str, Any]:
-    """The class under `tag`, and every field of a pydantic model."""
+    """The class under `tag`, and every field of a dataclass or pydantic model."""
     found = {tag: class_name(value)}
     cls: Any = type(value)
-    for name in _names_of(cls):
+    for name in field_names(cls) or ():
         found[name] = getattr(value, name)
-    return found | changed
-
-
-@lru_cache(256)
-def _names_of(cls: Any) -> tuple[str, ...]:
-    return tuple(cls.model_fields)
+    return found | (getattr(value, "model_extra", None) or {}) | changed
 
 
 def _build_from(tag: str, base: type[T], tree: Mapping[str, Any], **changed: Any) -> T:
@@ -86,15 +87,16 @@ def view_scored(scored: NodeWithScore) -> Tree:
     return {"scored_node": scored.node, "score": scored.score}
 
 
+def view_only_scored(scored: NodeWithScore) -> Tree:
+    return view_scored(scored) if type(scored) is NodeWithScore else Opaque(scored)
+
+
 def build_scored(tree: Tree) -> NodeWithScore:
     return NodeWithScore(node=tree["scored_node"], score=tree["score"])
 
 
-_QUERY_FIELDS = ("query_str", "image_path", "custom_embedding_strs", "embedding")
-
-
 def view_query(query: QueryBundle) -> Tree:
-    return {"query_bundle": class_name(query), **{name: getattr(query, name) for name in _QUERY_FIELDS}}
+    return _all_fields("query_bundle", query)
 
 
 def build_query(tree: Tree) -> QueryBundle:
@@ -102,20 +104,32 @@ def build_query(tree: Tree) -> QueryBundle:
 
 
 def view_store_query(query: VectorStoreQuery) -> Tree:
-    fields = {name: getattr(query, name) for name in VectorStoreQuery.__dataclass_fields__}
-    return {"vector_store_query": class_name(query), **fields, "mode": VectorStoreQueryMode(query.mode).value}
+    return _all_fields("vector_store_query", query, mode=_plain(query.mode))
 
 
 def build_store_query(tree: Tree) -> VectorStoreQuery:
     return _build_from("vector_store_query", VectorStoreQuery, tree, mode=VectorStoreQueryMode(tree["mode"]))
 
 
+def _plain(value: Any) -> Any:
+    """A member of an enumeration as its value, of which LlamaIndex makes it again."""
+    return value.value if isinstance(value, Enum) else value
+
+
 def view_filters(filters: MetadataFilters) -> Tree:
-    return {"metadata_filters": filters.model_dump(mode="json")}
+    return _all_fields("metadata_filters", filters, condition=_plain(filters.condition))
 
 
 def build_filters(tree: Tree) -> MetadataFilters:
-    return MetadataFilters.model_validate(tree["metadata_filters"])
+    return _build_from("metadata_filters", MetadataFilters, tree)
+
+
+def view_filter(each: MetadataFilter) -> Tree:
+    return _all_fields("metadata_filter", each, operator=_plain(each.operator))
+
+
+def build_filter(tree: Tree) -> MetadataFilter:
+    return _build_from("metadata_filter", MetadataFilter, tree)
 
 
 def view_text_block(block: TextBlock) -> Tree:
@@ -126,11 +140,16 @@ def build_text_block(tree: Tree) -> TextBlock:
     return _build_from("text_block", TextBlock, tree)
 
 
-add_view(ChatMessage, view_message, "chat_message", build_message)
-add_view(TextBlock, view_text_block, "text_block", build_text_block)
-add_view(BaseNode, view_node, "node", build_node)
-add_view(RelatedNodeInfo, view_related, "related_node", build_related)
-add_view(NodeWithScore, view_scored, "scored_node", build_scored)
-add_view(QueryBundle, view_query, "query_bundle", build_query)
-add_view(VectorStoreQuery, view_store_query, "vector_store_query", build_store_query)
-add_view(MetadataFilters, view_filters, "metadata_filters", build_filters)
+def _add(cls: type, view: View, tag: str, build: Callable[[Tree], Any]) -> None:
+    add_view(cls, view, tag, build, exact=whole(view))
+
+
+_add(ChatMessage, view_message, "chat_message", build_message)
+_add(TextBlock, view_text_block, "text_block", build_text_block)
+_add(BaseNode, view_node, "node", build_node)
+_add(RelatedNodeInfo, view_related, "related_node", build_related)
+_add(QueryBundle, view_query, "query_bundle", build_query)
+_add(VectorStoreQuery, view_store_query, "vector_store_query", build_store_query)
+_add(MetadataFilters, view_filters, "metadata_filters", build_filters)
+_add(MetadataFilter, view_filter, "metadata_filter", build_filter)
+add_view(NodeWithScore, view_scored, "scored_node", build_scored, exact=whole(view_only_scored))
