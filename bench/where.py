@@ -187,8 +187,8 @@ def document(found: Sequence[Spent], machine: str, command: str) -> str:
         "# Where Accel's processor time goes",
         f"Runs that are followed, one at a time, on one event loop; {machine}. Components wait 0.4 to 6 ms, so that "
         "nearly all of the time is work. *ratio if a call added the goal*: what accelerated by unmodified would be if "
-        f"each call of the run took {goal} ms more, which is the goal of [OVERHEAD.md](OVERHEAD.md): frameworks take "
-        "so little for a call that the ratio stays above 1.6 all the same.",
+        f"each call of the run took {goal} ms more, which is the goal of [OVERHEAD.md](OVERHEAD.md): the less a "
+        "framework takes for a call, the larger the ratio of what that allows.",
         f"```\n{command}\n```",
         table(HEAD, rows),
         "## By module",
