@@ -169,9 +169,12 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
     busy = {visit.node for visit in trace.visits for call in trace.calls if visit.holds(call.visit)}
     busy |= {visit.node for visit in trace.visits for use in trace.uses if visit.holds(use.visit)}
     idle: dict[str, list[float]] = {}
+    written = _written_s(trace) if nodes else {}
     for visit, seconds in own_work(trace) if nodes else ():
         if visit.inside is None and visit.node not in busy:
-            idle.setdefault(visit.node, []).append(seconds)
+            known = (written.get(text, visit.started_s) for text in texts_of(visit.entered))
+            sooner_s = visit.started_s - max(known, default=trace.started_s)
+            idle.setdefault(visit.node, []).append(min(seconds, max(0.0, sooner_s)))
     for node, own_s in idle.items():
         if sum(own_s) >= max(least_s, SLOW_S):
             yield _made(PURE_NODE, program, node, len(own_s), sum(own_s), f"node {node}")
@@ -194,6 +197,16 @@ def _sooner_s(said: Sequence[Said], use: Use) -> float:
     ends += [each.at_s for each in before if each.call is not None and _calls(each.call.output, use.name)]
     ends += [min((each.at_s for each in before if text in each.words), default=use.started_s) for text in use.texts]
     return use.started_s - max(ends)
+
+
+def _written_s(trace: Trace) -> dict[str, float]:
+    """When each text was first in the run's state: it came in, or a node left it there."""
+    found = dict.fromkeys(texts_of(trace.input), trace.started_s)
+    ended = [(visit.ended_s, visit) for visit in trace.visits if visit.ended_s is not None]
+    for ended_s, visit in sorted(ended, key=lambda each: each[0]):
+        for text in texts_of(visit.left):
+            found.setdefault(text, ended_s)
+    return found
 
 
 def _words(tree: Tree) -> str:

@@ -96,6 +96,11 @@ class State(TypedDict, total=False):
     q: str
     found: str
     said: str
+    long: str
+
+
+class Question(TypedDict):
+    q: str
 
 
 def test_tools_that_nobody_declared_and_nodes_that_work_by_themselves_have_rows(tmp_path: Path) -> None:
@@ -112,15 +117,21 @@ def test_tools_that_nobody_declared_and_nodes_that_work_by_themselves_have_rows(
         time.sleep(0.03)  # the tool could have begun before
         return {"found": look_up.invoke({"q": state["q"]}) + str(model.invoke(f"Judge {state['q']}").content)}
 
+    def measure(state: Question) -> State:
+        time.sleep(0.03)
+        return {"long": str(len(state["q"]))}
+
     def ponder(state: State) -> State:
         time.sleep(0.03)
         return {"said": state["found"]}
 
     builder = StateGraph(State)
     builder.add_node("look", look)
+    builder.add_node("measure", measure, input_schema=Question)
     builder.add_node("ponder", ponder)
     builder.add_edge(START, "look")
-    builder.add_edge("look", "ponder")
+    builder.add_edge("look", "measure")
+    builder.add_edge("measure", "ponder")
     builder.add_edge("ponder", END)
     fast = accelerate(builder.compile())
     train(fast, TOPICS)
@@ -135,7 +146,8 @@ def test_tools_that_nobody_declared_and_nodes_that_work_by_themselves_have_rows(
     here, by, made = lines["accel.register(look_up, readonly=True)"].where.partition(", made of ")
     assert here.startswith("test_report_programs.py:") and ".<locals>.look:" in here
     assert by and ".<locals>.look_up:" in made, "where there is such a name"
-    assert lines['accel.accelerate(graph, pure_nodes=["ponder"])'].kind == "pure_nodes"
+    named = [line for line, each in lines.items() if each.kind == "pure_nodes"]
+    assert named == ['accel.accelerate(graph, pure_nodes=["measure"])'], "the other waits for what was just found"
     accel.register(look_up, readonly=True)
     fast.invoke({"q": TOPICS[0]})
     report = check(fast, tmp_path)
