@@ -242,8 +242,12 @@ def freeze(tree: Tree) -> Hashable:
 
 def exactly(tree: Tree) -> Hashable:
     """The same, but equal only if dicts have the same order, too: who writes one down, for a model, gives another
-    text."""
-    return _told(tree, iter)
+    text. Views of objects have none."""
+    return _told(tree, _ordered)
+
+
+def _ordered(tree: dict[str, Tree]) -> Iterable[str]:
+    return sorted(tree) if is_view(tree) else tree
 
 
 def _told(tree: Tree, order: Callable[[Any], Iterable[str]]) -> Hashable:
