@@ -187,7 +187,7 @@ class Look:
                 held = {str(name): held[name] for name in sorted(held, key=str) if name not in of_use}
             # What extends an SDK's class is only itself, as it is now.
             itself = Opaque(value) if names is None and _extends(cls) else self._class(cls, depth)
-            apart = _apart(cls) if names is not None else ()
+            apart = _apart(cls)
             seen = {name: Opaque(at) if name in apart else self.at(at, depth + 1) for name, at in held.items()}
             return [itself, seen]
         finally:

@@ -12,7 +12,7 @@ import json
 import threading
 from collections import ChainMap, Counter, UserDict, UserList, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType, SimpleNamespace
@@ -524,11 +524,6 @@ def _word() -> Word:
     return made
 
 
-@dataclass
-class Quiet:
-    inner: Tone = field(default_factory=Tone, compare=False)
-
-
 def _round() -> Tone:
     made = Tone()
     made.__dict__["itself"] = [made]
@@ -550,7 +545,6 @@ HELD: dict[str, tuple[Callable[[], Any], Callable[[Any], Tone]]] = {
     "beyond a model's fields": (lambda: Free(inner=Tone()), lambda held: held.inner),  # type: ignore[call-arg]
     "under the name of a record": (Recorder, lambda held: held._state),
     "of a text": (_word, lambda held: held.inner),
-    "in a field that is not compared": (Quiet, lambda held: held.inner),
     "behind a method": (lambda: Tone().told, lambda held: held.__self__),
     "behind a part of a method": (lambda: functools.partial(Tone().told), lambda held: held.func.__self__),
     "behind a method of a dict": (lambda: {"a": Tone()}.get, lambda held: held.__self__["a"]),
