@@ -111,7 +111,7 @@ def test_a_run_is_gone_when_it_is_over(asynchronous: bool, no_collection: None) 
 def test_runs_that_wait_for_a_lesson_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those in which a loop was to be learnt, while the learner has no time."""
     posted: list[Any] = []
-    monkeypatch.setattr(threads.learner, "post", posted.append)
+    monkeypatch.setattr(threads.learner, "post", lambda work, first=False: posted.append(work))
     Chat.runs[:] = []
     fast = program(asynchronous=False)
     for number in range(3 * MAX_WAITING):
