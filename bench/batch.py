@@ -42,6 +42,7 @@ from bench.batch_work import Work
 from bench.engines import Engines, simulated
 from bench.machine import machine_name
 from bench.measure import plain
+from bench.sections import command_of
 from corpus.batches import PROGRAMS
 from corpus.papers import data
 
@@ -208,7 +209,7 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         console.print(f"[red]{error}[/red]")
         return 2
-    command = " ".join(["python -m bench batch", *(argument for argument in arguments if argument != "--write")])
+    command = command_of("batch", arguments)
     if not is_simulated:
         status, shown = batch_vllm.run(options, names, command, console)
         console.print(shown, markup=False, highlight=False, soft_wrap=True)

@@ -29,7 +29,7 @@ import accel_local
 from bench.corpus import Arms, engines_for
 from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED
-from bench.sections import table
+from bench.sections import command_of, table
 from corpus import names, programs, served
 from corpus.loops import LOOPS
 from corpus.served import ASYNC, questions
@@ -260,7 +260,7 @@ def main(arguments: Sequence[str]) -> int:
                 found.append(fresh.submit(alone, name, options.runs).result())
             file.write(json.dumps(found[-1]) + "\n")
             file.flush()
-    command = " ".join(["python -m bench memory", *(argument for argument in arguments if argument != "--write")])
+    command = command_of("memory", arguments)
     shown = document(found, machine_name(), options.runs, command)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:

@@ -31,7 +31,7 @@ import accel
 from accel.run.pace import load
 from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED
-from bench.sections import table
+from bench.sections import command_of, table
 from bench.verdicts import Several
 from corpus import served
 from corpus.components import sequence
@@ -313,7 +313,7 @@ def main(arguments: Sequence[str]) -> int:
                 found.append(alone(row))
             file.write(json.dumps(found[-1]) + "\n")
             file.flush()
-    command = " ".join(["python -m bench overhead", *(argument for argument in arguments if argument != "--write")])
+    command = command_of("overhead", arguments)
     shown = document(found, machine_name(), command)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:

@@ -154,6 +154,11 @@ SECTIONS: Mapping[str, Callable[[Raw], str]] = {
 }  # fmt: skip
 
 
+def command_of(name: str, arguments: Sequence[str]) -> str:
+    """What a page was made by, for who makes it again: without the wish to write it."""
+    return " ".join(["python -m bench", name, *(argument for argument in arguments if argument != "--write")])
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

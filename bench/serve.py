@@ -27,6 +27,7 @@ from accel.run.settings import Counts
 from bench.load import Block, aload, load, look_s
 from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED
+from bench.sections import command_of
 from bench.verdicts import FIRST, STEADY, document
 from corpus.served import ASYNC, MODULES, STYLES, Program, program, questions
 
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str]) -> int:
             file.writelines(json.dumps(one) + "\n" for one in made)
             file.flush()
             found += made
-    command = " ".join(["python -m bench serve", *(argument for argument in arguments if argument != "--write")])
+    command = command_of("serve", arguments)
     shown = document(found, machine_name(), options.scale, command)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:

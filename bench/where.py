@@ -29,7 +29,7 @@ from rich.console import Console
 import accel
 from bench.machine import machine_name
 from bench.overhead import EARLY, GOALS_MS, LEARNT_FROM, SCALE
-from bench.sections import table
+from bench.sections import command_of, table
 from corpus import served
 from corpus.served import ASYNC, questions
 
@@ -212,7 +212,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in names:
         with console.status(name):
             found.append(alone(name, options.runs))
-    command = " ".join(["python -m bench where", *(argument for argument in arguments if argument != "--write")])
+    command = command_of("where", arguments)
     shown = document(found, machine_name(), command)
     console.print(shown, markup=False, highlight=False, soft_wrap=True)
     if options.write:
