@@ -282,7 +282,9 @@ class Plan:
         judged = judge(self.learnt, trace)
         self.chances.note(self.learnt, judged.made, trace.sites)
         made_here = [name for name, made in judged.made.items() if made]
-        self.worth.foresaw(asked_of(self.learnt.by_name[name]) for name in made_here)
+        asked = {name: asked_of(self.learnt.by_name[name]) for name in judged.made}
+        left_out = set(asked.values()) - (made := {asked[name] for name in made_here})
+        self.worth.foresaw(made, left_out, run.calls.tried)
         self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
         foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.takes_one_more()
         if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:

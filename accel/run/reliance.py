@@ -65,12 +65,18 @@ class Reliance:
         """By call site, the nodes that were wrong, and in which run for the last time."""
         self._foreseen: dict[Asked, None] = {}
         """What the program made after the lesson that said so: no early call of it has to show that it does."""
+        self._again: Counter[Asked] = Counter()
+        """Of those in vain, the runs since that made such a call of themselves, as long as all do."""
 
-    def foresaw(self, made: Iterable[Asked]) -> None:
-        """A run made such calls, which a lesson before it had said."""
+    def foresaw(self, made: Iterable[Asked], left_out: Iterable[Asked], tried: Tried) -> None:
+        """A run made such calls, or did not, which a lesson before it had said; `tried`: its own."""
         for asked in made:
             self._foreseen.pop(asked, None)
             self._foreseen[asked] = None
+            if self._vain[asked] and not tried.made[asked] and not tried.vain[asked]:
+                self._again[asked] += 1
+        for asked in left_out:
+            self._again.pop(asked, None)
         while len(self._foreseen) > MAX_FORESEEN:
             del self._foreseen[next(iter(self._foreseen))]
 
@@ -79,6 +85,8 @@ class Reliance:
         self._runs += 1
         self._window.append((tried, completed))
         self._count(tried, completed, +1)
+        for asked in tried.vain:
+            self._again.pop(asked, None)
         for asked in tried.vain if completed else ():
             self._erred[asked.site] = {**self._recently(asked.site), asked: self._runs}
         if len(self._window) > WINDOW:
@@ -91,6 +99,8 @@ class Reliance:
                 own[asked] += sign * times
                 if not own[asked]:
                     del own[asked]
+                    if own is self._vain:
+                        self._again.pop(asked, None)
 
     def doubts(self, asked: Asked) -> bool:
         """Whether calls of it may be in vain, whatever the traces say."""
@@ -115,8 +125,9 @@ class Reliance:
         return kept
 
     def chance(self, asked: Asked) -> float:
-        """That the program makes a call of it, with one hit and one miss added to what was seen (Laplace)."""
-        made, vain = self._made[asked], self._vain[asked]
+        """That the program makes a call of it, with one hit and one miss added to what was seen (Laplace). What it
+        makes without an early call counts as well, until one is in vain: that may not show in what it asks for."""
+        made, vain = self._made[asked] + self._again[asked], self._vain[asked]
         if not made and not vain:
             vain = len(self._recently(asked.site))
         return (made + 1) / (made + vain + 2)

@@ -196,10 +196,10 @@ class Worth:
             self._at_stake = self._staked() - staked
             self._reliance.note(tried or Tried(), trace.completed)
 
-    def foresaw(self, made: Iterable[Asked]) -> None:
+    def foresaw(self, made: Iterable[Asked], left_out: Iterable[Asked], tried: Tried) -> None:
         """See `Reliance`."""
         with self._lock:
-            self._reliance.foresaw(made)
+            self._reliance.foresaw(made, left_out, tried)
 
     def forget(self) -> None:
         """The program does something new: which way its runs went until now says little."""

@@ -195,6 +195,33 @@ def test_what_is_mostly_in_vain_waits_until_that_is_forgotten() -> None:
     assert not worth.doubts(HERE) and worth.refuses(certain(), NO_BOUND) is None
 
 
+def test_it_comes_back_once_runs_make_it_of_themselves_and_later_each_time_it_is_in_vain_again() -> None:
+    """What it was in vain by may have been the lesson before, or something that calls do not show."""
+    relied = Reliance()
+
+    def runs_until_likely() -> int:
+        relied.note(tried(vain=1), completed=True)
+        for number in range(WINDOW // 10):
+            if relied.chance(HERE) > 1 / 2:
+                return number
+            relied.note(Tried(), completed=True)
+            relied.foresaw([HERE], [], Tried())
+        raise AssertionError("it stays in doubt")
+
+    assert [runs_until_likely() for _ in range(4)] == [2, 3, 4, 5]
+    relied.foresaw([], [HERE], Tried())
+    assert relied.chance(HERE) == 1 / 6, "a run did without it"
+
+
+def test_a_run_counts_once_whether_its_call_was_early_or_not() -> None:
+    relied = Reliance()
+    relied.note(tried(vain=1), completed=True)
+    for own in (tried(made=1), Tried()):
+        relied.note(own, completed=True)
+        relied.foresaw([HERE], [], own)
+    assert relied.chance(HERE) == 3 / 5
+
+
 def test_only_runs_that_ended_well_show_that_a_node_was_wrong() -> None:
     """One that is cancelled might have come to the call; it costs all the same."""
     relied = Reliance()
