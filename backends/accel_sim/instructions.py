@@ -101,6 +101,7 @@ _CHOICE = re.compile(
     rf"|{_OPTION}(?:\s*[,/]\s*{_OPTION})*\s*,?\s*or\s+{_OPTION}",
     re.I,
 )
+_AVOIDED = re.compile(r"\b(?:avoid|never|not|don't|without)\b[^.!?:;,\n]*$", re.I)
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\d+[.)])\s+(.{1,40})$", re.M)
 _SENTENCE_END = re.compile(r"\.(?:\s|$)")
 _SEPARATOR = re.compile(r"\s*(?:,|/|\||\bor\b|\band\b)\s*", re.I)
@@ -143,6 +144,8 @@ def options(text: str) -> list[str]:
 def _choice(text: str) -> tuple[int, list[str]]:
     """Where a choice is asked for, and the answers."""
     for match in _CHOICE.finditer(text):
+        if _AVOIDED.search(text, 0, match.start()):
+            continue
         if match.group("row") is not None:
             found = _options_behind(text[match.end() : match.end() + 600])
         else:

@@ -72,6 +72,13 @@ def test_short_answers(instruction: str, form: str) -> None:
     assert len(set(found)) > 1, "other prompts, other answers"
 
 
+@pytest.mark.parametrize("avoided", ["Avoid statements like", "Never begin with", "Do not say"])
+def test_what_an_answer_is_not_to_say_is_no_choice(avoided: str) -> None:
+    quoted = "'Based on the context' or 'The information given'"
+    assert all(len(text.split()) > 20 for text in answers(f"{avoided} {quoted} or anything like that."))
+    assert set(answers(f"{avoided} {quoted}. Answer with one of: search, give up.")) == {"search", "give up"}
+
+
 def test_most_verdicts_are_yes() -> None:
     assert 0.6 < answers("Answer yes or no.", 400).count("yes") / 400 < 0.8
 
