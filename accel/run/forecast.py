@@ -322,7 +322,7 @@ class Forecast:
                 continue
             if self._expect(state, bound, position, tree, binding):
                 found.add(position)
-            unbound = unbound or not has_gap(tree)
+            unbound = unbound or (bound is None and not has_gap(tree))
         if places is None and node.name in self.compiled.nested and bound is not None and not state.complete:
             self._behind[node.name] = (state, bound)
         found.update(range(before, len(state.elements)))

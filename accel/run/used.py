@@ -19,6 +19,8 @@ from .settings import Host
 
 MAX_MIXED = 256
 """Components by site that are remembered for sites that call several."""
+MAX_ASKED = 16
+"""Of these, those of one site whose fields are remembered: most tools that a model has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class Used:
         """The last components of all sites, as they were when a run looked at them."""
         self.engines = False
         """There are components among them that Accel's own engines serve."""
-        self._fields: dict[str, tuple[Hashable, Dimensions]] = {}
-        """By call site, of the last component that somebody asked about."""
+        self._fields: dict[str, dict[Hashable, Dimensions]] = {}
+        """By call site, of the last components that somebody asked about."""
 
     def by(self, node: Node, mixed: bool) -> tuple[Any, Method] | None:
         """The component and method that calls of a node went to in earlier runs; `mixed`: its site calls several."""
@@ -74,10 +76,13 @@ class Used:
 
     def fields(self, site: str, identity: Hashable) -> Dimensions:
         """What a component consists of that is called there (`fields_of`)."""
-        known = self._fields.get(site)
-        if known is None or known[0] != identity:
-            known = self._fields[site] = (identity, fields_of(identity))
-        return known[1]
+        known = self._fields.get(site, {})
+        fields = known.get(identity)
+        if fields is None:
+            fields = fields_of(identity)
+            others = list(known.items())[1 - MAX_ASKED :]
+            self._fields[site] = {**dict(others), identity: fields}  # anew, as others may read it
+        return fields
 
     def made_with(self, trace: Trace) -> Callable[[Node], list[Dimensions]]:
         """The fields of the components with which a run made the calls of a node. Of a site that called several, those
