@@ -160,7 +160,7 @@ class Tapping:
         return outer[3] or method.direct or (outer[0] is component and outer[1] == method.family)
 
     def _leaf(self, method: Method, component: Any, args: Any, kwargs: Any) -> Leaf:
-        tree = method.read(component, args, kwargs)
+        tree = method.seen_input(component, args, kwargs)
         if isinstance(tree, dict) and "managed" in tree:  # by the framework's own callback manager
             tree = {name: value for name, value in tree.items() if name != "managed"}
         outer = _inside.get()

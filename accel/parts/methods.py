@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..graph.first import First, leads
-from ..text.values import Tree, snapshot, thaw
+from ..text.values import Opaque, Tree, snapshot, thaw
 
 Kind = Literal["sync", "async", "stream", "astream"]
 
@@ -66,8 +66,8 @@ class Method:
     """A coroutine that gives the async iterator, not the iterator itself."""
     sync_name: str = ""
     """For coroutines: the same method without a loop."""
-    tokens: Callable[[Any], tuple[int, int]] | None = None
-    """Prompt and output tokens of a result."""
+    tokens: Callable[[Any], tuple[Any, Any]] | None = None
+    """Prompt and output tokens of a result, as it says."""
     prefill: str = ""
     """The component's method that warms its cache with a prompt whose last text is only a prefix, if it has one."""
     aprefill: str = ""
@@ -90,6 +90,39 @@ class Method:
     def is_async(self) -> bool:
         return self.kind in ("async", "astream")
 
+    # What a program's own class takes and gives may be anything: what can't be seen is nobody's concern but Accel's.
+
+    def seen_input(self, component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+        """The input of a call; where it is none that the family knows, one that nothing is like."""
+        return _or({"unknown": Opaque(object())}, self.read, component, args, kwargs)
+
+    def seen_output(self, result: Any) -> Tree:
+        return None if result is None else snapshot(_or(Opaque(object()), self.view, result))
+
+    def counted(self, result: Any) -> tuple[int, int]:
+        """Prompt and output tokens of a result, if it says so."""
+        told = _or(None, self.tokens, result) if self.tokens is not None and result is not None else None
+        return told if told is not None and all(type(count) is int for count in told) else (0, 0)
+
+    def merged(self, chunks: list[Any]) -> Any:
+        """The result that a stream's chunks make; None if they make none."""
+        return _or(None, self.merge, chunks) if self.merge is not None else None
+
+    def added(self, chunk: Any) -> str:
+        text = _or("", self.delta, chunk) if self.delta is not None else ""
+        return text if isinstance(text, str) else ""
+
+    def closed(self, chunks: list[Any]) -> Sequence[Tree]:
+        """The calls of tools that no further chunk can change."""
+        return _or((), self.calls, chunks) if self.calls is not None else ()
+
+
+def _or(otherwise: Any, ask: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return ask(*given)
+    except Exception:  # noqa: BLE001 - an object that is not what its class is to give, or code of a user's that raises
+        return otherwise
+
 
 METHODS: dict[tuple[str, str], Method] = {}
 """All methods that adapters have declared, by family and name."""
@@ -98,6 +131,13 @@ METHODS: dict[tuple[str, str], Method] = {}
 def no_view(result: Any) -> Tree:
     """Vectors are of no use to templates."""
     return None
+
+
+def arguments(names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name. Raises TypeError if there are more, as nobody knows what these are."""
+    if len(args) > len(names) or not kwargs.keys().isdisjoint(names[: len(args)]):
+        raise TypeError(f"it takes {len(names)} arguments by position")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def read_call(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:

@@ -37,9 +37,8 @@ class Chunks:
     @property
     def known(self) -> dict[str, Tree]:
         """What is known of the output."""
-        delta, calls, parts = self.method.delta, self.method.calls, list(self.parts)
-        closed = calls(parts) if calls is not None else ()
-        said = Partial("".join(map(delta, parts)) if delta is not None else "")
+        parts = list(self.parts)
+        closed, said = self.method.closed(parts), Partial("".join(map(self.method.added, parts)))
         return {CONTENT: said, CALLS: Open(closed)} if closed else {CONTENT: said}
 
     def feed(self, chunk: Any) -> None:

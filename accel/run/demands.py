@@ -146,7 +146,10 @@ class Demand:
             except BaseException as error:
                 run.failed(call, error)
                 raise
-        run.done(call, method.merge(call.chunks.parts) if method.merge else None)
+        result = method.merged(call.chunks.parts)
+        run.done(call, result)
+        if result is None and call.chunks.parts:
+            run.disqualify(call, "its chunks make no answer", "give chunks of the framework's own class")
 
     async def opened(self) -> AsyncGenerator[Any, None]:
         """A coroutine that gives the stream: what fails before the first chunk fails here."""
@@ -340,8 +343,8 @@ def _was_handed(call: Call, handed: list[Any]) -> bool:
     position = len(call.chunks.parts) - 1
     if position >= len(handed):
         return False
-    delta = call.method.delta
-    if delta is None or delta(call.chunks.parts[position]) != delta(handed[position]):
+    added = call.method.added
+    if call.method.delta is None or added(call.chunks.parts[position]) != added(handed[position]):
         raise CallCancelled("the stream was given up while it was being read, and began in another way the next time")
     return True
 

@@ -124,7 +124,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         return UNLOADED()
     except Exception:  # noqa: BLE001  # a class of the program's that can't be made of its fields
         return UNBUILT()
-    if exactly(method.read(bound.component, args, kwargs)) != key[-1]:
+    if exactly(method.seen_input(bound.component, args, kwargs)) != key[-1]:
         return UNBUILT()
     if not is_comparable(tree):
         return MUTABLE()
@@ -199,8 +199,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
                     return
                 call.chunks.note_asides(kwargs.get("run_manager"))
                 run.feed(call, chunk)
-            assert call.method.merge is not None
-            result = call.method.merge(call.chunks.parts)
+            result = call.method.merged(call.chunks.parts)
         else:
             result = leaf_method(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - a failure is the demand's, if one has joined; else it is dropped
@@ -223,8 +222,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
                 async for chunk in await stream if call.method.opens else stream:
                     call.chunks.note_asides(kwargs.get("run_manager"))
                     run.feed(call, chunk)
-                assert call.method.merge is not None
-                result = call.method.merge(call.chunks.parts)
+                result = call.method.merged(call.chunks.parts)
             else:
                 result = await leaf_method(*args, **kwargs)
         except BaseException as error:
@@ -249,7 +247,7 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
         return
     if _changed(run, call):
         return
-    if call.hindered:
+    if call.hindered or (result is None and call.chunks.parts):  # chunks that make no result
         give_up(run, call)
         return
     if _hands_back(result, (*args, *kwargs.values())):

@@ -28,7 +28,7 @@ _DROPPED = "what it waited for was dropped"
 
 def call(run: Run, method: Method, component: Any, wrapped: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """A patched leaf was called inside an early call. Raises CallCancelled where it may not run early."""
-    tree = method.read(component, args, kwargs)
+    tree = method.seen_input(component, args, kwargs)
     here = scope.get()
     outer = here.call if here is not None else None
     reason = nested_refuses(run, method, component, tree)

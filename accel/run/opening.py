@@ -29,7 +29,7 @@ def open_call(
     """Record the demand and find what answers it: a call to join, or one for the program to run itself. `called`:
     the user's frames. `sends`: whether its input leaves now; of a stream, perhaps when it is read (`sent`)."""
     began_s, now = thread_time(), now_s()
-    tree = method.read(component, args, kwargs)
+    tree = method.seen_input(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
     key = (method.family, identity, exactly(tree))
     node = here.visit.node if here.visit is not None else ""

@@ -290,9 +290,7 @@ class Run:
     def done(self, call: Call, result: Any, given: Sequence[Any] = ()) -> None:
         """A call of the program, or an early one, has its result. `given`: what it was made with."""
         began_s, shared = thread_time(), handing.copied(call, result, given, self.disqualify)
-        output = call.method.view(result) if result is not None else None
-        call.output = snapshot(output)
-        call.tokens = call.method.tokens(result) if call.method.tokens and result is not None else (0, 0)
+        call.output, call.tokens = call.method.seen_output(result), call.method.counted(result)
         call.ended_s = now_s()
         with self.lock:
             if not call.happens("finish"):

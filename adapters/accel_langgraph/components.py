@@ -23,7 +23,7 @@ from accel.graph.rules import CACHE, LIMITER, Reason
 from accel.parts import patches
 from accel.parts.components import TOOL, said_of_class
 from accel.parts.listed import listed
-from accel.parts.methods import Inner, Method, build_call, no_view, read_call
+from accel.parts.methods import Inner, Method, arguments, build_call, no_view, read_call
 from accel.parts.patches import install
 from accel.run.chunks import Aside
 from accel.run.nested import tells
@@ -86,8 +86,7 @@ def _own_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    named = dict(zip(("messages", "stop", "run_manager"), args, strict=False))
-    named.update(kwargs)
+    named = arguments(("messages", "stop", "run_manager"), args, kwargs)
     named.pop("run_manager", None)
     messages, stop = named.pop("messages"), named.pop("stop", None)
     return {"messages": view_messages(messages), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
@@ -115,7 +114,7 @@ def _build_messages(manager: Callable[[Tree], Any]) -> Callable[[Any, Tree], tup
 
 
 def _read_prompts(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    named = _own_kwargs({**dict(zip(("prompts", "stop", "run_manager"), args, strict=False)), **kwargs})
+    named = _own_kwargs(arguments(("prompts", "stop", "run_manager"), args, kwargs))
     prompts, stop = named.pop("prompts"), named.pop("stop", None)
     return {"prompts": snapshot(prompts, exact=True), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
 
@@ -149,8 +148,7 @@ def _build_tool(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, 
 def _read_ranking(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """Callbacks are part of the input where somebody would hear them: being opaque, they keep the call from being made
     early. So does a tuple of documents, which a snapshot takes for a list."""
-    named = dict(zip(("documents", "query", "callbacks"), args, strict=False))
-    named.update(kwargs)
+    named = arguments(("documents", "query", "callbacks"), args, kwargs)
     callbacks = named.pop("callbacks", None)
     tree: dict[str, Tree] = {
         name: Opaque(value) if type(value) is tuple else snapshot(value, exact=True) for name, value in named.items()
@@ -177,7 +175,7 @@ def _chat_delta(chunk: ChatGenerationChunk) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _chat_tokens(result: ChatResult) -> tuple[int, int]:
+def _chat_tokens(result: ChatResult) -> tuple[Any, Any]:
     usage = getattr(result.generations[0].message, "usage_metadata", None) if result.generations else None
     return (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
 
@@ -186,11 +184,10 @@ def _view_texts(result: LLMResult) -> Tree:
     return [[generation.text for generation in generations] for generations in result.generations]
 
 
-def _text_tokens(result: LLMResult) -> tuple[int, int]:
+def _text_tokens(result: LLMResult) -> tuple[Any, Any]:
     """As the clients of OpenAI's protocol tell."""
     usage = (result.llm_output or {}).get("token_usage") or {}
-    asked, wrote = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return (asked, wrote) if isinstance(asked, int) and isinstance(wrote, int) else (0, 0)
+    return usage.get("prompt_tokens"), usage.get("completion_tokens")
 
 
 def _lend_chat(result: ChatResult) -> ChatResult:

@@ -7,7 +7,7 @@ early (`leaf_place`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CellType, FunctionType
 from typing import Any
 
@@ -35,7 +35,7 @@ from accel.parts.patches import Place, install
 from accel.run.uses import aused, used
 from accel.text.copies import copy_vectors
 from accel.text.functions import add_functions
-from accel.text.objects import is_a
+from accel.text.objects import field, is_a
 from accel.text.values import Tree, snapshot, thaw
 
 from . import views  # noqa: F401  how nodes, messages and queries are seen
@@ -90,24 +90,26 @@ def leaf_place(function: Any) -> Place | None:
 # --- calls of language models ---------------------------------------------------------------------------------------
 
 
-def _read_chat(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    named = {**dict(zip(("messages",), args, strict=True)), **kwargs}
-    messages = named.pop("messages")
-    return {"messages": snapshot(messages, exact=True), "kwargs": snapshot(named, exact=True)}
+def _asking(name: str) -> dict[str, Any]:
+    """How the calls of a method are seen that takes `name`, and whatever else a class of the program's does: each
+    argument as it is given, as what a model does with one more is its own affair."""
 
+    def read(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+        more = dict(kwargs)
+        tree = {name: snapshot(args[0] if args else more.pop(name), exact=True)}
+        if not args:
+            tree["by_name"] = True
+        elif args[1:]:
+            tree["args"] = snapshot(args[1:], exact=True)
+        return {**tree, "kwargs": snapshot(more, exact=True)}
 
-def _build_chat(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return (thaw(tree["messages"]),), thaw(tree["kwargs"])
+    def build(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        asked, more = thaw(tree[name]), thaw(tree["kwargs"])
+        if "by_name" in tree:
+            return (), {name: asked, **more}
+        return (asked, *thaw(tree.get("args", ()))), more
 
-
-def _read_completion(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    named = {**dict(zip(("prompt", "formatted"), args, strict=False)), **kwargs}
-    prompt, formatted = named.pop("prompt"), named.pop("formatted", False)
-    return {"prompt": prompt, "formatted": bool(formatted), "kwargs": snapshot(named, exact=True)}
-
-
-def _build_completion(component: Any, tree: Tree) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return (tree["prompt"],), {"formatted": tree["formatted"], **thaw(tree["kwargs"])}
+    return {"read": read, "build": build}
 
 
 def _view_chat(response: ChatResponse) -> Tree:
@@ -132,15 +134,17 @@ def _delta(chunk: ChatResponse | CompletionResponse) -> str:
     return chunk.delta or ""
 
 
-def _tokens(response: ChatResponse | CompletionResponse) -> tuple[int, int]:
+def _tokens(response: ChatResponse | CompletionResponse) -> tuple[Any, Any]:
     """Where LlamaIndex's token counters look first: usage in OpenAI's form."""
     counts = response.additional_kwargs
-    if "prompt_tokens" in counts and "completion_tokens" in counts:
-        return counts["prompt_tokens"], counts["completion_tokens"]
-    usage = response.raw.get("usage") if isinstance(response.raw, dict) else getattr(response.raw, "usage", None)
-    read: Callable[[str], Any] = usage.get if isinstance(usage, dict) else lambda name: getattr(usage, name, None)
-    prompt, completion = read("prompt_tokens"), read("completion_tokens")
-    return (prompt, completion) if isinstance(prompt, int) and isinstance(completion, int) else (0, 0)
+    if not ("prompt_tokens" in counts and "completion_tokens" in counts):
+        counts = _held(response.raw, "usage")
+    return _held(counts, "prompt_tokens"), _held(counts, "completion_tokens")
+
+
+def _held(value: Any, name: str) -> Any:
+    """What nobody has to be asked for: the program may never read it."""
+    return value.get(name) if type(value) is dict else field(value, name)
 
 
 def _llm(family: str, whole: str, streamed: str, **same: Any) -> Iterator[Method]:
@@ -167,12 +171,9 @@ def _unread(*_: Any) -> Tree:
 
 
 LANGUAGE_MODEL = (
-    *_llm("llama_chat", "chat", "stream_chat", read=_read_chat, build=_build_chat, view=_view_chat),
-    *_llm(
-        "llama_completion", "complete", "stream_complete", read=_read_completion, build=_build_completion,
-        view=_view_completion,
-    ),
-)  # fmt: skip
+    *_llm("llama_chat", "chat", "stream_chat", view=_view_chat, **_asking("messages")),
+    *_llm("llama_completion", "complete", "stream_complete", view=_view_completion, **_asking("prompt")),
+)
 EMBEDDING = tuple(
     method
     for name in ("query_embedding", "text_embedding", "text_embeddings")
