@@ -85,6 +85,7 @@ def accelerate(
                 "Give a text that tells tenants apart, such as plan_scope=str(tenant_id), or leave it out.",
             )
         lessons = _scopes.setdefault((plan_scope, program), lessons)
+        lessons.scope = plan_scope
     return adapter.accelerate_object(obj, settings, lessons, nodes)  # type: ignore[no-any-return]
 
 

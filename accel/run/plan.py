@@ -67,6 +67,8 @@ class Plan:
         self.passes = passes
         self.made_for: Identity | None = None
         """Which program it is about,"""
+        self.scope: str | None = None
+        """whose it is, where objects of one `plan_scope` share it,"""
         self.says = Says()
         """and what operators are told of it."""
         self._rewritten_for: dict[str, Profile] = {}

@@ -7,6 +7,7 @@ everything else happens at the component boundary.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextvars import ContextVar
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -27,6 +28,7 @@ from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATT
 from llama_index_instrumentation.span import active_span_id
 from workflows.handler import WorkflowHandler
 
+from accel.api import accelerate
 from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control
 from accel.insight import Insight, of_program, shallow
@@ -39,6 +41,7 @@ from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import PASSING, Settings
 from accel.run.streams import astreamed, inside, streamed
+from accel.run.switch import state
 from accel.run.unfollowed import Unfollowed
 from accel.run.waiting import loop_here
 from accel.text.objects import is_a
@@ -49,7 +52,7 @@ from .components import holds, install_all, is_component
 from .computes import set_to
 from .framework import FRAMEWORK
 from .kept import is_followed, kept, watch_chats
-from .kinds import BUILT, TAKES, input_of, methods_of, name_of
+from .kinds import ASKED_BY, BUILT, TAKES, input_of, methods_of, name_of
 from .made_of import Parts
 from .parts import LlamaHost, watch
 from .workflows import has_waited, may_follow, started, watch_waits
@@ -187,6 +190,8 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     for name, asynchronous in methods:
         members[name] = _opening(cls, name)
         members[asynchronous] = _aopening(cls, asynchronous)
+    for name in ASKED_BY if issubclass(cls, BUILT) else ():
+        members[name] = _making(cls, name)
     if cls is obj:
         members["build_index_from_nodes"] = _opening(cls, "build_index_from_nodes")
     if is_a(obj, Workflow):
@@ -274,6 +279,33 @@ def _starting(cls: type, follows: bool) -> Any:
         return started(run, partial(inner, *args, **kwargs))
 
     return _span_of(cls, "run", run)
+
+
+_makes: ContextVar[bool] = ContextVar("accel_makes", default=False)
+"""Whether an index makes what it is asked with: that is accelerated as a whole, and nothing that it is made of."""
+FRAMEWORK_VARS.add(_makes)
+
+
+def _making(cls: type, name: str) -> Any:
+    """What an index gives to ask it with is accelerated as the index is, with a plan of its own: it is another
+    program."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
+        if _makes.get() or state() == "uninstalled":
+            return inner(*args, **kwargs)
+        token = _makes.set(True)
+        try:
+            made = inner(*args, **kwargs)
+        finally:
+            _makes.reset(token)
+        own = self._accel.settings
+        if methods_of(type(made)) is None or is_a(made, Accelerated):
+            return made
+        options = {"speculate": own.speculate, "egress": own.egress, "budget": own.budget}
+        return accelerate(made, **options, plan_scope=self._accel.plan.scope)
+
+    return _span_of(cls, name, method)
 
 
 def _finished(run: Run | Unfollowed, result: Any) -> Any:

@@ -46,6 +46,8 @@ MAIN: tuple[tuple[type, Methods], ...] = (
 """By kind of object; a workflow's `run` gives a handler (`workflows`)."""
 BUILT = BaseIndex
 """Of these also the class, whose `build_index_from_nodes` opens a run."""
+ASKED_BY = ("as_query_engine", "as_retriever", "as_chat_engine")
+"""Of an object of that kind, the methods that make what it is asked with."""
 TAKES = (
     "query and chat engines, retrievers, response synthesizers, node postprocessors, evaluators, transformations, "
     "ingestion pipelines, indexes (objects, or the class), workflows and agents"
