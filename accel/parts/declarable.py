@@ -1,5 +1,5 @@
-"""What `register` takes, and what to do with anything else. What can be known at once to be no component is refused; of
-the rest a report says whether its calls can be seen."""
+"""What `register` and `pure` take, and what to do with anything else. What can be known at once to be no component is
+refused; of the rest a report says whether its calls can be seen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import Any
 
 from ..errors import ConfigurationError, choose, kind_of
@@ -97,6 +98,40 @@ def _refuse_method(owner: str, name: str) -> None:
         f"register() takes an object or a class, not its method {owner}.{name}.",
         f"accel.register({owner}, methods=[{name!r}], readonly=True), if it only reads.",
     )
+
+
+def check_function(given: Any) -> None:
+    """Raises ConfigurationError for what `pure` can't declare: a class, data, a generator, or an object of which a
+    program makes no calls that Accel could answer."""
+    remedy = _instead_of_function(given)
+    if remedy:
+        raise ConfigurationError(f"accel.pure takes a function, not {kind_of(given)}.", remedy)
+    if any(yields(each) for yields in (isgeneratorfunction, isasyncgenfunction) for each in forms(given)):
+        name = getattr(given, "__qualname__", kind_of(given))
+        raise ConfigurationError(f"{name} yields; a pure function returns.", "Return a list instead.")
+
+
+def forms(function: Any) -> tuple[Any, Any]:
+    """Of what can be called, itself and the method by which its class has it called: one of both is what it does."""
+    return function, type(function).__call__
+
+
+def _instead_of_function(given: Any) -> str | None:
+    """What to declare instead of what is no function."""
+    if callable(given) and isinstance(given, (*_FUNCTIONS, types.MethodType)):
+        return None
+    advice = next((found for each in frameworks() if (found := each.instead_of_declaring(given))), None)
+    if advice:
+        return advice
+    if isinstance(given, type) and not _is_pythons(given):
+        return (
+            f"accel.register({given.__name__}, methods=[...], pure=True), with the names of the methods that only "
+            "compute their result from their arguments."
+        )
+    if not callable(given) and not _is_pythons(given):
+        return "Declare it with accel.register(obj, pure=True), if it only computes its result from its arguments."
+    is_function = callable(given) and not isinstance(given, type)
+    return None if is_function else "Give the function itself, without calling it: score = accel.pure(score)."
 
 
 def _is_pythons(component: Any) -> bool:

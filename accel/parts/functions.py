@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar, overload
 
-from ..errors import AccelWarning, ConfigurationError, kind_of, knows_its_options
+from ..errors import AccelWarning, ConfigurationError, knows_its_options
 from ..text.copies import copy_data
 from ..text.values import snapshot
 from . import patches
 from .components import Facts, register, vouch
+from .declarable import check_function, forms
 from .methods import METHODS, Kind, Method, build_call, read_call
 from .wrappers import wrapper
 
@@ -54,23 +55,19 @@ def pure(function: Any = _NONE_YET, *, concurrency: int | None = None, local: bo
     Gives the function to call from now on; the one that was given stays as it was. Also as a decorator, with options or
     without.
 
-    A method, of an object or in the body of its class, is declared as by `register(..., methods=[...], pure=True)`: it
-    may run early, of its own object.
+    An object that can be called is a function, too. A method, of an object or in the body of its class, is declared as
+    by `register(..., methods=[...], pure=True)`: it may run early, of its own object.
 
     Results that aren't data, and those that hold an argument, are what the program's own call gave, each time.
 
     `concurrency`: how many early calls may run at a time (default: 1, on a thread of Accel; of coroutines
     8, on the run's loop). `local=False`: it sends its arguments to a remote service (default: it does not).
-    Raises ConfigurationError for generators and for what isn't a function.
+    Raises ConfigurationError for generators and for what isn't a function, such as a framework's tool: its function is
+    declared.
     """
     if function is _NONE_YET:
         return lambda given: pure(given, concurrency=concurrency, local=local)
-    if not callable(function) or isinstance(function, type):
-        raise ConfigurationError(
-            f"accel.pure takes a function, not {kind_of(function)}.", "Declare the function itself."
-        )
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigurationError(f"{function.__qualname__} yields; a pure function returns.", "Return a list instead.")
+    check_function(function)
     if concurrency is not None and (
         not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1
     ):
@@ -78,7 +75,8 @@ def pure(function: Any = _NONE_YET, *, concurrency: int | None = None, local: bo
             f"accel.pure(concurrency={concurrency!r}) is not a number of calls.",
             "Give the number of early calls that may run at a time, at least 1.",
         )
-    if concurrency is None and inspect.iscoroutinefunction(function):
+    asynchronous = any(map(inspect.iscoroutinefunction, forms(function)))
+    if concurrency is None and asynchronous:
         concurrency = AT_A_TIME
     if isinstance(function, types.MethodType):
         return _method(function, concurrency, local)
@@ -88,7 +86,7 @@ def pure(function: Any = _NONE_YET, *, concurrency: int | None = None, local: bo
             f"accel.pure can't declare {function.__name__!r} of a {type(owner).__name__}: nothing sees its calls.",
             "Declare a function of your own that calls it.",
         )
-    method = COROUTINE if inspect.iscoroutinefunction(function) else CALL
+    method = COROUTINE if asynchronous else CALL
     vouch(function, Facts(pure=True, concurrency=concurrency, local=local, reason="declared with accel.pure"))
 
     def call(wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

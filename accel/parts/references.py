@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..frameworks import frameworks
-from ..text.objects import is_a, own
+from ..text.objects import is_a, own, wraps_functions
 from ..text.turns import NAME
 from .components import is_declared, sort_of
 from .identity import identity_of
@@ -315,6 +315,7 @@ _DATA = frozenset((str, bytes, int, float, bool, type(None), type))
 
 
 def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
+    cls: Any = type(value)
     if is_a(value, type):
         return
     if is_a(value, functools.partial):
@@ -323,6 +324,8 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
         yield from (value.__self__, value.__func__)
     elif is_a(value, types.FunctionType):
         yield from _of_function(value, is_component)
+    elif wraps_functions(cls):
+        yield value.__wrapped__  # an object that can be called
     elif is_a(value, dict):
         yield from list(value.values())[:MAX_HELD]  # copied at once: another thread may change it
     elif is_a(value, CONTAINERS):

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 __all__ = [
     "UNTOLD", "attributes", "entries", "field", "field_names", "holds_more", "in_class", "is_a", "is_read_as_dict",
-    "items", "own", "private", "viewed",
+    "items", "own", "private", "viewed", "wraps_functions",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ else:
     def is_a(value, kinds):
         """Whether the object itself is one of these. A function that `wrapt` has wrapped is a function."""
         cls = type(value)
-        return issubclass(cls, kinds) or (_wraps_functions(cls) and isinstance(value, kinds))
+        return issubclass(cls, kinds) or (wraps_functions(cls) and isinstance(value, kinds))
 
 
 @lru_cache(4_096)
-def _wraps_functions(cls: type) -> bool:
+def wraps_functions(cls: type) -> bool:
+    """Whether objects of this class stand in the place of a function, or of what else can be called: by `wrapt`."""
     wrapt = sys.modules.get("wrapt")
     return wrapt is not None and issubclass(cls, (wrapt.FunctionWrapper, wrapt.BoundFunctionWrapper))
 

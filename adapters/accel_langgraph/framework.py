@@ -25,6 +25,7 @@ FRAMEWORK = Framework(
     no_components=(
         ("langgraph.pregel", "Pregel", _PARTS),
         ("langgraph.graph.state", "StateGraph", _PARTS),
+        ("langgraph.func", "_TaskFunction", "Declare its function: task(accel.pure(f))"),
         ("langchain_core.runnables.base", "RunnableSequence", _PARTS),
         ("langchain_core.runnables.base", "RunnableParallel", _PARTS),
         ("langchain_core.runnables.base", "RunnableLambda", "Declare its function: RunnableLambda(accel.pure(f))"),

@@ -15,6 +15,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool, tool
+from langgraph.func import task
 from langgraph.graph import START, StateGraph
 from llama_index.core import Settings, SummaryIndex, VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
@@ -81,6 +82,7 @@ NO_COMPONENTS: dict[str, Callable[[], Any]] = {
     "chain": lambda: FakeListChatModel(responses=["a"]) | words,
     "bound model": lambda: FakeListChatModel(responses=["a"]).bind(stop=["."]),
     "RunnableLambda": lambda: RunnableLambda(words),
+    "task": lambda: task(words),
     "prompt": lambda: PromptTemplate.from_template("{q}"),
     "Document": lambda: Document(page_content="a"),
     "HumanMessage": lambda: HumanMessage("a"),

@@ -6,11 +6,15 @@ import asyncio
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langgraph.func import task
 from langgraph.graph import START, StateGraph
+from llama_index.core.tools import FunctionTool
 
 import accel
 from accel import accelerate
@@ -138,6 +142,23 @@ def test_the_line_for_several_at_a_time_can_be_pasted(declared: Any, line: str) 
     assert "function: " not in str(fast.report()), "its row has its own name"
 
 
+class Asked:
+    def __call__(self, topic: str) -> str:
+        return slow_joined("asked", topic)
+
+
+class Awaited:
+    async def __call__(self, word: str) -> str:
+        await asyncio.sleep(TAKES_S)
+        return word[::-1]
+
+
+def test_objects_that_can_be_called() -> None:
+    asked = accel.pure(Asked())
+    assert early(lambda topic: asked(topic)) == 1
+    assert looked_up_by(accel.pure(Awaited()), awaited=True).retired >= 3
+
+
 def test_a_method_that_was_put_into_its_class_later_says_so_once() -> None:
     class Late(Desk):
         pass
@@ -148,14 +169,36 @@ def test_a_method_that_was_put_into_its_class_later_says_so_once() -> None:
     assert len(told) == 1 and "accel.register(Late, methods=['tally'], pure=True)" in str(told[0].message)
 
 
+def rows(topic: str) -> Iterator[str]:
+    yield topic
+
+
+class Rows:
+    def __call__(self, topic: str) -> Iterator[str]:
+        yield topic
+
+
+def described(topic: str) -> str:
+    """Nothing but the topic."""
+    return topic
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
         (Desk.of_all, "Desk.of_all is a method of a class"),
         ("abc".upper, "'upper' of a str"),
-        (Desk, "takes a function"),
+        (Desk, r"accel\.register\(Desk, methods="),
         (None, "takes a function"),
+        (7, "takes a function, not int"),
+        (functools.partial(rows), "partial yields"),
+        (Rows(), "Rows yields"),
+        (FunctionTool.from_defaults(slow_joined), r"FunctionTool\.from_defaults\(accel\.pure\(f\)\)"),
+        (tool(described), r"accel\.register\(obj, pure=True\)"),
+        (RunnableLambda(slow_joined), r"RunnableLambda\(accel\.pure\(f\)\)"),
+        (task(slow_joined), r"task\(accel\.pure\(f\)\)"),
     ],
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 def test_what_it_can_not_declare_says_why(given: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
@@ -194,9 +237,13 @@ def looked_up(*, awaited: bool, **options: int) -> Any:
         await asyncio.sleep(TAKES_S)
         return word[::-1]
 
+    return looked_up_by(coroutine if awaited else plain, awaited)
+
+
+def looked_up_by(ask: Callable[[str], Any], awaited: bool) -> Any:
     async def look_up(state: State) -> State:
         words = state["topic"].split()
-        return {"both": " ".join([await coroutine(word) if awaited else plain(word) for word in words])}
+        return {"both": " ".join([await ask(word) if awaited else ask(word) for word in words])}
 
     graph = StateGraph(State).add_node("look_up", look_up).add_edge(START, "look_up").compile()
     fast = accelerate(graph)

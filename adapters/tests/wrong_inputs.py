@@ -184,6 +184,9 @@ CASES = {
         "accel.register(Client, prefix_caching=True)",
         "accel.register(hosted, prefix_caching=True)  # a ChatOpenAI of a public service",
         "accel.pure(Client)",
+        "accel.pure(score('a'))  # what it gives",
+        "accel.pure(function_tool)  # a FunctionTool of LlamaIndex",
+        "accel.pure(look_up)  # a tool of LangChain",
         "accel.pure(rows)  # which yields",
         "accel.pure('text'.upper)",
         "accel.pure(score, concurrency=0)",
@@ -220,6 +223,7 @@ def _names(folder: Path) -> dict[str, Any]:
     """What the lines speak of."""
     from langchain_core.embeddings import DeterministicFakeEmbedding
     from langchain_core.runnables import RunnableConfig, RunnableLambda
+    from langchain_core.tools import StructuredTool
     from langchain_openai import ChatOpenAI
     from langgraph.graph import START, StateGraph
     from llama_index.core import SummaryIndex, VectorStoreIndex
@@ -270,6 +274,7 @@ def _names(folder: Path) -> dict[str, Any]:
         "client": Client(),
         "hosted": ChatOpenAI(model="m", base_url="https://models.example.com/v1", api_key=SecretStr("k")),
         "function_tool": FunctionTool.from_defaults(score),
+        "look_up": StructuredTool.from_function(score, name="look_up", description="Looks up."),
         "score": score,
         "rows": rows,
     }
