@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,15 @@ def test_the_format_is_as_the_file_ends(inputs: str, tmp_path: Path) -> None:
 def test_the_version() -> None:
     said = accel("--version")
     assert (said.exit_code, said.stdout) == (0, f"accel {__version__}\n")
+
+
+def test_the_package_is_the_command() -> None:
+    shell = [sys.executable, "-m", "accel"]
+    assert subprocess.run([*shell, "--version"], capture_output=True, text=True, check=True).stdout == (
+        f"accel {__version__}\n"
+    )
+    wrong = subprocess.run([*shell, "report", f"{MODULE}:nothing", "--input", "x"], capture_output=True, text=True)
+    assert (wrong.returncode, wrong.stdout) == (2, "") and "nothing" in wrong.stderr
 
 
 def test_the_compilers_view_is_an_option(inputs: str) -> None:
