@@ -24,7 +24,7 @@ from .reports.explain import Format
 from .reports.report import Report
 from .run import batch as batches
 from .run import deadline, saved, switch
-from .run.given import Configs, configured, several, unawaited
+from .run.given import Configs, configured, several, unawaited, unlearnt
 from .run.journal import Serde
 from .run.many import Asked, Many
 from .run.plan import Plan
@@ -32,7 +32,6 @@ from .run.scope import scope
 from .run.settings import PASSING, Settings
 from .run.switch import Mode
 from .run.waiting import loop_here
-from .text.values import same, snapshot
 
 SETTLE_S = 60.0
 StrPath = str | os.PathLike[str]
@@ -122,7 +121,7 @@ def warmup(fast: object, inputs: Iterable[Any], *, config: Configs = None, **opt
     here, too. `options`: handed to every call.
 
     Raises ConfigurationError for what is no list of inputs, or no configuration for each; warns (AccelWarning) if the
-    inputs don't differ, and nothing was learnt before.
+    inputs don't differ, and nothing was learnt before, and where Accel is off.
     """
     accelerated = _accelerated(fast, "warmup", options)
     asked = _asked(accelerated, inputs, config, "warmup")
@@ -224,10 +223,10 @@ def _asked(fast: Insight, inputs: Any, config: Configs, function: str) -> list[t
     values = list(several(inputs, function, remedy))
     if not values:
         raise ConfigurationError(f"{function}() was given no inputs.", remedy)
-    first, *others = map(snapshot, values)
-    if not fast.plan.runs and not fast.plan.learnt.nodes and all(same(first, other) for other in others):
-        what = f"{function}() was given one input only: what it says may be somebody's data, and is not learnt."
-        warnings.warn(AccelWarning(what, remedy), stacklevel=3)
+    knows = bool(fast.plan.runs or fast.plan.learnt.nodes)
+    warning = unlearnt(values, fast._accel.settings, knows, function, remedy)
+    if warning is not None:
+        warnings.warn(warning, stacklevel=3)
     return configured(values, config, function, fast._accel_configured)
 
 

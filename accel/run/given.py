@@ -6,7 +6,10 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import ConfigurationError, kind_of
+from ..errors import AccelWarning, ConfigurationError, kind_of
+from ..text.values import same, snapshot
+from . import switch
+from .settings import Settings
 
 Config = Mapping[str, Any]
 """Of LangChain's form: `configurable`, `metadata`, `tags`, `callbacks` and so on."""
@@ -21,6 +24,27 @@ def several(inputs: Any, function: str, remedy: str, asynchronous: bool = False)
     if isinstance(inputs, _TEXTS | Mapping) or not isinstance(inputs, takes):
         raise ConfigurationError(f"The inputs of {function}() are a {kind_of(inputs)}, not a list.", remedy)
     return inputs
+
+
+_OFF: dict[switch.State, tuple[str, str]] = {
+    "off": ("Accel is off", 'ACCEL=on or accel.set_mode("on") turns it on; "watch" is enough to learn.'),
+    "uninstalled": ("Accel is uninstalled", "Call accel.accelerate(obj) again after accel.uninstall()."),
+}
+"""What there is to say of a process, and what to do."""
+_OFF_HERE = "Accel is off around this call", 'Leave the block of accel.mode("off") first; "watch" is enough to learn.'
+
+
+def unlearnt(inputs: Sequence[Any], settings: Settings, knows: bool, function: str, remedy: str) -> AccelWarning | None:
+    """What to warn of where nothing will be learnt from these inputs: Accel is off, or they are one and the same.
+    `knows`: what was learnt before tells what of it is somebody's."""
+    if switch.settings_for(settings, None) is None:
+        why, turn_on = _OFF.get(switch.state(), _OFF_HERE)
+        return AccelWarning(f"{function}() runs the program, but nothing is learnt: {why}.", turn_on)
+    first, *others = map(snapshot, inputs)
+    if knows or not all(same(first, other) for other in others):
+        return None
+    what = f"{function}() was given one input only: what it says may be somebody's data, and is not learnt."
+    return AccelWarning(what, remedy)
 
 
 def configured(inputs: Sequence[Any], configs: Any, function: str, takes: bool) -> list[tuple[Any, dict[str, Any]]]:

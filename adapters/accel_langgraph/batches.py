@@ -16,6 +16,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from accel.errors import ConfigurationError
 from accel.insight import Insight
 from accel.run.batch import scope_of
+from accel.run.given import several
 from accel.run.journal import Serde
 from accel.run.many import Asked, Many, sharing
 
@@ -138,9 +139,11 @@ def _users(config: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _paired(inputs: Iterable[Any], config: Configs) -> Iterable[tuple[Any, RunnableConfig | None]]:
-    """Each input with its configuration; of a sequence a sequence, whose length is known."""
+    """Each input with its configuration; of a sequence a sequence, whose length is known. Raises ConfigurationError for
+    a single one."""
     if isinstance(inputs, Sequence):
         return list(zip(inputs, get_config_list(config, len(inputs)), strict=True))
+    inputs = several(inputs, "batch", "Give a list or an iterator of inputs: fast.batch([first, second]).")
     return zip(inputs, _configs(config), strict=not (config is None or isinstance(config, Mapping)))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextvars import ContextVar
 from functools import partial
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
@@ -151,23 +152,32 @@ class Accelerated(Insight):
     def _accel_run(self, value: Any, **options: Any) -> Any:
         if is_a(self, Workflow):
             raise ConfigurationError("A workflow runs as a coroutine.", "await accel.awarmup(fast, inputs)")
-        args, named = _as_given(self, value, options)
         name, _ = (methods_of(type(self)) or ())[0]
+        args, named = _as_given(self, name, value, options)
         return getattr(self, name)(*args, **named)
 
     async def _accel_arun(self, value: Any, **options: Any) -> Any:
-        args, named = _as_given(self, value, options)
-        if is_a(self, Workflow):
-            return await self.run(*args, **named)
-        _, name = (methods_of(type(self)) or ())[0]
+        name = "run" if is_a(self, Workflow) else (methods_of(type(self)) or ())[0][1]
+        args, named = _as_given(self, name, value, options)
         return await getattr(self, name)(*args, **named)
 
 
-def _as_given(obj: Any, value: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How an input of `warmup` is handed over: of what has no single one, a dict of arguments."""
+def _as_given(obj: Any, name: str, value: Any, options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How an input of `warmup` or `batch` is handed to a method: of what has no single one, a dict of arguments. Raises
+    WrongObject for one that the method doesn't take."""
     if is_a(obj, IngestionPipeline):
         return (), {"documents": value, **options}
-    return ((), {**value, **options}) if is_a(value, Mapping) else ((value,), options)
+    if not is_a(value, Mapping):
+        return (value,), options
+    taken = signature(getattr(super(Accelerated, obj), name))
+    try:
+        taken.bind(**value, **options)
+    except TypeError as error:
+        raise WrongObject(
+            f"{name}() can't be called with an input's keys, {', '.join(map(str, value))}: {error}.",
+            f"Give as input what {name}() takes first, or a dict of its arguments: {', '.join(taken.parameters)}.",
+        ) from None
+    return (), {**value, **options}
 
 
 def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_nodes: tuple[str, ...] = ()) -> Any:

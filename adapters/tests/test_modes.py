@@ -15,9 +15,9 @@ from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, st
 
 import accel
 from accel import accelerate
-from accel.errors import ConfigurationError
+from accel.errors import AccelWarning, ConfigurationError
 from accel.run import switch
-from adapters.tests.core_fakes import Chat, Embed, State, World, chain, three, train
+from adapters.tests.core_fakes import TOPICS, Chat, Embed, State, World, chain, three, train
 from adapters.tests.llamaindex_programs import QUESTIONS, Program
 
 TOPIC = "beaches of Portugal"
@@ -350,3 +350,25 @@ async def test_names_of_the_program_stay_its_own() -> None:
     with accel.mode("off"):
         assert await fast.run(q="tides") == ["tides", "other", "saved"]
     assert isinstance(accel.report(fast), accel.Report) and "p-graph" in accel.explain(fast, graph=True)
+
+
+def test_a_warm_up_that_teaches_nothing_says_so_and_runs_the_program(world: World) -> None:
+    fast = accelerate(three(world, Chat(world)))
+    inputs = [{"q": topic} for topic in TOPICS]
+    accel.set_mode("off")
+    with pytest.warns(AccelWarning, match=r"nothing is learnt: Accel is off\.(\s|.)*set_mode") as told:
+        accel.warmup(fast, inputs)
+    assert len(told) == 1 and told[0].filename == __file__ and world.calls
+    accel.set_mode("on")
+    with accel.mode("off"), pytest.warns(AccelWarning, match="off around this call"):
+        asyncio.run(accel.awarmup(fast, inputs))
+    assert fast.plan.runs == 0
+    accel.set_mode("watch")
+    accel.warmup(fast, inputs)
+    assert fast.plan.runs == 2
+    accel.uninstall()
+    with pytest.warns(AccelWarning, match="uninstalled"):
+        accel.warmup(fast, inputs)
+    accelerate(three(world, Chat(world)))
+    accel.warmup(fast, inputs)
+    assert fast.plan.runs == 4
