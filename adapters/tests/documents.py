@@ -153,7 +153,7 @@ def lay_out(program: str) -> None:
     Path("your_tests").mkdir()
     Path("your_tests/test_mine.py").write_text(
         f"from {home_of('graph')} import graph\n\n\ndef test_it() -> None:\n"
-        "    assert graph.invoke({'question': 'Why do tides differ?'})['answer']\n"
+        "    assert graph.builder.compile().invoke({'question': 'Why do tides differ?'})['answer']\n"
     )
 
 

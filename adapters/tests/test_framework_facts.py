@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -177,6 +178,44 @@ def test_pytest_runs_a_test_again(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "4 passed" in ran.stdout and "2 failed" in ran.stdout, ran.stdout
     assert "forced: not as the plain graph" in ran.stdout
+
+
+COMPILED = """
+import pytest
+from langgraph.graph import START, StateGraph
+
+def compiled():
+    return StateGraph(dict).add_node("only", lambda state: state).add_edge(START, "only").compile()
+
+on_import = compiled()
+
+def test_a_graph_of_the_module():
+    assert on_import.invoke({"a": 1}) == {"a": 1}
+
+def test_none():
+    compiled()
+
+def test_its_own():
+    assert compiled().invoke({"a": 1}) == {"a": 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--accel-differential"], 0, False),
+        (["--accel-differential", "-k", "test_none or of_the_module"], 5, True),
+        (["--accel-differential", "-k", "nowhere"], 5, False),
+        (["--accel-differential", "--collect-only"], 0, False),
+        (["-k", "test_none"], 0, False),
+    ],
+)
+def test_where_nothing_was_compared_pytest_says_so(tmp_path: Path, words: list[str], code: int, says: bool) -> None:
+    (tmp_path / "test_compiled.py").write_text(COMPILED)
+    (tmp_path / "pytest.ini").write_text("[pytest]")
+    command = [sys.executable, "-m", "pytest", "-p", "accel_langgraph.testing.plugin", "-q", str(tmp_path), *words]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ran.returncode, "nothing was compared" in ran.stdout) == (code, says), ran.stdout
 
 
 def test_what_a_program_gets_of_an_answer_is_what_accel_saw_of_it() -> None:

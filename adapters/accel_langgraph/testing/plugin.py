@@ -14,7 +14,8 @@ that run side by side come in any order: a log that differs in their order alone
 with `--accel-strict-order`. A test that differs from another plain run of itself is counted as varying, and not judged.
 
 Tests in modules that say ``ACCEL_DIFFERENTIAL = True`` run so without the option. Graphs that were compiled before the
-test began (when its module was imported) stay as they are.
+test began (when its module was imported) stay as they are. Where no call of a graph was compared, the summary says so,
+and with the option the exit code is 5, pytest's own where no tests were collected.
 """
 
 from __future__ import annotations
@@ -283,9 +284,38 @@ def compared(request: pytest.FixtureRequest) -> Callable[..., None]:
     return lambda *values: log.append(Entry(-1, "compared", plain(values)))
 
 
+NOTHING = (
+    "differential: nothing was compared, as no test compiled a graph and called it. Graphs that are compiled when a "
+    "module is imported stay as they are: compile them in the test, or in a fixture of its own."
+)
+_SENT = "accel_differential"
+"""What a worker of pytest-xdist has run, in what it tells the process that shows the summary."""
+
+
+def _compared_nothing() -> bool:
+    return counts["plain"]["tests"] > 0 and not counts["accelerated"]["calls"]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Who asks for a comparison, and gets none, must not see success."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told[_SENT] = {mode: dict(total) for mode, total in counts.items()}
+    elif session.exitstatus == pytest.ExitCode.OK and session.config.getoption("--accel-differential"):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED if _compared_nothing() else session.exitstatus
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    for mode, total in getattr(node, "workeroutput", {}).get(_SENT, {}).items():
+        counts[mode].update(total)
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for mode, total in counts.items():
         if total:
             names = ("tests", "graphs", "calls", *COUNTED, "reordered", "varying", "mismatches")
             shown = ", ".join(f"{total[name]:,} {name}" for name in names if mode != "plain" or name in names[:3])
             terminalreporter.write_line(f"differential, {mode}: {shown}")
+    if _compared_nothing():
+        terminalreporter.write_line(NOTHING, red=True)
