@@ -1,6 +1,6 @@
 """Options of `accelerate` from a TOML file and from a shell.
 
-speculate = "likely"          # accel.toml; in pyproject.toml the same under [tool.accel]
+speculate = "likely"          # accel.toml; in pyproject.toml, where commands look by themselves, under [tool.accel]
 pure_nodes = ["score"]
 
 [budget]
@@ -39,6 +39,12 @@ def accelerate_options(file: str | Path | None, chosen: Mapping[str, Any]) -> di
     return found
 
 
+def project_file() -> Path | None:
+    """The `pyproject.toml` of the working directory, if it has options. Raises ConfigurationError."""
+    path = Path("pyproject.toml")
+    return path if path.is_file() and _of_file(path) else None
+
+
 def _budget(given: Mapping[str, Any]) -> Budget:
     names = [field.name for field in dataclasses.fields(Budget)]
     for name in given:
@@ -59,7 +65,12 @@ def _of_file(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not TOML: {error}.", 'Write lines like speculate = "likely".') from error
     if path.name == "pyproject.toml":
-        found = found.get("tool", {}).get("accel", {})
+        tools = found.get("tool", {})
+        found = tools.get("accel", {}) if isinstance(tools, dict) else {}
+        if not isinstance(found, dict):
+            raise ConfigurationError(
+                f"{path}: tool.accel is no table.", "Write [tool.accel], and the options below it."
+            )
     return found
 
 

@@ -15,17 +15,35 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ..errors import AccelError, ConfigurationError
-from .config import run_config
+from .config import project_file, run_config
 from .findings import USAGE
 from .programs import Program, opened, options
 
 T = TypeVar("T")
 
+
+def _config(given: Path | None) -> Path | None:
+    """The file with options, which is said if nobody named it."""
+    if given is not None:
+        return given
+    with errors():
+        found = project_file()
+    if found is not None:
+        sys.stderr.write(f"With the options of [tool.accel] in {found}.\n")
+    return found
+
+
 Target = Annotated[str, typer.Argument(metavar="PROGRAM", help="app.py:graph, or package.module:graph.")]
 Inputs = Annotated[Path | None, typer.Option("--inputs", help="A file with a JSON value on each line.")]
 OneInput = Annotated[list[str] | None, typer.Option("--input", help="A single input, JSON or text; may be repeated.")]
 EnvFile = Annotated[Path | None, typer.Option(help="Variables for the program's environment.")]
-Config = Annotated[Path | None, typer.Option(help="A TOML file: options of accelerate, and what every run is given.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        callback=_config,
+        help="A TOML file: options of accelerate, and what every run is given. Left out: tool.accel of pyproject.toml.",
+    ),
+]
 Speculate = Annotated[str | None, typer.Option(help="auto, certain, likely or off.")]
 Egress = Annotated[str | None, typer.Option(help="known or inputs.")]
 Plan = Annotated[str | None, typer.Option(help="A saved plan.")]

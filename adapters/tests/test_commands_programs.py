@@ -211,6 +211,25 @@ def told(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+def test_commands_read_the_projects_options_and_say_so(app: str) -> None:
+    asked = (f"{app}:graph", "--input", '{"question": "a"}', "--rounds", "1")
+    project = Path("pyproject.toml")
+    project.write_text('[tool.other]\nspeculat = "likely"\n')
+    assert told(*asked)[0] == 0 and "pyproject.toml" not in told(*asked)[2]
+    project.write_text('[tool.accel]\nspeculate = "likely"\n')
+    code, _, err = told(*asked)
+    assert code == 0 and "With the options of [tool.accel] in pyproject.toml." in err
+    project.write_text('[tool.accel]\nspeculat = "likely"\n')
+    code, out, err = told(*asked)
+    assert (code, out) == (2, "") and "'speculat' is not known" in err
+    Path("none.toml").write_text("")
+    assert told(*asked, "--config", "none.toml")[0] == 0
+    for wrong, says in (("tool.accel = 3", "no table"), ("tool accel", "is not TOML")):
+        project.write_text(f"{wrong}\n")
+        code, out, err = told(*asked)
+        assert (code, out) == (2, "") and says in err and "Traceback" not in err
+
+
 def test_the_command_says_equal_and_ends_with_0(app: str) -> None:
     code, out, _ = told(f"{app}:graph", "--input", '{"question": "a"}', "--input", '{"question": "b c"}')
     assert code == 0 and out.startswith(f"{app}:graph: equal in 8 runs")
