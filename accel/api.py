@@ -134,7 +134,8 @@ def _program(obj: Any) -> Identity:
 
 def settle(timeout_s: float = 30.0) -> bool:
     """Wait until everything that happened so far has been followed and learnt; False if that takes longer than
-    `timeout_s` seconds (default: 30). Programs need not call it: tests and measurements do."""
+    `timeout_s` seconds (default: 30). Programs need not call it: tests and measurements do. With a tenth of a second it
+    tells whether a report would wait."""
     return followed(timeout_s) and learner.settle(timeout_s)
 
 

@@ -41,7 +41,8 @@ ADDED = ("plan", "report", "explain", "timeline", "warmup", "awarmup", "save_pla
 
 def report(fast: object) -> Report:
     """What was gained per request, what would gain more, and what became of every call, by your lines; ``print`` it, or
-    ask its fields. `Report.priced` adds what it costs.
+    ask its fields. `Report.priced` adds what it costs. Waits up to 60 s for what is being learnt, as do `explain`,
+    `timeline` and `save_plan`; on an event loop, ``await asyncio.to_thread(accel.report, fast)``.
 
     `fast`: what `accelerate` gave back, as in all functions here; WrongObject (a TypeError) for anything else.
     """
@@ -50,7 +51,7 @@ def report(fast: object) -> Report:
 
 
 def explain(fast: object, *, graph: bool = False, format: Format | None = None, path: StrPath | None = None) -> str:
-    """Which call waits for which, and what starts when, in words. Waits up to 60 s for what is being learnt.
+    """Which call waits for which, and what starts when, in words.
 
     `format`: as "text", a "mermaid" flowchart or an "svg" picture, written to `path`, too, if one is given (default: as
     that ends, in ``.svg`` or ``.mmd``, else text).

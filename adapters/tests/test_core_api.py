@@ -21,6 +21,7 @@ from accel import accelerate, api
 from accel.errors import ConfigurationError
 from accel.parts.components import facts_of
 from accel.parts.patches import is_installed
+from accel.process.threads import learner
 from accel.text.values import snapshot
 from adapters.tests.core_fakes import Chat, State, UnknownChat, World, chain, three, train
 
@@ -189,3 +190,16 @@ def test_folders_on_the_path_without_an_installation_are_told_from_a_wrong_objec
     with pytest.raises(ConfigurationError, match="isn't installed") as caught:
         accelerate(graph)
     assert "pip install" in caught.value.remedy
+
+
+def test_settle_tells_whether_a_report_would_wait() -> None:
+    world = World()
+    fast = accelerate(three(world, Chat(world)))
+    train(fast)
+    going_on, over = threading.Event(), threading.Event()
+    learner.post(going_on.set)
+    learner.post(lambda: None if over.wait() else None)
+    assert going_on.wait(10) and not accel.settle(0.1)
+    over.set()
+    assert accel.settle()
+    assert accel.report(fast).runs == 2
