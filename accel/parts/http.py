@@ -1,4 +1,4 @@
-"""What clients send; answers that turn a call away: too many at a time, or too many so far; the cookies that they set.
+"""What clients send; what turns a call away: too many at a time, or too many so far; the cookies that they set.
 
 Clients hide those from who calls: they wait, and ask again. So they are looked at where the client sends.
 """
@@ -22,7 +22,7 @@ from .clients import COOKIES, note_answered
 from .epochs import write
 
 _STATUSES = (429, 503, 529)
-_NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded")
+_NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded", "PoolTimeout")
 """Parts of the names of errors that carry no status."""
 _CLIENTS = (
     ("httpx", "Client", False),
@@ -133,6 +133,10 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
     over, changed = sends(client, args, kwargs), written(client, args[0] if args else kwargs.get("request"))
     try:
         response = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
+    except Exception as error:
+        if _found_no_connection(error):
+            turned_away(began_s, 0.0)
+        raise
     finally:
         if over is not None:
             over()
@@ -151,6 +155,10 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
     over, changed = sends(client, args, kwargs), written(client, args[0] if args else kwargs.get("request"))
     try:
         response = await (wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs))
+    except Exception as error:
+        if _found_no_connection(error):
+            turned_away(began_s, 0.0)
+        raise
     finally:
         if over is not None:
             over()
@@ -194,6 +202,11 @@ def _told(read: Read, client: Any, args: Any, kwargs: Any) -> Sent:
         return read(client, args, kwargs)
     except (AttributeError, TypeError, ValueError):
         return Sent("", "")
+
+
+def _found_no_connection(error: Exception) -> bool:
+    """Whether the client itself has turned a request away, as all of its connections were taken."""
+    return type(error).__name__ == "PoolTimeout"
 
 
 def _after_s(response: Any) -> float | None:

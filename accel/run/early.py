@@ -300,6 +300,11 @@ def _mutable(items: Iterable[Any]) -> Iterable[Any]:
         yield from (value for value in fields.values() if is_a(value, dict | list))
 
 
+def _speaks_of_threads(error: BaseException | None) -> bool:
+    """Whether a component says that it may not be called from where early calls are made."""
+    return error is not None and ("thread" in str(error) or _speaks_of_threads(error.__cause__))
+
+
 def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> None:
     if _told(run, call, kwargs):
         return
@@ -308,6 +313,12 @@ def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> No
             call,
             "the program closes its client while others like it are still called",
             "keep one client open for all requests, instead of one for each that is closed after it",
+        )
+    if not call.method.is_async and _speaks_of_threads(error):
+        run.disqualify(
+            call,
+            "it fails on any thread but the program's own",
+            "open what it holds for all threads (SQLite: check_same_thread=False), or with each call",
         )
     away = by_error(run, call, error, call.issued_s or 0.0)
     if away or is_a(error, CallCancelled | asyncio.CancelledError) or not run.failed(call, error):

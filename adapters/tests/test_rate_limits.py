@@ -123,6 +123,20 @@ def test_calls_of_a_client(server: NarrowServer, retries: int) -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("connections", [1, 2])
+def test_a_client_with_few_connections(retries: int, connections: int) -> None:
+    """It turns calls away itself: one after the other, the program's never wait for a connection."""
+    limits, timeout = httpx.Limits(max_connections=connections), httpx.Timeout(10.0, pool=0.01)
+    with narrow_server(ITEMS) as server, httpx.Client(limits=limits, timeout=timeout) as client:
+        model = chat(server, retries, http_client=client, timeout=timeout)
+        fast = accelerate(program(asking(model)))
+        for topic in TOPICS:
+            assert fast.invoke({"topic": topic}) == PLAIN.invoke({"topic": topic})
+            assert accel.settle(10)
+        assert fast.report().counts.turned_away > 0
+
+
+@pytest.mark.parametrize("retries", [0, 2])
 def test_streams_of_a_client(server: NarrowServer, retries: int) -> None:
     ask = asking(chat(server, retries, streaming=True))
     check(server, accelerate(program(ask)))
