@@ -62,8 +62,14 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from codes(const)
 
 
-def stored_by(code: types.CodeType) -> Iterator[Stored]:
-    """What code assigns to beyond its own variables, other than an object's first values."""
+@lru_cache(8_192)
+def stored_by(code: types.CodeType) -> tuple[Stored, ...]:
+    """What code assigns to beyond its own variables, other than an object's first values. Asked of all code of a
+    program with each lesson."""
+    return tuple(_stored_by(code))
+
+
+def _stored_by(code: types.CodeType) -> Iterator[Stored]:
     breathe()
     if code.co_name in ("__init__", "__post_init__"):
         return
@@ -184,7 +190,12 @@ def factories(members: Mapping[str, Any]) -> list[types.FunctionType]:
     """The functions that give a class's fields what one variable holds, as it is, where nothing else is given."""
     fields = {**(members.get("__dataclass_fields__") or {}), **(members.get("__pydantic_fields__") or {})}
     made = [field.default_factory for field in fields.values() if type(field.default_factory) is types.FunctionType]
-    return [function for function in made if {i.opname for i in dis.get_instructions(function)} <= _GIVES]
+    return [function for function in made if _only_gives(function.__code__)]
+
+
+@lru_cache(1_024)
+def _only_gives(code: types.CodeType) -> bool:
+    return {instruction.opname for instruction in dis.get_instructions(code)} <= _GIVES
 
 
 def choices(annotation: Any) -> Iterator[Any]:
