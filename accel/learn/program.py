@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..graph.ir import Node
 from ..parts.places import Place, key
 from ..parts.references import References
-from ..parts.texts import Column, Standing
+from ..parts.texts import Column, Said, Standing
 from ..parts.wording import Texts, shared
 from ..text.constants import Table
 from .cover import stands_alone
@@ -36,8 +36,9 @@ class Program:
     def __init__(self) -> None:
         self._references = References()
         self._ran = False
-        self._standing: Standing = frozenset()
-        """See `accel.parts.texts`."""
+        self._standing = Standing()
+        self._now: Said | None = None
+        """What it says, as the lesson under way has looked it up; see `accel.parts.texts`."""
         self._found: dict[str, Place | None] = {}
         self._texts: Texts | None = None
         self._chosen: Texts | None = None
@@ -59,14 +60,14 @@ class Program:
         """The program is accelerated, and has not run yet: what it holds is its own. Later it may be a run's. `saved`:
         nodes of a saved plan, which the first run may follow."""
         if not self._ran:
-            self._standing = frozenset((*self._standing, *references.standing()))
-            self._references = references
+            self._standing |= references.standing()
+            self._references, self._now = references, None
             self.note(saved)
 
     def ran(self, references: References) -> None:
         """A run of the program is over, whose texts can be found from here."""
         self._ran = True
-        self._references = references
+        self._references, self._now = references, None
         self._gone = {asked: left - 1 for asked, left in self._gone.items() if left > 1}
 
     def changed(self) -> None:
@@ -80,7 +81,7 @@ class Program:
             return False
         if self._stale:
             self._stale = False
-            self._look(self._references)
+            self._look()
         return self._texts is None or not all(map(self._texts.cover, texts))
 
     def loops(self, nodes: Sequence[Node]) -> None:
@@ -89,13 +90,13 @@ class Program:
         made = [node for node in nodes if node.predictable and node.evidence.always and not node.when]
         beyond = any(map(self._is_beyond, made))
         said = "\0".join(text for node in made for text in literals(node.input)) if beyond else ""
-        columns = self._references.columns(self._standing) if beyond else []
+        columns = self._columns() if beyond else []
         whole = dict(row for column in columns if _goes_through(said, column) for row in column)
         self._lost = self._whole.keys() - whole.keys()
         if whole.keys() != self._whole.keys():
             self._whole = whole
             self._nodes.clear()
-            self._look(self._references)
+            self._look()
 
     def lost(self, node: Node) -> bool:
         """Whether its literals hold a text that was the program's as long as every run went through all of its kind."""
@@ -104,40 +105,50 @@ class Program:
     def _is_beyond(self, node: Node) -> bool:
         """Whether its literals hold more than what code, prompts and components say."""
         if self._alone is None:
-            self._look(self._references)
+            self._look()
         return self._alone is None or not all(map(self._alone.cover, literals(node.input)))
 
     def own(self, text: str) -> bool:
         """Whether these are words of the program's."""
         if self._texts is None:
-            self._look(self._references)
+            self._look()
         return self._texts is not None and self._texts.cover(text)
 
     def says(self, text: str) -> bool:
         """Whether the program says this as it stands, in one piece."""
         if self._texts is None:
-            self._look(self._references)
+            self._look()
         return self._texts is not None and self._texts.says(text)
 
     def constants(self) -> list[str]:
         """What it says, but for what is one of several: patterns, separators and numbers among them."""
         if self._texts is None:
-            self._look(self._references)
+            self._look()
         return [text for text, place in self._found.items() if place is None or not place.several]
 
     def tables(self) -> list[Table]:
         """The short dicts of texts that code names, as they stood when it was accelerated."""
         found: list[Table] = []
         keys: Column = ()
-        for column in self._references.columns(self._standing):
+        for column in self._columns():
             if column[0][1].step is key:
                 keys = column
             elif [at.before for _, at in keys] == [at.before for _, at in column]:
                 found.append(tuple((name, text) for (name, _), (text, _) in zip(keys, column, strict=True)))
         return found
 
-    def _look(self, references: References) -> None:
-        alone = references.texts(self._standing)
+    def _columns(self) -> list[Column]:
+        return self._said_now().columns if self._standing.columns else []
+
+    def _said_now(self) -> Said:
+        if self._now is None:
+            self._now = self._references.said(self._standing)
+        return self._now
+
+    def _look(self, running: References | None = None) -> None:
+        """`running`: those of a run that is under way, instead of those of the lesson's."""
+        references = running or self._references
+        alone = (running.said(self._standing) if running is not None else self._said_now()).texts
         found = {**alone, **{text: at for text, at in self._whole.items() if references.stands(text, at)}}
         texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):

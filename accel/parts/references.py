@@ -18,7 +18,7 @@ from ..text.turns import NAME
 from .components import is_declared, sort_of
 from .identity import identity_of
 from .sdks import is_leaf
-from .texts import Says, columns_of_program, standing_texts, stands, texts_of_program
+from .texts import Says, said_by_program, standing_texts, stands
 from .together import Together
 
 MAX_OBJECTS = 4_000
@@ -116,8 +116,7 @@ class References:
         self._step = functools.partial(_leads, is_component=is_component, is_opened=is_opened)
         self._said: dict[Hashable, bool] = {}
         self._look = functools.partial(referenced, self._roots, is_component, is_opened)
-        self.texts = functools.partial(texts_of_program, self._roots, is_component, is_opened, says)
-        self.columns = functools.partial(columns_of_program, self._roots, is_component, is_opened, says)
+        self.said = functools.partial(said_by_program, self._roots, is_component, is_opened, says)
         self.stands = functools.partial(stands, self._roots)
         self.standing = functools.partial(standing_texts, self._roots, is_component, is_opened, says)
         self._found: dict[int, Found] | None = None

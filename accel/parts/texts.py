@@ -15,6 +15,7 @@ import types
 import typing
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -43,30 +44,42 @@ Kinds = Callable[[Any], bool]
 Says = Callable[[Any, bool], Any]
 """What of an object of a framework's is the program's text, or None. Told whether a list or dict holds the object: then
 a message may be anybody's. What a text or list says (a message's content) must have stood there like a variable's."""
-Standing = Collection[int]
-"""Hashes of the texts that a program's variables, attributes and dicts held when it was accelerated."""
 
 
-def texts_of_program(
-    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = ()
-) -> dict[str, Place | None]:
-    """The texts of a program that are reached from `roots` without a call, and where they stand; None of constants.
-    `is_opened`: objects of a framework that are looked into."""
-    look = _look_through(roots, is_component, is_opened, says)
-    stored = {stored for code in look.codes for stored in stored_by(code)}
-    held = {text: place for text, place in look.held(stored).items() if hash(text) in standing}
-    return {**held, **look.texts}
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Hashes of what a program held when it was accelerated."""
+
+    texts: frozenset[int] = frozenset()
+    """Of its variables, attributes and dicts;"""
+    columns: frozenset[int] = frozenset()
+    """of its lists and dicts, with their names."""
+
+    def __or__(self, other: Standing) -> Standing:
+        return Standing(self.texts | other.texts, self.columns | other.columns)
 
 
-def columns_of_program(
-    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = ()
-) -> list[Column]:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a program says by itself, at one moment."""
+
+    texts: dict[str, Place | None]
+    """And where they stand; None of constants."""
+    columns: list[Column]
     """The texts of every short list and dict that code names, as they stand in its entries one after the other: a
     program chooses among them, or goes through all. Those alone that were the same when it was accelerated."""
+
+
+def said_by_program(
+    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = Standing()
+) -> Said:
+    """What is reached from `roots` without a call. `is_opened`: objects of a framework that are looked into."""
     look = _look_through(roots, is_component, is_opened, says)
     stored = {stored for code in look.codes for stored in stored_by(code)}
+    held = {text: place for text, place in look.held(stored).items() if hash(text) in standing.texts}
     named = {name if isinstance(name, str) else name[0] for name in stored}
-    return [column for name, column in look.columns if name not in named and _hash(name, column) in standing]
+    columns = [column for name, column in look.columns if name not in named and _hash(name, column) in standing.columns]
+    return Said({**held, **look.texts}, columns)
 
 
 def _hash(name: str, column: Column) -> int:
@@ -85,7 +98,8 @@ def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, 
     """Asked for when the program is accelerated, on its path."""
     look = _look_through(roots, is_component, is_opened, says)
     columns = (_hash(name, column) for name, column in look.columns)
-    return frozenset((*map(hash, islice(look.held(()), MAX_STANDING)), *islice(columns, MAX_STANDING)))
+    texts = map(hash, islice(look.held(()), MAX_STANDING))
+    return Standing(frozenset(texts), frozenset(islice(columns, MAX_STANDING)))
 
 
 def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:

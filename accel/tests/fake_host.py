@@ -16,6 +16,7 @@ from accel.graph.topology import END, START, Control, Topology
 from accel.parts.components import Facts, register
 from accel.parts.methods import METHODS, Inner, Method, build_call, read_call
 from accel.parts.patches import enable, install
+from accel.parts.texts import Said, Standing
 from accel.run.call import Call
 from accel.run.drive import begin
 from accel.run.ongoing import followed
@@ -111,14 +112,11 @@ class Refers:
         found = [one for one in self.components if type(one).__qualname__ == cls]
         return found[0] if len(found) == 1 else None
 
-    def standing(self) -> list[str]:
-        return []
+    def standing(self) -> Standing:
+        return Standing()
 
-    def texts(self, standing: Any) -> dict[str, Any]:
-        return {}
-
-    def columns(self, standing: Any) -> list[Any]:
-        return []
+    def said(self, standing: Standing) -> Said:
+        return Said({}, [])
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accel.parts.places import Place
-from accel.parts.texts import standing_texts, stands, texts_of_program
+from accel.parts.texts import said_by_program, standing_texts, stands
 from accel.parts.wording import Texts, today
 
 PROMPT = "Summarise {text} in one line for a {reader}."
@@ -60,7 +60,7 @@ def nothing(value: Any) -> bool:
 
 def texts(*roots: Any) -> Texts:
     standing = standing_texts(roots, nothing, nothing, says)
-    return Texts(texts_of_program(roots, nothing, nothing, says, standing))
+    return Texts(said_by_program(roots, nothing, nothing, says, standing).texts)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_a_library_s_tool_takes_is_the_library_s() -> None:
     """Its choices, defaults and descriptions, but nothing of its code."""
     tavily = pytest.importorskip("langchain_tavily", reason="an integration with a schema")
     tool = SimpleNamespace(args_schema=tavily.tavily_search.TavilySearchInput)
-    found = Texts(texts_of_program([tool], lambda value: value is tool, nothing, says))
+    found = Texts(said_by_program([tool], lambda value: value is tool, nothing, says).texts)
     assert found.cover("basic") and found.cover("ultra-fast") and found.cover("finance")
     assert not found.cover("invoices")
 
@@ -167,11 +167,11 @@ def test_a_library_s_schema_that_a_program_holds_says_what_models_are_told_of_it
     an object is not told anybody."""
     module = pytest.importorskip("llama_index.core.postprocessor.structured_llm_rerank", reason="a schema of schemas")
     kind = module.DocumentRelevanceList
-    held = Texts(texts_of_program([{"output": kind}], nothing, nothing, says))
+    held = Texts(said_by_program([{"output": kind}], nothing, nothing, says).texts)
     document = kind.model_json_schema()["$defs"]["DocumentWithRelevance"]
     assert held.cover("#/$defs/DocumentWithRelevance") and held.cover(document["description"])
     assert held.cover(document["properties"]["document_number"]["title"])
-    used = Texts(texts_of_program([{"output": kind(documents=[])}], nothing, lambda value: True, says))
+    used = Texts(said_by_program([{"output": kind(documents=[])}], nothing, lambda value: True, says).texts)
     assert not used.cover("DocumentWithRelevance") and not held.cover("invoices")
 
 
@@ -232,7 +232,7 @@ def test_a_text_stands_as_long_as_it_is_at_its_place(text: str, monkeypatch: pyt
 
 def placed(root: Any, text: str) -> Place:
     """Where it is found, and stands."""
-    found = texts_of_program([root], nothing, nothing, said, standing_texts([root], nothing, nothing, said))
+    found = said_by_program([root], nothing, nothing, said, standing_texts([root], nothing, nothing, said)).texts
     place = found[text]
     assert place is not None and stands([root], text, place)
     return place

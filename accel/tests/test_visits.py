@@ -16,6 +16,7 @@ from accel.graph.topology import END, START, Topology
 from accel.learn.index import reaches
 from accel.learn.view import View, ancestries
 from accel.parts.patches import install
+from accel.parts.texts import Said, Standing
 from accel.run.outlook import Outlook
 from accel.run.plan import Plan
 from accel.run.run import Run
@@ -223,11 +224,8 @@ class Told:
 class Knows(Refers):
     """A program whose own texts are these."""
 
-    def standing(self) -> list[str]:
-        return [*QUESTIONS, *ORDERS]
-
-    def texts(self, standing: Any) -> dict[str, Any]:
-        return dict.fromkeys([*QUESTIONS, *ORDERS])
+    def said(self, standing: Standing) -> Said:
+        return Said(dict.fromkeys([*QUESTIONS, *ORDERS]), [])
 
 
 QUESTIONS = ("What is {1}?", "Is it true that {0}", "{2}")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 import accel
 from accel import accelerate
-from accel.parts.texts import standing_texts, texts_of_program
+from accel.parts.texts import said_by_program, standing_texts
 from adapters.tests.core_fakes import Chat, World
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Peru")
@@ -95,7 +95,7 @@ class Picks:
 
 
 def test_what_a_default_chooses_from_is_not_the_program_s_text() -> None:
-    texts = texts_of_program([Picks], lambda value: False, lambda value: False, lambda value, held: None)
+    texts = said_by_program([Picks], lambda value: False, lambda value: False, lambda value, held: None).texts
     standing = standing_texts([Picks], lambda value: False, lambda value: False, lambda value, held: None)
     assert not any("diagnosis" in text or "patient" in text for text in texts)
-    assert not {hash(text) for text in RECORDS.values()} & set(standing)
+    assert not {hash(text) for text in RECORDS.values()} & standing.texts
