@@ -42,9 +42,17 @@ class Place:
 
     at: int
     end: int
-    given: tuple[Source, ...] = ()
+    sources: Sequence[Source] = ()
     """Nothing for a known text as it stands."""
+    steps: Sequence[Step] = ()
+    """Each of which gives it of each source; none where the sources give it as they are."""
     cost: int = HOLE
+
+    def given(self) -> Iterable[Source]:
+        """What gives it. Asked of the few places that are taken."""
+        if not self.steps:
+            return self.sources
+        return (replace(source, path=(*source.path, step)) for source in self.sources for step in self.steps)
 
 
 def cover(values: Values, text: str, before: int, shortest: int) -> Parts:
@@ -55,7 +63,7 @@ def cover(values: Values, text: str, before: int, shortest: int) -> Parts:
     parts: Parts = []
     done = 0
     for place in _but_said(values, text, list(_places(values, text, before, shortest))):
-        hole = hole_of(values, place.given) if place.given else known(values, text[place.at : place.end], before)
+        hole = hole_of(values, place.given()) if place.sources else known(values, text[place.at : place.end], before)
         assert hole is not None
         parts.extend((text[done : place.at], hole))
         done = place.end
@@ -113,37 +121,40 @@ def _places(values: Values, text: str, before: int, shortest: int) -> Iterator[P
 
 
 def _pasted(values: Values, text: str, before: int, shortest: int) -> Iterator[Place]:
-    """Values as they are, whole or cut off."""
+    """Values as they are, whole or cut off. One for each part of the text: what is found there later wins nothing."""
     begun: list[tuple[int, str, Ends]] = []
     whole: set[str] = set()
+    found: set[tuple[int, int]] = set()
     for at, value, ends in values.beginning_in(text, shortest):
         end = at + len(value)
         if not text.startswith(value, at):
             begun.append((at, value, ends))
-        elif values.seen(value, before):
+        elif value in whole or values.knows(value, before):
             whole.add(value)
             if len(value) >= SHORTEST[0] or stands_alone(text, at, end):
+                found.add((at, end))
                 yield Place(at, end)
     if shortest == SHORTEST[0] and "short" in values.readings:
         for at, value in values.given_in(text, before):
             if stands_alone(text, at, at + len(value)):
                 yield Place(at, at + len(value))
+    n = 0
     for at, value, ends in begun:
         # Where it stands whole, another text may begin like it by chance: then only what ends a part tells.
         clips = "clip" in values.readings and value not in whole
-        end, steps = _cut(text, at, value, ends, clips)
-        if steps:
-            given = (replace(s, path=(*s.path, step)) for s in values.seen(value, before) for step in steps)
-            if sources := tuple(given):
-                yield Place(at, end, sources, HOLE + CUT)
+        n = in_common(text, at, value, n)
+        end, steps = _cut(text, at, value, ends, clips, n)
+        if steps and (at, end) not in found and (sources := values.seen(value, before)):
+            found.add((at, end))
+            yield Place(at, end, sources, steps, HOLE + CUT)
 
 
-def _cut(text: str, at: int, value: str, ends: Ends, clips: bool) -> tuple[int, list[Step]]:
-    """Where the beginning of a value that stands here ends, and how it may have been cut."""
-    n = in_common(text, at, value)
+def _cut(text: str, at: int, value: str, ends: Ends, clips: bool, n: int) -> tuple[int, list[Step]]:
+    """Where the beginning of a value that stands here ends, and how it may have been cut. `n`: so many characters of
+    it stand here."""
     # What ends the first part may stand after it in the text, too.
-    near = [(end, head) for end, head in ends if n - len(head.end) <= end <= n]
-    end = min((at_end for at_end, _ in near), default=n)
+    near = [(end, head) for end, head in ends if n - len(head.end) <= end <= n] if ends else []
+    end = min((at_end for at_end, _ in near), default=n) if near else n
     steps: list[Step] = [head for at_end, head in near if at_end == end]
     if clips and end == n >= SEED:
         # A blank where the text goes on with a word is the text's: the value may have one there by chance.
@@ -153,9 +164,12 @@ def _cut(text: str, at: int, value: str, ends: Ends, clips: bool) -> tuple[int, 
     return at + end, steps
 
 
-def in_common(text: str, at: int, value: str) -> int:
-    """How many characters of a value stand at this place of a text."""
+def in_common(text: str, at: int, value: str, likely: int = 0) -> int:
+    """How many characters of a value stand at this place of a text. `likely`: as many as of another value, which may
+    begin like this one."""
     low, high = 0, 1
+    if likely and text.startswith(value[:likely], at):
+        low, high = min(likely, len(value)), likely + 1
     while low < len(value) and text.startswith(value[low:high], at + low):
         low, high = min(high, len(value)), 2 * high
     high = min(high, len(value) + 1)
@@ -168,25 +182,27 @@ def in_common(text: str, at: int, value: str) -> int:
 def edited(values: Values, text: str, before: int, but: Container[str] = ()) -> Iterator[Place]:
     """Values in one of their edited forms; `but`: not these."""
     shifted = len(text.casefold()) != len(text)
-    forms: dict[str, list[tuple[str, int, tuple[Source, ...]]]] = {}
+    forms: dict[str, list[tuple[str, int, list[Source], list[Step]]]] = {}
     for at, value in values.edited_in(text) if len(text) >= SHORTEST[0] else ():
         if value in forms and shifted:
             continue
         if value not in forms:
             forms[value] = list(_forms(value, values.seen(value, before))) if value not in but else []
-        for shown, lead, given in forms[value]:
+        for shown, lead, sources, steps in forms[value]:
             # Where folding makes the text longer, a position in the folded text tells nothing.
             for start in _all(text, shown) if shifted else (at - lead,):
                 if start >= 0 and text.startswith(shown, start):
-                    yield Place(start, start + len(shown), given)
+                    yield Place(start, start + len(shown), sources, steps)
 
 
-def _forms(value: str, known: list[Source]) -> Iterator[tuple[str, int, tuple[Source, ...]]]:
+def _forms(value: str, known: list[Source]) -> Iterator[tuple[str, int, list[Source], list[Step]]]:
     """A value as it may be edited, how much then stands before its first word, and what gives that."""
-    for shown in dict.fromkeys(edit.shown(value) for edit in EDITS) if known else ():
-        given = (replace(s, path=(*s.path, edit)) for s in known for edit in EDITS if edit.shown(value) == shown)
+    forms: dict[str, list[Step]] = {}
+    for edit in EDITS if known else ():
+        forms.setdefault(edit.shown(value), []).append(edit)
+    for shown, steps in forms.items():
         if shown:
-            yield shown, shown.index(EDITS[-1].shown(shown)), tuple(given)
+            yield shown, shown.index(EDITS[-1].shown(shown)), known, steps
 
 
 def holds_edited(values: Values, texts: Sequence[str], before: int, keys: Container[str]) -> bool:
@@ -216,13 +232,10 @@ def stands_alone(text: str, at: int, end: int) -> bool:
 def _quoted(values: Values, text: str, before: int) -> Iterator[Place]:
     """Known texts with their quotes in printed lists and dicts."""
     for at, end, value in quoted(text):
-        given = tuple(
-            replace(source, path=(*source.path, QUOTED))
-            for source in values.seen(value, before)
-            if not source.path or not isinstance(source.path[-1], Escape)
-        )
-        if given:
-            yield Place(at, end, given)
+        seen = values.seen(value, before)
+        sources = [source for source in seen if not source.path or not isinstance(source.path[-1], Escape)]
+        if sources:
+            yield Place(at, end, sources, (QUOTED,))
 
 
 def _printed(values: Values, text: str, before: int) -> Iterator[Place]:

@@ -126,6 +126,10 @@ class Values:
         """The sources of a text that were known by then."""
         return self._by_then(self.texts.get(text, ()), before)
 
+    def knows(self, text: str, before: int) -> bool:
+        """Whether there are any."""
+        return any(self._counts(source, before) for source in self.texts.get(text, ()))
+
     def seen_whole(self, value: Tree, before: int) -> list[Source]:
         """Those of a list, a vector or a record."""
         return self._by_then(self._wholes.get(freeze(value), ()), before)

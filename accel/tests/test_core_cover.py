@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.learn.beginnings import FEW, Beginnings
-from accel.learn.cover import CHARACTER, CUT, HOLE, Place, cheapest, cover, in_common
+from accel.learn.cover import CHARACTER, CUT, HOLE, Place, _places, cheapest, cover, in_common
 from accel.learn.holes import Hole
 from accel.learn.index import Values
 from accel.learn.lessons import lesson
@@ -60,10 +60,10 @@ def test_the_cheapest_places_are_no_dearer_than_any_others(drawn: list[tuple[int
                 assert saved(chosen) >= saved(some)
 
 
-@given(SMALL, SMALL, st.integers(0, 5))
-def test_how_much_of_a_value_stands_at_a_place(text: str, value: str, at: int) -> None:
+@given(SMALL, SMALL, st.integers(0, 5), st.integers(0, 40))
+def test_how_much_of_a_value_stands_at_a_place(text: str, value: str, at: int, likely: int) -> None:
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text[at:], value, strict=False))
-    assert in_common(text, at, value) == len(list(same))
+    assert in_common(text, at, value, likely) == len(list(same))
 
 
 def covered(text: str, *values: str) -> list[str]:
@@ -191,3 +191,16 @@ def lines_of_lesson(traces: Sequence[Trace]) -> int:
 def test_the_work_of_a_lesson_grows_with_its_traces_and_no_faster() -> None:
     small, large = (lines_of_lesson([passages(number, topic) for topic in ("owls", "elks")]) for number in (50, 200))
     assert large < 4 * small * SLACK
+
+
+def places_of(number: int) -> int:
+    """How many places so many passages with one heading have in a text that they are pasted into."""
+    known = Values()
+    passages = [f"Of the notes on the house. {chr(0x4E00 + n)} " + f"Words of {n}. " * 9 for n in range(number)]
+    known.outputs["input"] = passages
+    known.add("input", (), passages, 0, early=True, texts=False)
+    return sum(1 for _ in _places(known, "\n\n".join(passages), 1, 8))
+
+
+def test_values_that_begin_alike_have_no_place_each_wherever_one_of_them_stands() -> None:
+    assert places_of(40) < 4 * places_of(10) * SLACK
