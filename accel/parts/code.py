@@ -83,7 +83,7 @@ def _stored_by(code: types.CodeType) -> Iterator[Stored]:
             yield at.argval, key.argval
 
 
-_CHANGES = frozenset("add append appendleft clear discard extend insert pop popleft remove setdefault update".split())
+CHANGES = frozenset("add append appendleft clear discard extend insert pop popleft remove setdefault update".split())
 
 
 @lru_cache(2_048)
@@ -163,7 +163,7 @@ class _Own:
         """The attributes that are assigned or added to."""
         for at, name in self._taken():
             after = [does for does, _ in self._steps[at + 1 : at + 5]]
-            changes = after[:1] in (["LOAD_ATTR"], ["LOAD_METHOD"]) and self._steps[at + 1][1] in _CHANGES
+            changes = after[:1] in (["LOAD_ATTR"], ["LOAD_METHOD"]) and self._steps[at + 1][1] in CHANGES
             counts = self._steps[at - 1][0] in ("COPY", "DUP_TOP")  # read, to be assigned again
             if changes or counts or after[1:2] == ["STORE_SUBSCR"] or after[1:] == ["COPY", "COPY", "BINARY_SUBSCR"]:
                 yield name
@@ -176,7 +176,7 @@ class _Own:
         for (_, name), (does, then) in pairwise((("", ""), *self._steps)):
             if does == "STORE_ATTR":
                 yield then
-            elif does in ("LOAD_ATTR", "LOAD_METHOD") and then in _CHANGES:
+            elif does in ("LOAD_ATTR", "LOAD_METHOD") and then in CHANGES:
                 yield name
 
 

@@ -23,6 +23,7 @@ from .listed import at, listed
 from .methods import METHODS, Method
 from .own_code import own_code
 from .patches import has_leaf, installations, is_installed
+from .reads import reads_of
 from .recipients import ADDRESS_FIELDS, stays_near
 from .sdks import DECLARED, declare
 
@@ -293,7 +294,7 @@ def _brings_address(cls: type) -> bool:
 def facts_of(component: Any) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
     facts = _facts_but_local(component)
-    why = _unlisted(component, facts)
+    why = _unlisted(component, facts) or (_of_its_thread(component) if facts.pure else "")
     facts = replace(facts, pure=False, reason=why) if why else facts
     return facts if facts.local is not None else replace(facts, local=stays_near(component))
 
@@ -306,6 +307,15 @@ def _unlisted(component: Any, facts: Facts) -> str:
     if entry.embeds and not has_leaf(at(component, entry.embeds), "embed_query"):
         return "it embeds with what is no component"
     return own_code(component)
+
+
+def _of_its_thread(component: Any) -> str:
+    """Why calls of it on another thread are other ones; or nothing."""
+    name = reads_of(component).thread_local
+    return f"{name}, a threading.local that its code reads, {_ELSEWHERE}" if name else ""
+
+
+_ELSEWHERE = "holds other values on another thread; keep them in a ContextVar that is set before the run, or pass them"
 
 
 def agreed(component: Any) -> int:

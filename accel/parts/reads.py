@@ -1,0 +1,145 @@
+"""What the program's own code in a component reads beside what it is given: thread-locals, ContextVars, variables of
+modules and closures, environment variables.
+
+def _generate(self, messages, ...):
+    key = KEYS[tenant]              # two variables of the module: as they are now, or the component is another one
+    key = os.environ["TENANT_KEY"]  # the same
+    key = request.key               # a threading.local: another value on another thread
+
+The code is what a framework calls of the component, and what that calls of the program's, as far as names tell. It is
+followed once for all components of the same classes and functions.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..text.objects import attributes, entries, is_a
+from ..text.values import Opaque
+from .code import is_users, is_users_module
+from .following import Following, Space, is_held, unwrapped, users_bases, value_of
+from .methods import METHODS
+
+MAX_PARTS, MAX_VALUES = 64, 64
+_PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
+_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+"""Where the interpreter keeps it."""
+
+
+class Reads:
+    """What code reads beside what it is given."""
+
+    def __init__(self, local: str, context: bool, places: list[tuple[Space, str]], names: set[str] | None) -> None:
+        self.local, self.context = local, context
+        """The name of a thread-local; and whether it reads ContextVars."""
+        self._places = places
+        self._names = sorted(names) if names is not None else None
+        """Of environment variables; None: whichever."""
+
+    @property
+    def thread_local(self) -> str:
+        """The name of one that it reads, also of one that a variable has come to hold."""
+        return self.local or next((name for at, name in self._places if is_a(value_of(at, name), threading.local)), "")
+
+    def now(self) -> Hashable:
+        """The values of all variables; None if there are none."""
+        if not self._places and self._names == []:
+            return None
+        values = tuple(_seen(value_of(space, name)) for space, name in self._places)
+        return values, tuple(_environment.items() if self._names is None else map(os.environ.get, self._names))
+
+
+NOTHING = Reads("", False, [], set())
+
+
+def reads_of(component: Any) -> Reads:
+    """What calls of a component read, by its code and by that of the program's objects and functions in its fields."""
+    parts = _Parts(component)
+    if parts.local:
+        return Reads(parts.local, False, [], set())
+    if not parts.functions and not parts.classes:
+        return NOTHING
+    cls: Any = type(component)
+    return _followed(cls, tuple(parts.classes), tuple(parts.functions), len(METHODS))
+
+
+class _Parts:
+    """The program's functions, and classes of its own, in a component and its fields."""
+
+    def __init__(self, component: Any) -> None:
+        self.classes: dict[type, None] = {}
+        self.functions: dict[FunctionType, None] = {}
+        self.local = ""
+        """A field that holds a thread-local."""
+        seen: dict[int, Any] = {}
+        coming = deque([("", component)])
+        while coming and len(seen) < MAX_PARTS:
+            name, value = coming.popleft()
+            if type(value) in _PLAIN or id(value) in seen:
+                continue
+            seen[id(value)] = value
+            coming.extend(self._in(name, value, value is component))
+
+    def _in(self, name: str, value: Any, is_first: bool) -> Iterator[tuple[str, Any]]:
+        cls: Any = type(value)
+        if is_a(value, threading.local):
+            self.local = self.local or name
+        elif is_a(value, FunctionType):
+            if is_users_module(value.__globals__.get("__name__") or ""):
+                self.functions[unwrapped(value)] = None
+        elif is_a(value, MethodType):
+            yield from ((name, value.__func__), (name, value.__self__))
+        elif is_a(value, partial):
+            yield from ((name, each) for each in (value.func, value.args, value.keywords))
+        elif is_a(value, list | tuple | dict) and len(value) <= MAX_VALUES:
+            yield from ((name, each) for each in (entries(value).values() if is_a(value, dict) else list(value)))
+        elif is_first or is_held(cls):
+            if any(map(is_users, cls.__mro__)):
+                self.classes[cls] = None
+                shared = (item for base in users_bases(cls) for item in list(vars(base).items()))
+                yield from (each for each in shared if is_a(each[1], threading.local))
+            yield from attributes(value).items()
+
+
+@lru_cache(512)
+def _followed(component: type, classes: tuple[type, ...], functions: tuple[FunctionType, ...], _: int) -> Reads:
+    """As long as so many methods are known: any may have been declared of its class."""
+    following = Following(component, classes, functions)
+    following.go()
+    names = None if following.whole else following.environment
+    return Reads(following.local, following.context, following.read, names)
+
+
+def _seen(value: Any) -> Hashable:
+    """Plain data by value, of containers that are not too large; else the object that it is."""
+    if type(value) in _PLAIN:
+        return type(value), value
+    found = _within(value, [MAX_VALUES])
+    return Opaque(value) if found is None else found
+
+
+def _within(value: Any, left: list[int]) -> Hashable:
+    """None of what holds too much."""
+    left[0] -= 1
+    if left[0] < 0:
+        return None
+    cls = type(value)
+    if cls in _PLAIN:
+        return cls, value
+    if cls not in (dict, list, tuple, set, frozenset):
+        return Opaque(value)
+    if len(value) > left[0]:
+        return None
+    items: Iterable[Any]
+    try:
+        items = [each for pair in list(value.items()) for each in pair] if cls is dict else list(value)
+    except RuntimeError:  # another thread changes it
+        return Opaque(object())
+    found = [_within(each, left) for each in items]
+    return None if None in found else (cls, frozenset(found) if cls in (set, frozenset) else tuple(found))
