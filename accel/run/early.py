@@ -6,6 +6,7 @@ An early call sees a copy of the run's entry context, a cancel token and a prior
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,6 +35,7 @@ from ..parts.patches import has_leaf, original, stands
 from ..process import threads
 from ..text.objects import is_a, own
 from ..text.values import Tree, exactly, is_comparable
+from ..trace.ambient import set_since
 from . import lent, priorities
 from .call import Call
 from .gates import gate_of
@@ -245,7 +247,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
 def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> None:
     if _told(run, call, kwargs):
         return
-    if _changed(run, call):
+    if _changed(run, call) or _leaves_behind(run, call):
         return
     if call.hindered or (result is None and call.chunks.parts):  # chunks that make no result
         give_up(run, call)
@@ -281,6 +283,18 @@ def _changed(run: Run, call: Call, keys: tuple[str, ...] | None = None) -> bool:
         return False
     run.calls.drop(call)
     return True
+
+
+def _leaves_behind(run: Run, call: Call) -> bool:
+    """Whether it set a ContextVar, where the program would not find it: in a context of its own."""
+    names = set_since(run.entry, contextvars.copy_context())
+    if names:
+        run.disqualify(
+            call,
+            f"its calls set the ContextVar {names[0]}, which a program finds after its own calls alone",
+            "have the answer say it, if calls are to be early",
+        )
+    return bool(names)
 
 
 def _hands_back(result: Any, given: Iterable[Any]) -> bool:

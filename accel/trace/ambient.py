@@ -103,6 +103,22 @@ def user_vars(context: Mapping[contextvars.ContextVar[Any], Any]) -> dict[contex
     return {var: held(value) for var, value in context.items() if var.name not in theirs and var not in theirs}
 
 
+def set_since(
+    before: Mapping[contextvars.ContextVar[Any], Any], now: Mapping[contextvars.ContextVar[Any], Any]
+) -> list[str]:
+    """The names of the user's ContextVars that hold another value, or none any more; nobody looks into values."""
+    found = [var for var, value in now.items() if not _is_still(before.get(var, _UNSET), value)]
+    found += [var for var in before if var not in now]
+    return [var.name for var in found if var.name not in FRAMEWORK_VARS and var not in FRAMEWORK_VARS]
+
+
+_UNSET: Any = object()
+
+
+def _is_still(before: Any, value: Any) -> bool:
+    return before is value or (type(before) is type(value) in (str, int, float, bool, bytes) and before == value)
+
+
 def held(value: Any) -> Hashable:
     """A value as it is now: equal as long as it is the same object, or equal plain data, and nothing in it changes."""
     if value is None or type(value) in (str, int, float, bool, bytes):
