@@ -187,6 +187,11 @@ OTHER = Rule(
 )
 UNVOUCHED = Rule("not vouched for", "{component} is not called early: {why}", lift=PURE)
 UNFIT = Rule("unfit", "{why}")
+MOVED = Rule(
+    "context set",
+    "the program sets the ContextVar {name} before it, and an early call would see what that held when the run began",
+    "set it before the run, or pass what it holds",
+)
 FAILING = Rule("failing", "calls of its component have failed in this run")
 TELLS = Rule("tells", "its component {how}")
 FEEDS = Rule(

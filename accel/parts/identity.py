@@ -12,6 +12,7 @@ from .clients import Identity, Record, is_client, is_connection
 from .code import is_called_by_libraries, kept_in_use
 from .listed import listed
 from .looks import ATOMS, Known, Look, derived_of, note_assigned, own_bases
+from .reads import NOTHING, Reads, reads_of
 from .surroundings import otherwise
 from .watch import Watch
 
@@ -41,6 +42,11 @@ class Identities:
         if seen is None or seen.by_object != by_object:
             seen = self._seen[id(component)] = Seen(component, by_object)
         return seen.now(self._known)
+
+    def reads(self, component: Any) -> Reads:
+        """What its code reads, as of the last look here."""
+        seen = self._seen.get(id(component))
+        return seen.reads if seen is not None else NOTHING
 
     def untouched(self, component: Any) -> bool:
         """Whether nobody has changed its clients since they were first looked at, as of the last look here."""
@@ -76,6 +82,8 @@ class Seen:
         self._component = component
         self._is_client = is_client(type(component))
         self._last: _State | None = None
+        self.reads = NOTHING
+        """What its code reads."""
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
         """Its identity, what was around it, and both as one."""
 
@@ -93,6 +101,7 @@ class Seen:
         if last is None or not (last.own.stands() and last.others.stands()):
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
+            self.reads = self.reads if self._is_client else reads_of(self._component)
         around = otherwise()
         if around is None:
             return last.identity

@@ -11,9 +11,10 @@ from ..graph.topology import ANEW, site_of
 from ..parts.components import Facts
 from ..parts.epochs import bump, epoch, resource_of
 from ..parts.methods import Method
+from ..parts.reads import NOTHING
 from ..process.clock import now_s
 from ..text.values import Tree, exactly
-from ..trace.ambient import INCOMPARABLE, Ambient, user_vars
+from ..trace.ambient import INCOMPARABLE, Ambient, set_since, user_vars
 from ..trace.record import CallRecord
 from . import priorities
 from .call import Call
@@ -46,6 +47,8 @@ def open_call(
     guard = run.host.guard(manager) if (manager := _manager(args, kwargs)) is not None else None
     if guard is not None:
         run.plan.guarded[site] = guard
+    if site not in run.plan.moved and (moved := _moved(run, component)):
+        run.plan.moved[site] = moved
     facts = run.bindings.facts(component)
     writes = method.op == "ingestion"
     with run.lock:
@@ -110,6 +113,20 @@ def _ambient(run: Run, key: Hashable, method: Method) -> Ambient:
     if run.ambient is INCOMPARABLE or not matters:
         return run.ambient
     return user_vars(contextvars.copy_context()), run.host.config()
+
+
+def _moved(run: Run, component: Any) -> str:
+    """A ContextVar that the program has set since the run began, if code of its own in the component may read it. Into
+    values nobody looks but where that code names a ContextVar."""
+    reads = run.identities.reads(component)
+    if reads is NOTHING or run.ambient is INCOMPARABLE:
+        return ""
+    here = contextvars.copy_context()
+    names = set_since(run.entry, here)
+    if not names and reads.context:
+        before, now = run.ambient[0], user_vars(here)
+        names = [var.name for var, value in now.items() if before.get(var) != value]
+    return names[0] if names else ""
 
 
 def _manager(args: Any, kwargs: Any) -> Any:

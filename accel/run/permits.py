@@ -204,6 +204,12 @@ def _unfit(case: Case) -> Found:
     return {"why": why} if why is not None else None
 
 
+def _moved(case: Case) -> Found:
+    """What such a call is sent with by then is not known yet, whatever it is sent."""
+    name = case.run.plan.moved.get(case.node.site)
+    return {"name": name} if name is not None else None
+
+
 def _egress(case: Case) -> Found:
     run = case.run
     if not case.component.judges(run.settings.egress):
@@ -244,6 +250,7 @@ ASKED: tuple[tuple[Rule, Callable[[Case], Found]], ...] = (
     (rules.OTHER, _other),
     (rules.UNVOUCHED, _unvouched),
     (rules.UNFIT, _unfit),
+    (rules.MOVED, _moved),
     (rules.FAILING, lambda case: case.run.calls.is_failing(case.component.identity)),
     (rules.TELLS, lambda case: {"how": case.telling} if case.telling else None),
     (rules.FEEDS, _only_feeds),

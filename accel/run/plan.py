@@ -98,6 +98,8 @@ class Plan:
         self.disqualified: dict[Hashable, str] = {}
         self.guarded: dict[str, Reason] = {}
         """By call site, who was asked before a call of it, and may have stopped it (`Host.guard`)."""
+        self.moved: dict[str, str] = {}
+        """By call site, a ContextVar that the program sets in a run before a call of it, which may read that."""
         self.delaying: set[Hashable] = set()
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()

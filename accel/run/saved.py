@@ -29,7 +29,7 @@ from .used import SavedCall
 from .which import Identity
 from .written import decode, decode_most, decode_ref, encode, encode_most, encode_ref
 
-VERSION = 13
+VERSION = 14
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
@@ -43,7 +43,7 @@ def save(plan: Plan, path: str) -> None:
     of = plan.made_for
     program = [of.kind, *sorted(of.nodes)] if of is not None else []
     data = {"accel_plan": VERSION, "program": program, "nodes": nodes, "calls": calls}
-    data["barriers"] = plan.barriers
+    data["barriers"], data["moved"] = plan.barriers, dict(plan.moved)
     _write(os.path.realpath(path), json.dumps(data, indent=1))
 
 
@@ -85,6 +85,7 @@ def load(path: str) -> Plan:
         calls = {str(site): _decode_call(call) for site, call in data["calls"].items()}
         program = _decode_program(data["program"])
         plan.barriers = _decode_barriers(data["barriers"])
+        plan.moved = {str(site): str(name) for site, name in data["moved"].items()}
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, GraphError) as error:
         raise ConfigurationError(f"The plan in {path} is damaged: {error}", _AGAIN) from None
     if program is not None:

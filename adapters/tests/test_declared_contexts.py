@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
+import pathlib
+from collections.abc import Callable
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import accel
 from accel import accelerate
+from accel.graph import rules
 from adapters.tests.core_fakes import TOPICS, UnknownChat, World, after_thinking, chain, train
 
 TOPIC = "beaches of Portugal"
@@ -81,3 +86,80 @@ def test_what_a_coroutine_leaves_in_a_context_var_is_found() -> None:
     for topic in (*TOPICS, TOPIC, "lakes of Malawi"):
         assert run(fast, topic) == run(plain, topic)
         assert accel.settle()
+
+
+TENANT: ContextVar[Any] = ContextVar("declared_contexts_tenant", default="the platform")
+
+
+class ByTenant(UnknownChat):
+    """A model elsewhere that sends the key of a tenant along."""
+
+    def _result(self, messages: Any, kwargs: Any) -> Any:
+        tenant = TENANT.get()
+        return super()._result(messages, {"for": getattr(tenant, "name", tenant)})
+
+
+accel.register(ByTenant, pure=True, concurrency=8)
+
+
+def set_anew(tenant: str) -> None:
+    TENANT.set(tenant)
+
+
+def changed_in_place(tenant: str) -> None:
+    TENANT.get().name = tenant
+
+
+def by_tenant(world: World, become: Callable[[str], None]) -> Any:
+    """Its nodes say for whom they ask before they do."""
+    model = ByTenant(world)
+
+    def b(state: Any) -> Any:
+        become(f"tenant of {state['q']}")
+        return model.invoke(f"Beta asks: {state['q']}").content
+
+    def c(state: Any) -> Any:
+        become(f"tenant of {state['q']}")
+        return model.invoke(f"Gamma asks: {state['q']}").content
+
+    return after_thinking(world, b, c)
+
+
+def begun_for_the_platform(program: Any, topic: str) -> Any:
+    def run() -> Any:
+        TENANT.set(SimpleNamespace(name="the platform"))
+        return program.invoke({"q": topic})
+
+    return contextvars.copy_context().run(run)
+
+
+@pytest.mark.parametrize("become", [set_anew, changed_in_place])
+def test_calls_before_which_nodes_set_a_context_var_are_not_early(
+    become: Callable[[str], None], tmp_path: pathlib.Path
+) -> None:
+    """They would be sent in another one's name, whether their answers are used or not."""
+    world = World()
+    plain = by_tenant(world, become)
+    fast = accelerate(by_tenant(world, become), egress="inputs")
+    for topic in (*TOPICS, TOPIC, "lakes of Malawi"):
+        expected = begun_for_the_platform(plain, topic)
+        assert begun_for_the_platform(fast, topic) == expected
+        assert accel.settle()
+    assert not [text for text in world.texts(early=True) if not text.startswith("Alpha")]
+    held = [reason for reason in fast.plan.reasons.values() if reason is not None and reason.rule is rules.MOVED]
+    assert len(held) == 2 and TENANT.name in str(held[0])
+    fast.save_plan(tmp_path / "plan.json")
+    again = accelerate(by_tenant(world, become), egress="inputs", plan=accel.load_plan(tmp_path / "plan.json"))
+    world.forget()
+    assert begun_for_the_platform(again, TOPIC) == begun_for_the_platform(plain, TOPIC)
+    assert world.texts(early=True) == [f"Alpha asks: {TOPIC}"]
+
+
+def test_a_context_var_that_is_set_before_the_run_holds_nothing_back() -> None:
+    world = World()
+    fast = accelerate(by_tenant(world, lambda tenant: None), egress="inputs")
+    for topic in TOPICS:
+        begun_for_the_platform(fast, topic)
+        assert accel.settle()
+    world.hooks["b"] = lambda: world.wait_early(f"Gamma asks: {TOPIC}")
+    assert "the platform" in begun_for_the_platform(fast, TOPIC)["c"]
