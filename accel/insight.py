@@ -83,8 +83,8 @@ def timeline(fast: object, path: StrPath, *, texts: bool = False) -> None:
 
 
 def save_plan(fast: object, path: StrPath) -> None:
-    """Write what was learnt to `path` as JSON: templates, call sites, names of classes; no components, no secrets, no
-    one's data. `accelerate(obj, plan=path)` takes it.
+    """Write what was learnt to `path` as JSON: templates, call sites, names of classes; no components, no keys, no
+    inputs or answers, but the words of the prompts. `accelerate(obj, plan=path)` takes it.
 
     Raises ConfigurationError before the first run, and for a path that can't be written; warns (AccelWarning) if runs
     have taught nothing, and writes an empty plan then.

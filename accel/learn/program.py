@@ -56,13 +56,16 @@ class Program:
         self._gone: dict[object, int] = {}
         """Nodes of which a text stands no longer, and how many more runs take that for granted."""
 
-    def look(self, references: References, saved: Iterable[Node] = ()) -> None:
+    def look(self, references: References, saved: Sequence[Node] = ()) -> Set[str]:
         """The program is accelerated, and has not run yet: what it holds is its own. Later it may be a run's. `saved`:
-        nodes of a saved plan, which the first run may follow."""
-        if not self._ran:
-            self._standing |= references.standing()
-            self._references, self._now = references, None
-            self.note(saved)
+        nodes of a saved plan, which the first run may follow; given back are those that hold words it doesn't say."""
+        if self._ran:
+            return frozenset()
+        self._standing |= references.standing()
+        self._references, self._now = references, None
+        self._texts, self._alone, self._stale = None, None, True  # another one of its scope may say something else
+        self.note(saved)
+        return frozenset(node.name for node in saved if node.predictable and self.lacks(node))
 
     def ran(self, references: References) -> None:
         """A run of the program is over, whose texts can be found from here."""

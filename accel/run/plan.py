@@ -25,6 +25,7 @@ from ..learn.lessons import extend, lesson
 from ..learn.memory import Memory
 from ..learn.program import Program
 from ..parts.credentials import Keys
+from ..parts.references import References
 from ..process import forks
 from ..process.threads import learner
 from ..text.values import freeze
@@ -56,6 +57,7 @@ FIRST = 8
 ENOUGH = 4
 """So many runs wait for the first lesson, and no more are followed before it: a server's first seconds are full of
 runs."""
+UNSAID = "its input holds words of the saved plan that this program does not say"
 MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
 
@@ -143,6 +145,14 @@ class Plan:
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""
         self.learnt, self.graph = learnt, self._rewritten(learnt)
+
+    def look(self, references: References) -> None:
+        """A program is accelerated with it. A node of a saved plan whose words that doesn't say is as good as unseen:
+        the process that saved it may have had them from a file, as somebody's."""
+        unsaid = self.program.look(references, self.saved.nodes)
+        if unsaid:
+            self.saved = self.saved.map(lambda node: _doubted(node) if node.name in unsaid else node)
+            self.follow(self.saved)
 
     # --- what runs ask and tell
 
@@ -386,3 +396,7 @@ class Plan:
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
             graph = self._rewritten(learnt)
             self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
+
+
+def _doubted(node: Node) -> Node:
+    return node.proven(confidence="seen", reason=UNSAID)

@@ -157,7 +157,7 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     acceleration = Acceleration(settings, plan or Plan())
     references = references_of([chain], _OPENED, acceleration.ways)
     acceleration.plan.keys.look(chain, references.components)
-    acceleration.plan.program.look(references, acceleration.plan.saved.nodes)
+    acceleration.plan.look(references)
     type.__setattr__(fast_class, "_accel", acceleration)
     enable()
     install_all()

@@ -60,7 +60,7 @@ class Acceleration:
         self.ways = Ways()
         references = references_of(self.roots, self.opened, self.ways)
         plan.keys.look(program, references.components)
-        plan.program.look(references, plan.saved.nodes)
+        plan.look(references)
 
     def begin(
         self, fast: Compiled, settings: Settings, value: Any, config: RunnableConfig | None, options: dict[str, Any]

@@ -75,7 +75,7 @@ class Acceleration:
         self.ways = Ways()
         references = _references_of(original, self.ways)
         plan.keys.look(original, references.components)
-        plan.program.look(references, plan.saved.nodes)
+        plan.look(references)
         self.parts = Parts(original)
         plan.topology = self.parts.topology
 

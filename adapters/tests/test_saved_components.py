@@ -1,13 +1,17 @@
-"""What the first run with a saved plan calls early: components are known by where else the program uses them."""
+"""What the first run with a saved plan calls early: components are known by where else the program uses them, and texts
+by what the program says now."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+from langchain_core.prompts import PromptTemplate
+
 import accel
 from accel import accelerate
-from adapters.tests.core_fakes import Chat, RemoteChat, State, World, chain, three, train
+from adapters.tests.core_fakes import TOPICS, Chat, RemoteChat, State, World, chain, three, train
 
 NEW = {"q": "deserts of Chile"}
 
@@ -110,3 +114,68 @@ def test_a_site_that_calls_several_components_stands_for_no_other(tmp_path: Path
     between.save_plan(second)
     calls = accelerate(three(world, Chat(world)), plan=second).plan.used.saved
     assert all(call.like == where for where, call in calls.items())
+
+
+def formatted(world: World, words: str) -> Any:
+    """The words come from a file, say, into a prompt template, which is the program's own."""
+    model, template = RemoteChat(world, base_url=""), PromptTemplate.from_template(words + " {topic}")
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        return {"b": model.invoke(template.format(topic=state["q"])).content}
+
+    return chain(("a", a), ("b", b))
+
+
+def joined(world: World, words: str) -> Any:
+    """The same with a variable."""
+    model = RemoteChat(world, base_url="")
+
+    def a(state: State) -> State:
+        world.node("a")
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        return {"b": model.invoke(f"{words} {state['q']}").content}
+
+    return chain(("a", a), ("b", b))
+
+
+ACME, GLOBEX = "The rules of Acme are secret.", "Globex is kind to all."
+
+
+@pytest.mark.parametrize("program", [formatted, joined])
+def test_what_another_process_said_is_not_sent_by_one_that_does_not_say_it(program: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    ready = accelerate(program(World(), ACME), egress="inputs")
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    fast = accelerate(program(world, GLOBEX), plan=path, egress="inputs")
+    train(fast, ("deserts of Chile", *TOPICS))
+    assert not any("Acme" in text for text in world.texts())
+    world.forget()
+    world.hooks["a"] = lambda: world.wait_early("Globex is")
+    fast.invoke({"q": "rivers of Siberia"})
+    assert accel.settle()
+    assert world.texts("Globex is", early=True) and not any("Acme" in text for text in world.texts())
+    fast.save_plan(path)
+    assert "Globex" in (written := Path(path).read_text()) and "Acme" not in written
+
+
+@pytest.mark.parametrize("program", [formatted, joined])
+def test_what_it_says_as_well_goes_early_with_the_first_run(program: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    ready = accelerate(program(World(), ACME), egress="inputs")
+    train(ready)
+    ready.save_plan(path)
+
+    world = World()
+    fast = accelerate(program(world, ACME), plan=path, egress="inputs")
+    fast.invoke(NEW)
+    assert accel.settle()
+    assert world.texts(ACME, early=True)
