@@ -10,6 +10,7 @@ from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Set
 from dataclasses import replace
+from functools import partial
 from time import thread_time
 
 from ..engine.profile import Profile
@@ -151,7 +152,8 @@ class Plan:
         the process that saved it may have had them from a file, as somebody's."""
         unsaid = self.program.look(references, self.saved.nodes)
         if unsaid:
-            self.saved = self.saved.map(lambda node: _doubted(node) if node.name in unsaid else node)
+            doubted = partial(Node.proven, confidence="seen", reason=UNSAID)
+            self.saved = self.saved.map(lambda node: doubted(node) if node.name in unsaid else node)
             self.follow(self.saved)
 
     # --- what runs ask and tell
@@ -396,7 +398,3 @@ class Plan:
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
             graph = self._rewritten(learnt)
             self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
-
-
-def _doubted(node: Node) -> Node:
-    return node.proven(confidence="seen", reason=UNSAID)
