@@ -10,11 +10,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from http.cookiejar import Cookie, CookieJar
 from typing import Any
 
 from ..process import forks
+from ..text.classes import of_class
 from .listed_classes import LISTED
 
 _GOOGLES = "google.genai"
@@ -68,7 +69,7 @@ def is_client(cls: type) -> bool:
     return _is_client(cls)
 
 
-@lru_cache(4_096)
+@of_class
 def _is_client(cls: type) -> bool:
     return _package(cls.__module__) in PACKAGES and any(_package(base.__module__) in SDKS for base in cls.__mro__)
 
@@ -78,7 +79,7 @@ def is_connection(cls: type) -> bool:
     return _is_connection(cls)
 
 
-@lru_cache(4_096)
+@of_class
 def _is_connection(cls: type) -> bool:
     return any(_package(base.__module__) in _CONNECTIONS for base in cls.__mro__)
 
@@ -113,7 +114,7 @@ def is_sdks(cls: type) -> bool:
     return _package(cls.__module__) in SDKS
 
 
-@lru_cache(4_096)
+@of_class
 def kept_elsewhere(cls: type) -> tuple[str, ...]:
     """The fields that a class of an SDK's keeps elsewhere than in its objects, though its bases do not: those of
     `openai`'s module, which `openai.api_key = ...` sets, for its client."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..frameworks import frameworks
 from ..process.spare import breathe
+from ..text.classes import of_class, of_classes
 from ..trace.sites import is_ours
 from .places import cells, plainly
 
@@ -86,7 +87,7 @@ def _stored_by(code: types.CodeType) -> Iterator[Stored]:
 CHANGES = frozenset("add append appendleft clear discard extend insert pop popleft remove setdefault update".split())
 
 
-@lru_cache(2_048)
+@of_classes
 def kept_in_use(component: type, part: type, by_class: bool = False) -> frozenset[str]:
     """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
     keep. Told by the code of what a framework calls of the component, and of what that calls of the component and of
@@ -118,7 +119,7 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
     return frozenset(kept)
 
 
-@lru_cache(2_048)
+@of_class
 def is_called_by_libraries(cls: type) -> bool:
     """Whether the program's class puts methods in the place of a library's, which calls them: then it is known what its
     calls keep."""

@@ -32,7 +32,7 @@ _UNKNOWN = Facts()
 TOOL = "tool"
 """The family of leaves that do what a tool is for."""
 
-_by_class: dict[type, Facts] = {}
+_by_class: weakref.WeakKeyDictionary[type, Facts] = weakref.WeakKeyDictionary()
 _by_object: dict[int, tuple[Any, Facts]] = {}
 """By id: a reference to the object, and what was said of it."""
 _of_object: dict[int, tuple[tuple[int, int, int], Facts, Facts]] = {}
@@ -159,43 +159,42 @@ def is_meant(component: Any, method: Method) -> bool:
     return any(method.name in _named_by_class.get(base, ()) for base in type(component).__mro__)
 
 
-_told: dict[tuple[Any, str], str] = {}
+_told: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
 """By kind and leaf method, how its calls tell listeners of themselves from within; empty if those seen did not."""
 
 
 def note_told(component: Any, method: str, how: str) -> None:
     """A call has ended. Who tells once counts as telling always."""
-    key = kind_of(component), method
-    _told[key] = how or _told.get(key, "")
+    told = _told.setdefault(kind_of(component), {})
+    told[method] = how or told.get(method, "")
 
 
 def called_plainly(component: Any) -> bool:
     """Whether the program has ever called a component of this kind through a method that is no coroutine."""
-    kind = kind_of(component)
-    seen = {name for known, name in list(_told) if known is kind}
+    seen = _told.get(kind_of(component), {})
     return any(method.name in seen and not method.is_async for method in list(METHODS.values()))
 
 
 def tells_within(component: Any, method: str) -> str | None:
     """How calls through this method tell listeners of themselves; empty if they don't, None if none was seen yet."""
     kind = kind_of(component)
-    return _asking.get(kind) or _told.get((kind, method))
+    return _asking.get(kind) or _told.get(kind, {}).get(method)
 
 
-_talking: set[tuple[Any, str]] = set()
+_talking: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
 def note_talks(component: Any, method: str) -> None:
     """A call through this method told its callback manager of its tokens, which is said again to the program's. Other
     methods may say something else, or nothing."""
-    _talking.add((kind_of(component), method))
+    _talking.setdefault(kind_of(component), set()).add(method)
 
 
 def talks(component: Any, method: str) -> bool:
-    return (kind_of(component), method) in _talking
+    return method in _talking.get(kind_of(component), ())
 
 
-_asking: dict[Any, str] = {}
+_asking: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 """By kind, what it asks for that only the program's own calls have; through whatever method."""
 
 

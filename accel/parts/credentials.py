@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..process import forks
+from ..text.classes import of_class
 from ..text.objects import attributes, entries, in_class, is_a
 from ..trace.ambient import CREDENTIAL
 from .identity import identity_of
@@ -67,7 +68,7 @@ def _is_secret(value: Any) -> bool:
     return _reveals(kind)
 
 
-@lru_cache(4_096)
+@of_class
 def _reveals(kind: type) -> bool:
     return in_class(kind, "get_secret_value") is not None
 

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from ..text.classes import of_class
 from ..text.objects import is_a
 from .facts import Entry
 from .facts import Facts as Facts
 from .listed_classes import LISTED as LISTED
 from .listed_classes import NEAR
 
-_found: weakref.WeakKeyDictionary[type, Entry | None] = weakref.WeakKeyDictionary()
 
-
+@of_class
 def listed(cls: type) -> Entry | None:
     """What the table says of a class.
 
@@ -32,13 +31,6 @@ def listed(cls: type) -> Entry | None:
     another address by default it loses `local` and `readonly`. A method, attribute, field, validator or `__init__` that
     isn't the listed class's own makes it a class of which nobody knows anything.
     """
-    if cls in _found:
-        return _found[cls]
-    found = _found[cls] = _look_up(cls)
-    return found
-
-
-def _look_up(cls: type) -> Entry | None:
     for base in cls.__mro__:
         entry = _exactly(base)
         if entry is not None:

@@ -6,14 +6,14 @@ import dataclasses
 import enum
 import functools
 import ssl
-import weakref
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from http.cookiejar import CookieJar
 from types import BuiltinMethodType, MappingProxyType, MethodType, SimpleNamespace
 from typing import Any
 
+from ..text.classes import of_class, of_classes
 from ..text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, viewed
 from ..text.values import Opaque, exactly, freeze
 from ..trace.sites import is_ours
@@ -269,23 +269,33 @@ _CONTAINERS: Any = (
 def _data_of(cls: type, component: type) -> list[Any]:
     """Names and values of what a class and its bases hold for all objects that is no code, and is not what the calls of
     the component keep there."""
-    sizes = tuple(len(vars(base)) for base in own_bases(cls))
-    return [each for name, base in _data_names(cls, component, sizes) for each in (name, vars(base).get(name))]
+    held = [vars(base) for base in own_bases(cls)]
+    names = _data_names(cls, component, tuple(map(len, held)))
+    return [each for name, number in names for each in (name, held[number].get(name))]
 
 
-@lru_cache(4_096)
-def _data_names(cls: type, component: type, _: tuple[int, ...]) -> list[tuple[str, type]]:
-    """With the class that holds each, as long as these have as many."""
-    kept = kept_in_use(component, cls, by_class=True)
-    held = {name: (base, value) for base in reversed(own_bases(cls)) for name, value in list(vars(base).items())}
-    return [(name, base) for name, (base, value) in held.items() if name not in kept and _is_data(name, value)]
+@of_classes
+def _data_names(cls: type, component: type, _: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+    """With the number of the class that holds each, as long as these have as many."""
+    kept = kept_in_use(component, cls, True)
+    bases = list(enumerate(own_bases(cls)))
+    held = {name: (number, value) for number, base in reversed(bases) for name, value in list(vars(base).items())}
+    return tuple((name, at) for name, (at, value) in held.items() if name not in kept and _is_data(name, value))
 
 
-@lru_cache(4_096)
-def own_bases(cls: type) -> list[type]:
+def own_bases(cls: type) -> tuple[type, ...]:
     """Those of the program's classes among them; none of an enumeration."""
+    itself, others = _own_bases(cls)
+    return (cls, *others) if itself else others
+
+
+@of_class
+def _own_bases(cls: type) -> tuple[bool, tuple[type, ...]]:
+    """Whether it is one itself, which would be kept alive, and the others."""
+    if issubclass(cls, enum.Enum):
+        return False, ()
     own = [base for base in cls.__mro__ if is_the_programs(base) and not is_ours(base.__module__)]
-    return [] if issubclass(cls, enum.Enum) else own
+    return any(base is cls for base in own), tuple(base for base in own if base is not cls)
 
 
 def _is_data(name: str, value: Any) -> bool:
@@ -295,7 +305,7 @@ def _is_data(name: str, value: Any) -> bool:
     return kind in ATOMS or issubclass(kind, _CONTAINERS) or _is_plain(kind)
 
 
-@lru_cache(4_096)
+@of_class
 def _is_plain(cls: type) -> bool:
     """Whether objects of a class are the program's own data. What extends a library (a callback handler) works for that
     library, and is the object it is."""
@@ -306,14 +316,14 @@ def _is_plain(cls: type) -> bool:
     return is_the_programs(cls) and bool(own) and all(base in own or is_sdks(base) for base in bases)
 
 
-@lru_cache(4_096)
+@of_class
 def _apart(cls: type) -> frozenset[str]:
     """The fields by which a dataclass does not compare: they are the objects that they are."""
     fields = dataclasses.fields(cls) if in_class(cls, "__dataclass_fields__") else ()
     return frozenset(each.name for each in fields if not each.compare)
 
 
-@lru_cache(4_096)
+@of_class
 def _extends(cls: type) -> bool:
     return any(map(is_sdks, cls.__mro__))
 
@@ -327,14 +337,10 @@ def _guards_itself(value: Any) -> bool:
 _GUARDS = frozenset(("_queue", "_thread", "asyncio.locks", "asyncio.queues", "queue", "threading"))
 _NEUTRAL = frozenset(("abc", "builtins", "collections", "typing", "typing_extensions"))
 """Packages whose classes add no state that counts."""
-_derived: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
 
 
+@of_class
 def derived_of(cls: type) -> frozenset[str]:
     """The names of its cached properties."""
-    names = _derived.get(cls)
-    if names is None:
-        members = [member for base in cls.__mro__ for member in list(vars(base).items())]
-        names = frozenset(name for name, value in members if is_a(value, functools.cached_property))
-        _derived[cls] = names
-    return names
+    members = [member for base in cls.__mro__ for member in list(vars(base).items())]
+    return frozenset(name for name, value in members if is_a(value, functools.cached_property))

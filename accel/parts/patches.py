@@ -6,6 +6,7 @@ A patched method gives its calls to `route`; `uninstall` restores every class.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import signature
@@ -164,7 +165,8 @@ class Classes:
     _all: ClassVar[list[Classes]] = []
 
     def __init__(self) -> None:
-        self._seen: set[type] = set()
+        self._seen: dict[int, weakref.ref[type]] = {}
+        """By id; none is kept alive for it."""
         self._all.append(self)
 
     def new(self, base: type) -> list[type]:
@@ -174,12 +176,14 @@ class Classes:
         while coming:
             cls = coming.pop()
             coming += cls.__subclasses__()
-            if cls not in self._seen:
+            seen = self._seen.get(id(cls))
+            if seen is None or seen() is not cls:
                 found.append(cls)
         return found
 
     def note(self, cls: type) -> None:
-        self._seen.add(cls)
+        at = id(cls)
+        self._seen[at] = weakref.ref(cls, lambda _: self._seen.pop(at, None))
 
     @classmethod
     def forget(cls) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 import types
-import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..frameworks import frameworks
-from ..text.objects import is_a, own, wraps_functions
+from ..text.objects import is_a, own, slots_of, wraps_functions
 from ..text.turns import NAME
 from .components import is_declared, sort_of
 from .identity import identity_of
@@ -335,20 +334,11 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
 
 
 def _slots(value: Any) -> Iterator[Any]:
-    cls = type(value)
-    slots = _slots_of.get(cls)
-    if slots is None:
-        members = [member for base in cls.__mro__ for member in list(vars(base).values())]
-        slots = _slots_of[cls] = tuple(one for one in members if is_a(one, types.MemberDescriptorType))
-    for slot in slots:
+    for _, slot in slots_of(type(value)):
         try:
             yield slot.__get__(value)
         except AttributeError:
             continue  # not set
-
-
-_slots_of: weakref.WeakKeyDictionary[type, tuple[types.MemberDescriptorType, ...]] = weakref.WeakKeyDictionary()
-"""By class, which gets no more of them once it is made."""
 
 
 def _of_function(function: types.FunctionType, is_component: Kinds) -> Iterator[Any]:

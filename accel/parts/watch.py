@@ -6,16 +6,14 @@ configuration, between two calls that go through the very same object.
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import chain
 from operator import is_
-from types import MemberDescriptorType
 from typing import Any
 
-from ..text.objects import entries, field, in_class, is_a, own
+from ..text.objects import entries, field, in_class, is_a, own, slots_of
 
 _every = chain.from_iterable
 _OBJECT, _DICT, _ROW, _TOLD = range(4)
@@ -48,7 +46,7 @@ class Watch:
             for more in self.told(value, "apart", lambda: [field(value, name) for name in _APART]):
                 if type(more) is dict:
                     held.update(self.mapping(more))
-        slots = slots_of(type(value))
+        slots = [each for each in slots_of(type(value)) if not each[0].startswith("__pydantic_")]
         if slots:
             told = self.told(value, "slots", lambda: [_in(slot, value) for _, slot in slots])
             held.update((name, inner) for (name, _), inner in zip(slots, told, strict=True) if inner is not _NOTHING)
@@ -157,7 +155,6 @@ def _same_but(one: _Part, other: _Part, names: Iterable[str]) -> bool:
 
 _APART = ("__pydantic_private__", "__pydantic_extra__")
 _NOTHING = object()
-_slots: weakref.WeakKeyDictionary[type, list[tuple[str, Any]]] = weakref.WeakKeyDictionary()
 
 
 def _in(slot: Any, value: Any) -> Any:
@@ -165,16 +162,3 @@ def _in(slot: Any, value: Any) -> Any:
         return slot.__get__(value)
     except AttributeError:
         return _NOTHING
-
-
-def slots_of(cls: type) -> list[tuple[str, Any]]:
-    """The slots of a class and of those that it is made of, which hold fields."""
-    found = _slots.get(cls)
-    if found is None:
-        found = _slots[cls] = [
-            (name, slot)
-            for one in cls.__mro__
-            for name, slot in vars(one).items()
-            if is_a(slot, MemberDescriptorType) and not name.startswith("__pydantic_")
-        ]
-    return found

@@ -13,9 +13,9 @@ import types
 import uuid
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
+from .classes import of_class
 from .objects import field_names, in_class, items, own, private
 
 
@@ -84,7 +84,7 @@ def _changeable(value: Any, opened: bool) -> Iterator[Any]:
         waiting += inside or ()
 
 
-@lru_cache(4_096)
+@of_class
 def _is_fixed(kind: type) -> bool:
     """Whether its objects are what they say. Those of the program's own classes may hold more."""
     if issubclass(kind, enum.Enum):

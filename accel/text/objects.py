@@ -9,16 +9,17 @@ from __future__ import annotations
 import dataclasses
 import gc
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from threading import local
 from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
+
+from .classes import of_class
 
 __all__ = [
     "UNTOLD", "attributes", "entries", "field", "field_names", "holds_more", "in_class", "is_a", "is_read_as_dict",
-    "items", "own", "private", "viewed", "wraps_functions",
+    "items", "own", "private", "slots_of", "viewed", "wraps_functions",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -28,22 +29,30 @@ else:
     def is_a(value, kinds):
         """Whether the object itself is one of these. A function that `wrapt` has wrapped is a function."""
         cls = type(value)
-        return issubclass(cls, kinds) or (wraps_functions(cls) and isinstance(value, kinds))
+        return issubclass(cls, kinds) or (issubclass(cls, _wrapping or _loaded()) and isinstance(value, kinds))
 
 
-@lru_cache(4_096)
+_wrapping: tuple[type, ...] = ()
+"""The classes of what `wrapt` makes of functions, once it is loaded: to compare with them is as fast as to remember."""
+
+
 def wraps_functions(cls: type) -> bool:
     """Whether objects of this class stand in the place of a function, or of what else can be called: by `wrapt`."""
+    return issubclass(cls, _wrapping or _loaded())
+
+
+def _loaded() -> tuple[type, ...]:
+    global _wrapping
     wrapt = sys.modules.get("wrapt")
-    return wrapt is not None and issubclass(cls, (wrapt.FunctionWrapper, wrapt.BoundFunctionWrapper))
+    if wrapt is not None:
+        _wrapping = wrapt.FunctionWrapper, wrapt.BoundFunctionWrapper
+    return _wrapping
 
 
-_Member = GetSetDescriptorType | MemberDescriptorType
 _USUAL = vars(type("Usual", (), {}))["__dict__"].__doc__
 """What the interpreter says of the `__dict__` that it gives to classes. Those of extensions may do anything."""
-_UNSEEN: Any = object()
-_members: WeakKeyDictionary[type, Any] = WeakKeyDictionary()
-"""By class, what gives the attributes of its objects."""
+_held_by: Callable[[Any, str], Any] = object.__getattribute__
+"""Of an object of which is known that no code of somebody's answers."""
 
 
 def own(value: Any) -> dict[str, Any] | None:
@@ -52,21 +61,19 @@ def own(value: Any) -> dict[str, Any] | None:
     cls = type(value)
     if issubclass(cls, local):
         return dict(vars(value))
-    given = _members.get(cls, _UNSEEN)
-    if given is _UNSEEN:
-        given = _members[cls] = None if issubclass(cls, type) else _member(cls)
-    return None if given is None else cast("dict[str, Any]", given.__get__(value))
+    return _held_by(value, "__dict__") if _has_attributes(cls) else None
 
 
-def _member(cls: Any) -> _Member | None:
-    if _asks(cls):
-        return None
+@of_class
+def _has_attributes(cls: Any) -> bool:
+    if issubclass(cls, type) or _asks(cls):
+        return False
     for base in cls.__mro__:
         member = vars(base).get("__dict__")
         if member is not None:
             known = member.__doc__ == _USUAL or base.__module__.partition(".")[0] in sys.stdlib_module_names
-            return member if known and type(member) in (GetSetDescriptorType, MemberDescriptorType) else None
-    return None
+            return known and type(member) in (GetSetDescriptorType, MemberDescriptorType)
+    return False
 
 
 def attributes(value: Any) -> dict[str, Any]:
@@ -76,16 +83,33 @@ def attributes(value: Any) -> dict[str, Any]:
 
 def private(value: Any) -> dict[str, Any]:
     cls: Any = type(value)
-    slot = _private_slot(cls)
     with suppress(AttributeError):  # not set
-        return (slot.__get__(value) if slot is not None else None) or {}
+        return (_held_by(value, "__pydantic_private__") if _has_private(cls) else None) or {}
     return {}
 
 
-@lru_cache(4_096)
-def _private_slot(cls: type[Any]) -> MemberDescriptorType | None:
-    slot = in_class(cls, "__pydantic_private__")
-    return slot if type(slot) is MemberDescriptorType else None
+@of_class
+def _has_private(cls: type[Any]) -> bool:
+    return type(in_class(cls, "__pydantic_private__")) is MemberDescriptorType
+
+
+def slots_of(cls: type) -> Sequence[tuple[str, MemberDescriptorType]]:
+    """The slots of a class and of its bases."""
+    names, inherited = _slots(cls)
+    if not names:
+        return inherited
+    held = ((name, vars(cls).get(name)) for name in names)
+    return (*((name, slot) for name, slot in held if type(slot) is MemberDescriptorType), *inherited)
+
+
+@of_class
+def _slots(cls: type) -> tuple[tuple[str, ...], tuple[tuple[str, MemberDescriptorType], ...]]:
+    """The names of its own, which lead to it, and those of its bases."""
+    own, *inherited = (
+        tuple((name, slot) for name, slot in list(vars(base).items()) if type(slot) is MemberDescriptorType)
+        for base in cls.__mro__
+    )
+    return tuple(name for name, _ in own), sum(inherited, ())
 
 
 def in_class(cls: type, name: str) -> Any:
@@ -94,13 +118,13 @@ def in_class(cls: type, name: str) -> Any:
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
-@lru_cache(4_096)
+@of_class
 def _asks(cls: type[Any]) -> bool:
     """Whether code of its own gives every attribute."""
     return type(in_class(cls, "__getattribute__")) is FunctionType
 
 
-@lru_cache(4_096)
+@of_class
 def field_names(cls: type[Any]) -> tuple[str, ...] | None:
     """Of a dataclass or a pydantic model; None of other classes."""
     for name in ("__pydantic_fields__", "model_fields"):  # from Pydantic 2.10 on, and before
@@ -117,7 +141,7 @@ def holds_more(value: Any) -> bool:
     return names is None or not (own(value) or {}).keys() <= names or bool(private(value))
 
 
-@lru_cache(4_096)
+@of_class
 def _only_names(cls: Any) -> frozenset[str] | None:
     """Of its fields; None if it has other places for attributes, or code of its own gives them."""
     names, slots = frozenset(field_names(cls) or ()), set[str]()
@@ -172,7 +196,7 @@ def items(value: Any) -> dict[Any, Any] | None:
     return entries(value) if issubclass(cls, dict) and is_read_as_dict(cls) else None
 
 
-@lru_cache(4_096)
+@of_class
 def is_read_as_dict(cls: type[Any]) -> bool:
     """Whether a subclass of `dict` holds what it says it does."""
     before = [base for base in cls.__mro__[: cls.__mro__.index(dict)] if base.__module__ != "collections"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from langchain_core.documents import Document
@@ -12,6 +11,7 @@ from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
 from pydantic.fields import FieldInfo
 
+from accel.text.classes import of_class
 from accel.text.objects import is_a
 from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot, whole
 
@@ -58,7 +58,7 @@ def view_identified(message: BaseMessage) -> Tree:
     return tree
 
 
-@lru_cache(256)
+@of_class
 def _beside_content(cls: type[BaseMessage]) -> tuple[tuple[str, Any], ...]:
     """The fields, and what each is where nobody says."""
     fields = cls.model_fields.items()
@@ -82,7 +82,7 @@ def view_document(document: Document) -> Tree:
     return {"document": class_name(document), **fields, **(document.model_extra or {})}
 
 
-@lru_cache(256)
+@of_class
 def _of_document(cls: type[Document]) -> tuple[str, ...]:
     return ("page_content", "metadata", "id", *(name for name in cls.model_fields if name not in Document.model_fields))
 
