@@ -38,11 +38,12 @@ def beside(values: Values, parts: Parts, before: int) -> Parts:
 
 def _runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row]]:
     """How many of the holes from there on hold elements of a list, one after the other from the first one on; and where
-    that one is."""
-    first = parts[at]
+    that one is. Only of lists of which the next hole holds something, too."""
+    first, second = parts[at], parts[at + 2]
     assert isinstance(first, Hole)
-    for skeleton, origin in first.origins.items():
-        for row in origin.rows if ANY in skeleton[1] else ():
+    follows = second.origins if isinstance(second, Hole) else {}
+    for skeleton, origin in first.origins.items() if follows else ():
+        for row in origin.rows if ANY in skeleton[1] and skeleton in follows else ():
             if row[-1] == 0:
                 further = enumerate(parts[at + 2 :: 2], 1)
                 held = (isinstance(hole, Hole) and (*row[:-1], n) in hole.rows(skeleton) for n, hole in further)

@@ -24,6 +24,8 @@ class Used:
         self._pieces = "\0".join(part for part in wanted if isinstance(part, str))
         self.words = frozenset(WORD.findall(self._pieces))
         self._text = "\0".join(text for each in inputs for text in texts_of(each))
+        self._asked: dict[tuple[str, bool], bool] = {}
+        """What stands there, as far as it was asked: many functions give the same number."""
         self._wholes = wanted if exactly else frozenset(freeze(part) for each in inputs for part in _wholes(each))
 
     def of(self, result: Tree, step: Step, of_list: bool) -> set[str]:
@@ -38,7 +40,10 @@ class Used:
             return set()
         if self._exactly:
             return {shown} if shown in self._wanted else set()
-        return {shown} if _stands(shown, self._text if of_list else self._pieces) else set()
+        asked = (shown, of_list)
+        if asked not in self._asked:
+            self._asked[asked] = _stands(shown, self._text if of_list else self._pieces)
+        return {shown} if self._asked[asked] else set()
 
     def _in_order(self, items: Sequence[Tree], by_number: bool) -> set[str]:
         """The first text of the first element that stands before that of another one, and in which order; of an element

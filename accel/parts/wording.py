@@ -134,8 +134,10 @@ class Texts:
         return found
 
     def _longest(self, text: str, words: list[re.Match[str]], first: int) -> int:
-        """How many words from this one on are part of one piece."""
-        if not words:
+        """How many words from this one on are part of one piece; none, if they are too few to tell."""
+        few = words[first : first + FEWEST_WORDS]
+        # Most texts that are looked at are somebody's, and no piece begins like them.
+        if len(few) < FEWEST_WORDS or not self._holds(text[few[0].start() : few[-1].end()]):
             return 0
         start = words[first].start()
         return bisect_left(words, True, key=lambda last: not self._holds(text[start : last.end()]))
