@@ -14,6 +14,8 @@ from accel.graph.topology import END, START, Topology
 from accel.parts.references import referenced
 from accel.text.objects import is_a
 
+from .middleware import has_guard
+
 Compiled = Pregel[Any, Any, Any, Any]
 
 
@@ -40,7 +42,7 @@ def topology_of(graph: Compiled) -> Topology:
             successors[name] |= set(spec.ends)
         if not successors[name]:
             successors[name].add(END)
-    guards = {name for name, node in graph.nodes.items() if any(map(_declared_guards, _graphs_in(node)))}
+    guards = {name for name, node in graph.nodes.items() if any(map(_guards, _graphs_in(node)))}
     caching = {
         name
         for name, node in graph.nodes.items()
@@ -50,7 +52,7 @@ def topology_of(graph: Compiled) -> Topology:
         {name: frozenset(ends) for name, ends in successors.items()},
         {name: frozenset(ends) for name, ends in always.items()},
         tuple((frozenset(starts), end) for starts, end in builder.waiting_edges),
-        guards=_declared_guards(graph) | guards,
+        guards=_guards(graph) | guards,
         cached=_cached(graph),
         caching=frozenset(caching),
     )
@@ -84,9 +86,10 @@ def _calls_cached_tasks(node: Any) -> bool:
     return any(is_cached(one.component) for one in found.values())
 
 
-def _declared_guards(graph: Compiled) -> frozenset[str]:
+def _guards(graph: Compiled) -> frozenset[str]:
+    """Those that are marked, and those of an agent's middleware."""
     specs = graph.builder.nodes.items() if is_a(graph, CompiledStateGraph) else ()
-    return frozenset(name for name, spec in specs if (spec.metadata or {}).get("guard"))
+    return frozenset(name for name, spec in specs if (spec.metadata or {}).get("guard") or has_guard(spec.runnable))
 
 
 def _cached(graph: Compiled) -> frozenset[str]:
