@@ -37,7 +37,7 @@ from accel.text.templates import (
     Whole,
 )
 from accel.text.turns import CALLED, Turn
-from accel.text.values import Opaque, class_named
+from accel.text.values import Opaque, class_named, is_class_name
 
 LINES = Ref("list", ("content", Extract("lines"), STAR))
 VERIFIED = Evidence("verified")
@@ -151,6 +151,12 @@ def test_a_plan_names_no_class_but_what_is_asked_for() -> None:
     for name in ("subprocess.Popen", "collections.nothing", "nowhere.OrderedDict", "OrderedDict", ""):
         with pytest.raises(LookupError):
             class_named(name, dict)
+
+
+def test_names_of_classes_that_are_loaded_are_no_text_of_a_program() -> None:
+    """Those of a plan that another process has saved, too, of which none was seen here."""
+    assert is_class_name("$tuple", "collections.OrderedDict")
+    assert not is_class_name("content", "collections.OrderedDict") and not is_class_name("$tuple", "Mr. Smith")
 
 
 def test_a_missing_file_says_how_to_write_one(tmp_path: Path) -> None:

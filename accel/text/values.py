@@ -137,15 +137,19 @@ def class_name(value: Any) -> str:
 
 
 def is_class_name(key: str, value: Tree) -> bool:
-    """Whether this is what `class_name` put under the tag of a view: no text of the run's."""
-    return key in _TAGS and isinstance(value, str) and value in _classes
+    """Whether this is what `class_name` put under the tag of a view, maybe in another process: no text of the run's."""
+    return key in _TAGS and isinstance(value, str) and isinstance(_class_called(value), type)
+
+
+def _class_called(name: str) -> Any:
+    module, _, own = name.rpartition(".")
+    return _classes.get(name) or getattr(sys.modules.get(module), own, None)
 
 
 def class_named(name: str, base: type[T]) -> type[T]:
     """The class of this name, which may have been seen in another process. Raises LookupError if it is not loaded
     here, or is no `base`: names may come from a file."""
-    module, _, own = name.rpartition(".")
-    cls = _classes.get(name) or getattr(sys.modules.get(module), own, None)
+    cls = _class_called(name)
     if not isinstance(cls, type) or not issubclass(cls, base):
         raise LookupError(f"no {base.__name__} {name} is loaded")
     return cls
