@@ -7,15 +7,18 @@ import logging
 import queue
 import threading
 import traceback
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from time import thread_time
+from typing import TypeVar
 
 from . import forks
 from .spare import Spare
 
 log = logging.getLogger("accel")
+Owner = TypeVar("Owner")
 
 before_call: Callable[[], None] | None = None
 """Runs on the thread just before each early call: tests shuffle completions here."""
@@ -223,3 +226,15 @@ def inline() -> Generator[None, None, None]:
         yield
     finally:
         issuer.inline = learner.inline = False
+
+
+def while_kept(owner: Owner, work: Callable[..., None], *given: object) -> Callable[[], None]:
+    """What waits for the learner keeps no plan: a program that nobody can run any more has nothing to learn."""
+    kept = weakref.ref(owner)
+
+    def do() -> None:
+        now = kept()
+        if now is not None:
+            work(now, *given)
+
+    return do

@@ -6,10 +6,9 @@ that are equal across runs with different inputs; no component, no secret, no on
 
 from __future__ import annotations
 
-import weakref
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from time import thread_time
@@ -29,7 +28,7 @@ from ..learn.program import Program
 from ..parts.credentials import Keys
 from ..parts.references import References
 from ..process import forks
-from ..process.threads import learner
+from ..process.threads import learner, while_kept
 from ..text.values import freeze
 from ..trace.record import Trace
 from . import telemetry
@@ -255,12 +254,12 @@ class Plan:
         self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
         telemetry.ended(self.says.program, run.trace, run.counts, run.entry)
         if not missed:
-            learner.post(_while_kept(self, Plan._learn_from_next), first=self.runs <= FIRST)
+            learner.post(while_kept(self, Plan._learn_from_next), first=self.runs <= FIRST)
 
     def learn_within(self, run: Lived, site: str) -> None:
         """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
         if self._within.asks(run, site):
-            learner.post(_while_kept(self, Plan._learn_within, site))
+            learner.post(while_kept(self, Plan._learn_within, site))
 
     # --- on the learner thread
 
@@ -399,15 +398,3 @@ class Plan:
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
             graph = self._rewritten(learnt)
             self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
-
-
-def _while_kept(plan: Plan, learn: Callable[..., None], *given: str) -> Callable[[], None]:
-    """What waits for the learner keeps no plan: a program that nobody can run any more has nothing to learn."""
-    kept = weakref.ref(plan)
-
-    def work() -> None:
-        now = kept()
-        if now is not None:
-            learn(now, *given)
-
-    return work

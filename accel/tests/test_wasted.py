@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from accel.run.plan import Plan
 from accel.run.settings import Settings, Speculate
 from accel.tests.fake_host import Model, Refers, opened, patched, think
 
-WHOSE = ContextVar("whose", default="")
+WHOSE: ContextVar[Any] = ContextVar("whose", default=None)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,14 +25,15 @@ def _patched() -> Iterator[None]:
 
 def wasted(plan: Plan, number: int, speculate: Speculate) -> int:
     """Asks about four things, every second time on behalf of somebody that nothing tells of beforehand."""
-    model = Model()
+    model, customer = Model(), SimpleNamespace(name="")
+    token = WHOSE.set(customer)
     given = {"things": [f"thing {place} of {number}" for place in range(4)]}
     with opened(plan, given, Settings(speculate=speculate), references=Refers(model)) as run:
         for place, thing in enumerate(given["things"]):
             think(run)
-            token = WHOSE.set(f"customer {place} of {number}" if place % 2 else "")
+            customer.name = f"customer {place} of {number}" if place % 2 else ""
             model.fake_ask(f"What is {thing}?")
-            WHOSE.reset(token)
+    WHOSE.reset(token)
     assert settle()
     return run.counts.wasted
 
