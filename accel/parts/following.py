@@ -7,9 +7,9 @@ import os
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -23,7 +23,18 @@ Space = dict[str, Any] | CellType | type
 """What holds a variable: a module's, an object's or a class's attributes, or the cell of a closure."""
 MAX_FUNCTIONS = 512
 MISSING = object()
-_CODE = (FunctionType, BuiltinFunctionType, MethodType, type, ModuleType, property, staticmethod, classmethod)
+_NO_STEP = Step("other", "", 0)
+_CODE = (
+    ContextVar,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    type,
+    ModuleType,
+    property,
+    staticmethod,
+    classmethod,
+)
 """What is followed, or does not change."""
 _BARE = frozenset(("__init__", "__post_init__", "__new__", "__del__", "__init_subclass__"))
 """Methods that made an object, or end it: no call runs them."""
@@ -36,7 +47,8 @@ def unwrapped(function: Any) -> FunctionType:
     return function
 
 
-def users_bases(cls: type) -> list[type]:
+@lru_cache(4_096)
+def users_bases(cls: Any) -> list[type]:
     return [base for base in cls.__mro__ if is_users(base)]
 
 
@@ -101,7 +113,11 @@ class Following:
                     function = function_of(member)
                     function = getattr(function, "__wrapped__", function)
                     if type(function) is not FunctionType or (name in _BARE and cls not in self._named):
+                        if is_a(member, threading.local):
+                            self._meet(name, member)
                         continue
+                    if not is_users_module(function.__globals__.get("__name__") or ""):
+                        continue  # made by a library
                     by_others = name in library or (name.startswith("__") and name.endswith("__"))
                     if name in declared or by_others or name in self._taken or type(member) is property:
                         yield function
@@ -170,7 +186,7 @@ class Following:
             space = self._space(steps[at], function)
         if space is None or name == "__class__":
             return
-        value = value_of(space, name)
+        value = getter(space)(name)
         if value is MISSING and hasattr(builtins, name):
             return
         self._attributes(steps, at, changed, value, (space, name))
@@ -192,7 +208,7 @@ class Following:
             at, held = at + 1, _attributes_of(value, following.name)
             if held is None:
                 return
-            place, value = (held, following.name), value_of(held, following.name)
+            place, value = (held, following.name), getter(held)(following.name)
 
     def _opens(self, value: Any) -> bool:
         """Whether it is of the program's, or what tells of the environment."""
@@ -211,11 +227,13 @@ class Following:
 
     def _asks(self, steps: list[Step], at: int) -> None:
         """For environment variables: by a name that stands there, or whichever."""
-        after = steps[at + 1 : at + 3]
-        named = next((step.name for step in after if step.does == "constant"), None)
-        first = after[0] if after else None
-        if named is not None and first is not None and (first.does == "constant" or first.name in ("get", "pop")):
-            self.environment.add(named)
+        after = [step for step in steps[at + 1 : at + 6] if step.does != "null"]
+        asked = after[1:] if after and after[0].name == "get" else after
+        name, *rest = asked or [_NO_STEP]
+        does = [step.does for step in rest]
+        is_one = does[:1] in (["item"], ["call"]) or (does[1:2] == ["call"] and rest[0].effect == 1)
+        if name.does == "constant" and is_one:
+            self.environment.add(name.name)
         else:
             self.whole = True
 
@@ -265,11 +283,20 @@ def _attributes_of(value: Any, name: str) -> Any:
     return held if held is not None and name in held else _attributes_of(type(value), name)
 
 
-def value_of(space: Space, name: str) -> Any:
+def getter(space: Space) -> Callable[[str], Any]:
+    """What gives a variable there, or `MISSING`."""
     if is_a(space, CellType):
-        try:
-            return space.cell_contents
-        except ValueError:  # not bound yet
-            return MISSING
+        return partial(_of_cell, space)
     held: Any = vars(space) if is_a(space, type) else space
+    return partial(_of_names, held)
+
+
+def _of_names(held: Mapping[str, Any], name: str) -> Any:
     return held.get(name, MISSING)
+
+
+def _of_cell(cell: CellType, _: str) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return MISSING

@@ -85,7 +85,7 @@ class Seen:
         self.reads = NOTHING
         """What its code reads."""
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
-        """Its identity, what was around it, and both as one."""
+        """Its identity, what it takes from elsewhere, and both as one."""
 
     @property
     def records(self) -> Iterable[Record]:
@@ -102,11 +102,11 @@ class Seen:
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
             self.reads = self.reads if self._is_client else reads_of(self._component)
-        around = otherwise()
-        if around is None:
+        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, self.reads.now())) if now)
+        if not beside:
             return last.identity
-        if self._within is None or self._within[0] is not last.identity or self._within[1] != around:
-            self._within = last.identity, around, _within(last.identity, around)
+        if self._within is None or self._within[0] is not last.identity or self._within[1] != beside:
+            self._within = last.identity, beside, _within(last.identity, beside)
         return self._within[2]
 
     def _of_client(self, known: Known, last: _State) -> _State:
@@ -167,10 +167,14 @@ class Seen:
         return None if value is None or name == _CLEANUP or name in derived_of(cls) else False
 
 
-def _within(identity: Hashable, around: Hashable) -> Hashable:
+_AROUND, _READ = "credentials around", "variables and credentials that its code reads"
+"""Among the fields of a component."""
+
+
+def _within(identity: Hashable, beside: tuple[tuple[str, Hashable], ...]) -> Hashable:
     if isinstance(identity, Identity):
-        return Identity(identity.cls, (*identity.fields, ("credentials around", around)))
-    return identity, around
+        return Identity(identity.cls, (*identity.fields, *beside))
+    return identity, beside
 
 
 @dataclass(frozen=True, slots=True)

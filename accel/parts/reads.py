@@ -22,12 +22,13 @@ from typing import Any
 
 from ..text.objects import attributes, entries, is_a
 from ..text.values import Opaque
-from .code import is_users, is_users_module
-from .following import Following, Space, is_held, unwrapped, users_bases, value_of
+from .code import is_users_module
+from .following import Following, Space, getter, is_held, unwrapped, users_bases
 from .methods import METHODS
 
 MAX_PARTS, MAX_VALUES = 64, 64
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
+_CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 """Where the interpreter keeps it."""
 
@@ -38,20 +39,20 @@ class Reads:
     def __init__(self, local: str, context: bool, places: list[tuple[Space, str]], names: set[str] | None) -> None:
         self.local, self.context = local, context
         """The name of a thread-local; and whether it reads ContextVars."""
-        self._places = places
+        self._places = [(getter(space), name) for space, name in places]
         self._names = sorted(names) if names is not None else None
         """Of environment variables; None: whichever."""
 
     @property
     def thread_local(self) -> str:
         """The name of one that it reads, also of one that a variable has come to hold."""
-        return self.local or next((name for at, name in self._places if is_a(value_of(at, name), threading.local)), "")
+        return self.local or next((name for at, name in self._places if is_a(at(name), threading.local)), "")
 
     def now(self) -> Hashable:
         """The values of all variables; None if there are none."""
         if not self._places and self._names == []:
             return None
-        values = tuple(_seen(value_of(space, name)) for space, name in self._places)
+        values = tuple([_seen(at(name)) for at, name in self._places])
         return values, tuple(_environment.items() if self._names is None else map(os.environ.get, self._names))
 
 
@@ -78,33 +79,52 @@ class _Parts:
         self.local = ""
         """A field that holds a thread-local."""
         seen: dict[int, Any] = {}
-        coming = deque([("", component)])
+        cls: Any = type(component)
+        if _kind_of(cls) in ("function", "method", "partial"):
+            coming = deque([("", component, True)])
+        else:
+            seen[id(component)] = component
+            if users_bases(cls):
+                self.classes[cls] = None
+            coming = deque((name, value, True) for name, value in attributes(component).items())
         while coming and len(seen) < MAX_PARTS:
-            name, value = coming.popleft()
-            if type(value) in _PLAIN or id(value) in seen:
+            name, value, opens = coming.popleft()
+            of: Any = type(value)
+            kind = _kind_of(of)
+            if kind == "other" or id(value) in seen or (kind == "items" and not opens):
                 continue
             seen[id(value)] = value
-            coming.extend(self._in(name, value, value is component))
+            coming.extend((*each, opens and kind != "held") for each in self._in(name, value, kind))
 
-    def _in(self, name: str, value: Any, is_first: bool) -> Iterator[tuple[str, Any]]:
-        cls: Any = type(value)
-        if is_a(value, threading.local):
+    def _in(self, name: str, value: Any, kind: str) -> Iterator[tuple[str, Any]]:
+        """Of what an object in a field holds in lists and dicts, nothing is known to be called."""
+        if kind == "local":
             self.local = self.local or name
-        elif is_a(value, FunctionType):
+        elif kind == "function":
             if is_users_module(value.__globals__.get("__name__") or ""):
                 self.functions[unwrapped(value)] = None
-        elif is_a(value, MethodType):
+        elif kind == "method":
             yield from ((name, value.__func__), (name, value.__self__))
-        elif is_a(value, partial):
+        elif kind == "partial":
             yield from ((name, each) for each in (value.func, value.args, value.keywords))
-        elif is_a(value, list | tuple | dict) and len(value) <= MAX_VALUES:
-            yield from ((name, each) for each in (entries(value).values() if is_a(value, dict) else list(value)))
-        elif is_first or is_held(cls):
-            if any(map(is_users, cls.__mro__)):
-                self.classes[cls] = None
-                shared = (item for base in users_bases(cls) for item in list(vars(base).items()))
-                yield from (each for each in shared if is_a(each[1], threading.local))
+        elif kind == "held":
+            self.classes[type(value)] = None
             yield from attributes(value).items()
+        elif len(value) <= MAX_VALUES:
+            yield from ((name, each) for each in (entries(value).values() if is_a(value, dict) else list(value)))
+
+
+@lru_cache(4_096)
+def _kind_of(cls: Any) -> str:
+    """What objects of a class are to a component that holds them."""
+    found = (kind for kind, base in _KINDS if issubclass(cls, base))
+    return next(found, "held" if is_held(cls) else "other")
+
+
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("local", threading.local), ("function", FunctionType), ("method", MethodType), ("partial", partial),
+    ("items", list | tuple | dict),
+)  # fmt: skip
 
 
 @lru_cache(512)
@@ -120,6 +140,8 @@ def _seen(value: Any) -> Hashable:
     """Plain data by value, of containers that are not too large; else the object that it is."""
     if type(value) in _PLAIN:
         return type(value), value
+    if type(value) not in _CONTAINERS:
+        return Opaque(value)
     found = _within(value, [MAX_VALUES])
     return Opaque(value) if found is None else found
 
@@ -132,7 +154,7 @@ def _within(value: Any, left: list[int]) -> Hashable:
     cls = type(value)
     if cls in _PLAIN:
         return cls, value
-    if cls not in (dict, list, tuple, set, frozenset):
+    if cls not in _CONTAINERS:
         return Opaque(value)
     if len(value) > left[0]:
         return None

@@ -11,7 +11,7 @@ from .code import CHANGES
 
 Does = Literal[
     "load", "load cell", "load own", "store own", "take", "constant", "assign", "assign cell", "store attribute",
-    "item", "store item", "copy", "swap", "import", "import from", "other",
+    "item", "store item", "copy", "swap", "import", "import from", "call", "null", "other",
 ]  # fmt: skip
 
 
@@ -29,10 +29,11 @@ _DOES: dict[str, Does] = {
     "DELETE_GLOBAL": "assign", "STORE_DEREF": "assign cell", "STORE_ATTR": "store attribute",
     "DELETE_ATTR": "store attribute", "BINARY_SUBSCR": "item", "STORE_SUBSCR": "store item",
     "DELETE_SUBSCR": "store item", "COPY": "copy", "SWAP": "swap", "IMPORT_NAME": "import",
-    "IMPORT_FROM": "import from",
+    "IMPORT_FROM": "import from", "CALL": "call", "PRECALL": "call", "CALL_KW": "call", "KW_NAMES": "call",
+    "PUSH_NULL": "null",
     "LOAD_FAST": "load own", "LOAD_FAST_CHECK": "load own", "LOAD_FAST_BORROW": "load own", "STORE_FAST": "store own",
 }  # fmt: skip
-_SILENT = frozenset(("NOP", "RESUME", "PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG", "NOT_TAKEN"))
+_SILENT = frozenset(("NOP", "RESUME", "PRECALL", "CACHE", "EXTENDED_ARG", "NOT_TAKEN"))
 
 
 @lru_cache(4_096)

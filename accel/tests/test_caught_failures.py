@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -27,14 +28,15 @@ class Frail:
         ASKED.append(text)
         for broken in BROKEN:
             if broken in text:
-                BROKEN.discard(broken) if MENDS else None
+                BROKEN.discard(broken) if MENDS.is_set() else None
                 raise ConnectionError(broken)
         return f"That of <{text}> is well known since {len(text)} years."
 
 
 MODEL = Frail()
 BROKEN: set[str] = set()
-MENDS: list[bool] = []
+MENDS = threading.Event()
+"""Not a list: what stands in a variable that its code reads makes another component of it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,7 +78,7 @@ def ran(plan: Plan, number: int, *broken: int, mends: bool = True) -> tuple[Run,
     things = [f"thing {place} of {number}" for place in range(5)]
     ASKED.clear()
     BROKEN.update(things[place] for place in broken)
-    MENDS[:] = [True] if mends else []
+    MENDS.set() if mends else MENDS.clear()
     with opened(plan, {"things": things}, Settings(speculate="likely"), references=Refers(MODEL)) as run:
         with ThreadPoolExecutor(1) as thread:  # a node of a framework: who asks for the run is not part of call sites
             found = thread.submit(copy_context().run, program, run, MODEL, things).result()

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import operator
 import threading
+from collections import deque
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models import BaseChatModel
@@ -170,7 +171,8 @@ def chatting() -> Any:
 
 # --- what is declared, and isn't true
 
-_notes: list[str] = []
+_notes = deque[str]()
+"""Accel compares plain data in variables, and does not look into this."""
 _early = threading.Event()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from pydantic import PrivateAttr
 import accel
 from accel import accelerate
 from accel.parts.components import facts_of
+from adapters.tests import core_fakes
 from adapters.tests.core_fakes import TOPICS, Chat, UnknownChat, World, after_thinking, train
 
 TOPIC = "beaches of Portugal"
@@ -173,3 +175,190 @@ def test_what_only_others_read_says_nothing(world: World) -> None:
     world.hooks["b"] = lambda: world.wait_early(f"Beta asks: {TOPIC}")
     assert fast.invoke({"q": TOPIC})["b"].endswith("ann")
     assert facts_of(model).pure
+
+
+# --- variables, and the environment
+
+LANGUAGE = "English"
+SETTINGS: dict[str, Any] = {"language": "English", "sizes": [1, 2]}
+ASKED: list[str] = []
+COUNTED, COUNTS = 0, dict[str, int]()
+
+
+class Config:
+    """Of a program: one object, and what its class says for all."""
+
+    region = "Europe"
+
+    def __init__(self) -> None:
+        self.language = "English"
+
+
+CONFIGURED = Config()
+
+
+def language() -> str:
+    return LANGUAGE
+
+
+class Speaks(UnknownChat):
+    """Its answer says in which language, if somebody tells."""
+
+    def _result(self, messages: Any, kwargs: Any) -> Any:
+        return super()._result(messages, {"in": self.spoken()})
+
+    def spoken(self) -> str:
+        return ""
+
+
+class ByVariable(Speaks):
+    def spoken(self) -> str:
+        return LANGUAGE
+
+
+class ByHelper(Speaks):
+    def spoken(self) -> str:
+        return language()
+
+
+class ByItem(Speaks):
+    def spoken(self) -> str:
+        return str(SETTINGS["language"])
+
+
+class ByInnerItem(Speaks):
+    def spoken(self) -> str:
+        return str(SETTINGS["sizes"][0])
+
+
+class ByAttribute(Speaks):
+    def spoken(self) -> str:
+        return CONFIGURED.language
+
+
+class ByClassAttribute(Speaks):
+    def spoken(self) -> str:
+        return Config.region
+
+
+class ByModule(Speaks):
+    def spoken(self) -> str:
+        import adapters.tests.core_fakes as fakes
+
+        return str(fakes.WAIT_S)
+
+
+class ByItemOfEnvironment(Speaks):
+    def spoken(self) -> str:
+        return os.environ["ACCEL_TEST_LANGUAGE"]
+
+
+class ByGet(Speaks):
+    def spoken(self) -> str:
+        return os.environ.get("ACCEL_TEST_LANGUAGE", "")
+
+
+class ByGetenv(Speaks):
+    def spoken(self) -> str:
+        return os.getenv("ACCEL_TEST_LANGUAGE", "")
+
+
+class ByAnyName(Speaks):
+    def spoken(self) -> str:
+        return os.environ["ACCEL_TEST_" + "language".upper()]
+
+
+def set_variable(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setitem(globals(), "LANGUAGE", value)
+
+
+def set_item(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setitem(SETTINGS, "language", value)
+
+
+def set_inner_item(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setitem(SETTINGS, "sizes", [value])
+
+
+def set_attribute(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setattr(CONFIGURED, "language", value)
+
+
+def set_class_attribute(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setattr(Config, "region", value)
+
+
+def set_module(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setattr(core_fakes, "WAIT_S", 20.0 + len(value) / 100)
+
+
+def set_environment(patch: pytest.MonkeyPatch, value: str) -> None:
+    patch.setenv("ACCEL_TEST_LANGUAGE", value)
+
+
+READS: list[tuple[type[Speaks], Callable[[pytest.MonkeyPatch, str], None]]] = [
+    (ByVariable, set_variable),
+    (ByHelper, set_variable),
+    (ByItem, set_item),
+    (ByInnerItem, set_inner_item),
+    (ByAttribute, set_attribute),
+    (ByClassAttribute, set_class_attribute),
+    (ByModule, set_module),
+    (ByItemOfEnvironment, set_environment),
+    (ByGet, set_environment),
+    (ByGetenv, set_environment),
+    (ByAnyName, set_environment),
+]
+for speaks, _ in READS:
+    accel.register(speaks, pure=True, local=True, concurrency=8)
+
+
+@pytest.mark.parametrize(("model", "say"), READS, ids=lambda each: each.__name__)
+def test_what_a_node_says_in_a_variable(
+    world: World, model: type[Speaks], say: Callable[[pytest.MonkeyPatch, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked before it said so is another one's answer; where it says nothing new, calls are early."""
+    component = model(world)
+    says = ["English"]
+    say(monkeypatch, "English")
+
+    def b(state: Any) -> Any:
+        say(monkeypatch, says[0])
+        return component.invoke(f"Beta asks: {state['q']}").content
+
+    fast = accelerate(after_thinking(world, b))
+    train(fast)
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early(f"Beta asks: {TOPIC}")
+    known = fast.invoke({"q": TOPIC})
+    assert world.texts("Beta") == [f"Beta asks: {TOPIC}"], "it was early, and it was the program's"
+    world.forget()
+    says[0] = "Icelandic"
+    anew = fast.invoke({"q": TOPIC})
+    assert world.texts("Beta") == 2 * [f"Beta asks: {TOPIC}"], "the early one is nobody's"
+    assert anew == after_thinking(world, b).invoke({"q": TOPIC}) and anew["b"] != known["b"]
+
+
+class Counting(Chat):
+    """Counts, and keeps what it is asked, where nothing of that changes its answers."""
+
+    def _result(self, messages: Any, kwargs: Any) -> Any:
+        global COUNTED
+        COUNTED += 1
+        COUNTS["all"] = COUNTS.get("all", 0) + 1
+        COUNTS["all"] += 1
+        ASKED.append(str(messages))
+        return super()._result(messages, {})
+
+
+accel.register(Counting, pure=True, local=True, concurrency=8)
+
+
+def test_what_calls_count_themselves_says_nothing(world: World) -> None:
+    model = Counting(world)
+    fast = accelerate(after_thinking(world, lambda state: model.invoke(f"Beta asks: {state['q']}").content))
+    train(fast)
+    world.forget()
+    world.hooks["b"] = lambda: world.wait_early(f"Beta asks: {TOPIC}")
+    fast.invoke({"q": TOPIC})
+    assert world.texts("Beta") == [f"Beta asks: {TOPIC}"]
