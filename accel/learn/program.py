@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from ..graph.ir import Node
 from ..parts.places import Place, key
 from ..parts.references import References
 from ..parts.texts import Column, Said, Standing
-from ..parts.wording import Texts, shared
+from ..parts.wording import Texts, shared, whole_in
 from ..text.constants import Table
 from .cover import stands_alone
 from .foreign import literals
@@ -28,6 +28,8 @@ class Own:
     """What of their lines is somebody's, or one of several texts that only the program chooses from."""
     stands: tuple[tuple[str, Place], ...]
     """Where the others stand, other than in code."""
+    held: tuple[tuple[str, Place], ...] = ()
+    """Where it stood when it was learnt, as far as variables and attributes held what is somebody's."""
 
 
 class Program:
@@ -148,16 +150,18 @@ class Program:
             self._now = self._references.said(self._standing)
         return self._now
 
-    def _look(self, running: References | None = None) -> None:
+    def _look(self, running: References | None = None) -> Said:
         """`running`: those of a run that is under way, instead of those of the lesson's."""
         references = running or self._references
-        alone = (running.said(self._standing) if running is not None else self._said_now()).texts
+        said = running.said(self._standing) if running is not None else self._said_now()
+        alone = said.texts
         found = {**alone, **{text: at for text, at in self._whole.items() if references.stands(text, at)}}
         texts = chosen = Texts(found)
         if any(place is not None and place.several for place in found.values()):
             chosen = Texts(text for text, place in found.items() if place is None or not place.several)
         self._found, self._texts, self._chosen = found, texts, chosen
         self._alone = chosen if not self._whole else Texts(alone)
+        return said
 
     # --- of a node that may be issued
 
@@ -170,16 +174,18 @@ class Program:
             self.lacks(node)
         if len(self._nodes) + len(new) > MAX_NODES:
             self._nodes.clear()
-        self._nodes |= {asked_for(node): self._own(node) for node in new}
+        self._nodes |= {asked_for(node): self._own(node, self._said_now) for node in new}
 
-    def _own(self, node: Node) -> Own:
+    def _own(self, node: Node, said: Callable[[], Said]) -> Own:
         assert self._chosen is not None
         texts = list(literals(node.input))
         lines = [line for text in texts if not self._chosen.cover(text) for line in text.splitlines()]
         foreign = tuple(rest for line in lines if (rest := self._chosen.beyond(line)))
         movable = {text: place for text, place in self._found.items() if place is not None and not place.several}
         used = shared(texts, movable)
-        return Own(foreign, tuple((text, movable[text]) for text in used))
+        places = said().held if foreign else {}
+        came = [text for text in whole_in(foreign, places) if not self._chosen.cover(text)]
+        return Own(foreign, tuple((text, movable[text]) for text in used), tuple((text, places[text]) for text in came))
 
     def foreign(self, node: Node) -> list[str]:
         """What of a node's literals is to be judged like values. All of it where nobody has looked."""
@@ -192,12 +198,12 @@ class Program:
         own = self._nodes.get(asked)
         if own is None:
             return True
-        if asked in self._gone:
+        if asked in self._gone or not all(references.stands(text, place) for text, place in own.held):
             return False
         if all(references.stands(text, place) for text, place in own.stands):
             return True
-        self._look(references)  # it may stand elsewhere now
-        now = self._nodes[asked] = self._own(node)
+        said = self._look(references)  # it may stand elsewhere now
+        now = self._nodes[asked] = self._own(node, lambda: said)
         if set(now.foreign) <= set(own.foreign):
             return True
         self._nodes[asked] = own

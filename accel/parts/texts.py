@@ -65,6 +65,8 @@ class Said:
 
     texts: dict[str, Place | None]
     """And where they stand; None of constants."""
+    held: dict[str, Place]
+    """What variables and attributes that code names hold, whoever put it there."""
     columns: list[Column]
     """The texts of every short list and dict that code names, as they stand in its entries one after the other: a
     program chooses among them, or goes through all. Those alone that were the same when it was accelerated."""
@@ -79,7 +81,7 @@ def said_by_program(
     held = {text: place for text, place in look.held(stored).items() if hash(text) in standing.texts}
     named = {name if isinstance(name, str) else name[0] for name in stored}
     columns = [column for name, column in look.columns if name not in named and _hash(name, column) in standing.columns]
-    return Said({**held, **look.texts}, columns)
+    return Said({**held, **look.texts}, look.held(()), columns)
 
 
 def _hash(name: str, column: Column) -> int:
@@ -343,7 +345,7 @@ class _Look:
             self._name(members, places.member if base is cls else _of_base(base))
             for member in members.values():
                 function = function_of(member)
-                if type(function) is types.FunctionType:
+                if is_a(function, types.FunctionType):  # also where a framework has wrapped it
                     yield places.fixed, function, function
             if users:
                 values = (member.value for member in members.values() if is_a(member, enum.Enum))

@@ -187,5 +187,20 @@ def shared(texts: Iterable[str], among: Iterable[str]) -> list[str]:
     return found
 
 
+def whole_in(texts: Sequence[str], among: Iterable[str]) -> list[str]:
+    """Which of these stand in the texts as they are, but for where they are formatted: one word, only by itself."""
+    everything = "\0".join(texts)
+
+    def stands(part: str) -> bool:
+        return part in texts or (len(_WORD.findall(part)) >= FEWEST_WORDS and part in everything)
+
+    found = []
+    for text in among:
+        parts = [part for piece in _FIELDS.split(text) if _WORD.search(part := piece.strip())]
+        if stands(text.strip()) or (parts and all(map(stands, parts))):
+            found.append(text)
+    return found
+
+
 def _normal(text: str) -> str:
     return " ".join(text.casefold().split())

@@ -211,10 +211,14 @@ def _moved(case: Case) -> Found:
 
 
 def _egress(case: Case) -> Found:
-    run = case.run
+    """Where all may leave, of a call in doubt text that is somebody's is judged all the same: it may be another's by
+    now."""
+    run, values = case.run, case.values
     if not case.component.judges(run.settings.egress):
-        return None
-    if run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), case.values):
+        values = [] if case.component.facts.local or not case.in_doubt else run.plan.program.foreign(case.node)
+        if not values:
+            return None
+    if run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), values):
         return None
     return rules.UNMET() if case.component.unused else rules.EGRESS()
 

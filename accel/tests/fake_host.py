@@ -116,7 +116,7 @@ class Refers:
         return Standing()
 
     def said(self, standing: Standing) -> Said:
-        return Said({}, [])
+        return Said({}, {}, [])
 
 
 @contextmanager

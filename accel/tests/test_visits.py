@@ -225,7 +225,7 @@ class Knows(Refers):
     """A program whose own texts are these."""
 
     def said(self, standing: Standing) -> Said:
-        return Said(dict.fromkeys([*QUESTIONS, *ORDERS]), [])
+        return Said(dict.fromkeys([*QUESTIONS, *ORDERS]), {}, [])
 
 
 QUESTIONS = ("What is {1}?", "Is it true that {0}", "{2}")

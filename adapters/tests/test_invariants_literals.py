@@ -137,6 +137,45 @@ def test_one_of_several_templates_is_judged_like_a_value() -> None:
     assert not any("brief" in text for text in world.texts())
 
 
+class Desk:
+    note = ""
+
+
+DESK = Desk()
+
+
+@pytest.mark.parametrize("speculate", ["auto", "likely"])
+def test_what_an_attribute_no_longer_says_is_not_sent_where_all_may_leave(speculate: Any) -> None:
+    """It came in after the program was accelerated, as somebody's."""
+    world, DESK.note = World(), ""
+    fast = accelerate(program(world, lambda topic: DESK.note + topic), egress="inputs", speculate=speculate)
+    for number in range(8):
+        DESK.note = NOTES["ann" if number < 4 else "bob"]
+        if number == 3:
+            world.hooks["a"] = lambda: world.wait_early("Explain in b that the diagnosis of Ann Miller")
+        elif number == 4:
+            world.hooks.clear()
+            world.forget()
+        asked(fast, number)
+    assert not any("Ann Miller" in text for text in world.texts())
+
+
+@pytest.mark.parametrize("speculate", ["auto", "likely"])
+def test_what_no_place_shows_is_not_sent_once_a_run_had_something_else(speculate: Any) -> None:
+    """Though the next one may begin before anything is learnt from that."""
+    world = World()
+    fast = accelerate(program(world, PLACES["a database"]), egress="inputs", speculate=speculate)
+    for number in range(4):
+        asked(fast, number)
+    remember("bob")
+    fast.invoke({"q": "caves of Peru"})
+    world.forget()
+    for topic in ("islands of Greece", "lakes of Kenya", "capes of Wales"):
+        fast.invoke({"q": topic})
+    assert accel.settle()
+    assert not any("Ann Miller" in text for text in world.texts())
+
+
 EVERY = {"facts": "Give the bare facts about it", "doubts": "Say what is doubtful about it"}
 NOTED = ["the first note about everybody", "the second note about everybody"]
 

@@ -140,3 +140,9 @@ def test_the_text_of_documents_is_no_literal(name: str, asynchronous: bool, tmp_
     fast.save_plan(str(path))
     assert "quartz" not in path.read_text() and "Paragraph" not in path.read_text()
     assert fast.report().demanded > 0
+
+
+def test_what_the_code_of_a_user_s_engine_says_is_the_program_s() -> None:
+    """LlamaIndex wraps the methods of its subclasses."""
+    fast = accel.accelerate(ENGINES["an engine of the user's that reads the documents"]())
+    assert fast.plan.program.own("Summarise for")
