@@ -9,10 +9,11 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import lru_cache, partial
+from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from ..text.classes import of_class
 from ..text.objects import is_a, own
 from ..trace.ambient import FRAMEWORK_VARS
 from .code import codes, function_of, is_users, is_users_module
@@ -47,7 +48,6 @@ def unwrapped(function: Any) -> FunctionType:
     return function
 
 
-@lru_cache(4_096)
 def users_bases(cls: Any) -> list[type]:
     return [base for base in cls.__mro__ if is_users(base)]
 
@@ -56,7 +56,7 @@ _NEUTRAL = sys.stdlib_module_names | {"pydantic", "typing_extensions"}
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
 
-@lru_cache(4_096)
+@of_class
 def is_held(cls: type) -> bool:
     """Whether its objects are the program's, for its own components to work with. What extends a library works for
     that, and may be a component itself."""

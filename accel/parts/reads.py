@@ -13,6 +13,7 @@ followed once for all components of the same classes and functions.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from functools import lru_cache, partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from ..text.classes import of_class
 from ..text.objects import attributes, entries, is_a
 from ..text.values import Opaque
 from .code import is_users_module
@@ -27,6 +29,8 @@ from .following import Following, Space, getter, is_held, unwrapped, users_bases
 from .methods import METHODS
 
 MAX_PARTS, MAX_VALUES = 64, 64
+KEPT = 32
+"""Of so many classes and functions together, which are kept for that, it is known what they read."""
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
 _CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
@@ -66,8 +70,7 @@ def reads_of(component: Any) -> Reads:
         return Reads(parts.local, False, [], set())
     if not parts.functions and not parts.classes:
         return NOTHING
-    cls: Any = type(component)
-    return _followed(cls, tuple(parts.classes), tuple(parts.functions), len(METHODS))
+    return _followed(_of_the_programs(type(component)), tuple(parts.classes), tuple(parts.functions), len(METHODS))
 
 
 class _Parts:
@@ -85,7 +88,7 @@ class _Parts:
         else:
             seen[id(component)] = component
             if users_bases(cls):
-                self.classes[cls] = None
+                self.classes[_of_the_programs(cls)] = None
             coming = deque((name, value, True) for name, value in attributes(component).items())
         while coming and len(seen) < MAX_PARTS:
             name, value, opens = coming.popleft()
@@ -114,7 +117,15 @@ class _Parts:
             yield from ((name, each) for each in (entries(value).values() if is_a(value, dict) else list(value)))
 
 
-@lru_cache(4_096)
+def _of_the_programs(cls: type) -> type:
+    """The class that the program has written: objects may get one more when they are accelerated, which holds them."""
+    for base in users_bases(cls):
+        if getattr(sys.modules.get(base.__module__), base.__name__, None) is base:
+            return base
+    return cls
+
+
+@of_class
 def _kind_of(cls: Any) -> str:
     """What objects of a class are to a component that holds them."""
     found = (kind for kind, base in _KINDS if issubclass(cls, base))
@@ -127,7 +138,7 @@ _KINDS: tuple[tuple[str, Any], ...] = (
 )  # fmt: skip
 
 
-@lru_cache(512)
+@lru_cache(KEPT)
 def _followed(component: type, classes: tuple[type, ...], functions: tuple[FunctionType, ...], _: int) -> Reads:
     """As long as so many methods are known: any may have been declared of its class."""
     following = Following(component, classes, functions)
