@@ -120,7 +120,8 @@ class _Parts:
 def _of_the_programs(cls: type) -> type:
     """The class that the program has written: objects may get one more when they are accelerated, which holds them."""
     for base in users_bases(cls):
-        if getattr(sys.modules.get(base.__module__), base.__name__, None) is base:
+        named: object = getattr(sys.modules.get(base.__module__), base.__name__, None)
+        if named is base:
             return base
     return cls
 
