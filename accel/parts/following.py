@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import partial
@@ -81,6 +82,8 @@ class Following:
         self._places: dict[tuple[int, str], tuple[Space, str]] = {}
         self._changed: set[tuple[int, str]] = set()
         """Variables that this code itself assigns or adds to: what it counts or keeps."""
+        self._added_to: dict[int, Any] = {}
+        """The lists, dicts and the like that it adds to, by whichever name."""
         self._stored: set[str] = set()
         """Attributes of whatever object that it does so to."""
         self._taken: set[str] = set()
@@ -101,7 +104,11 @@ class Following:
     def read(self) -> list[tuple[Space, str]]:
         """The variables that it reads and does not change."""
         places = [place for at, place in self._places.items() if at not in self._changed]
-        return [(space, name) for space, name in places if not (name in self._stored and _is_object(space))]
+        return [
+            (space, name)
+            for space, name in places
+            if not (name in self._stored and _is_object(space)) and id(getter(space)(name)) not in self._added_to
+        ]
 
     def _called(self) -> Iterator[FunctionType]:
         """The methods that may be called by now."""
@@ -222,6 +229,8 @@ class Following:
         at = id(space), name
         if is_changed:
             self._changed.add(at)
+            if is_a(value, list | dict | set | deque):
+                self._added_to[id(value)] = value
         if not is_a(value, _CODE) and value is not os.environ:
             self._places[at] = place
 
