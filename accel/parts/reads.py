@@ -148,6 +148,11 @@ def _followed(component: type, classes: tuple[type, ...], functions: tuple[Funct
     return Reads(following.local, following.context, following.read, names)
 
 
+def forget_all() -> None:
+    """The interpreter ends, which finalises what modules hold, if nobody holds the modules."""
+    _followed.cache_clear()
+
+
 def _seen(value: Any) -> Hashable:
     """Plain data by value, of containers that are not too large; else the object that it is."""
     if type(value) in _PLAIN:

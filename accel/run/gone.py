@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..graph.ir import Graph
+from ..parts import reads
 from ..parts.methods import Method
 from ..process import forks, threads
 from ..trace.record import Visit
@@ -129,6 +130,7 @@ def _at_end() -> None:
     for run in left:
         leave(run)
     gates.forget_all()
+    reads.forget_all()
     if left:
         del run, left
         gc.collect()  # what their circles hold of the program is finalised in its own order, like the rest
