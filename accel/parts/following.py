@@ -7,7 +7,6 @@ import os
 import sys
 import sysconfig
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import partial
@@ -82,8 +81,8 @@ class Following:
         self._places: dict[tuple[int, str], tuple[Space, str]] = {}
         self._changed: set[tuple[int, str]] = set()
         """Variables that this code itself assigns or adds to: what it counts or keeps."""
-        self._added_to: dict[int, Any] = {}
-        """The lists, dicts and the like that it adds to, by whichever name."""
+        self._kept: dict[int, Any] = {}
+        """What it adds to, or takes from."""
         self._stored: set[str] = set()
         """Attributes of whatever object that it does so to."""
         self._taken: set[str] = set()
@@ -104,11 +103,8 @@ class Following:
     def read(self) -> list[tuple[Space, str]]:
         """The variables that it reads and does not change."""
         places = [place for at, place in self._places.items() if at not in self._changed]
-        return [
-            (space, name)
-            for space, name in places
-            if not (name in self._stored and _is_object(space)) and id(getter(space)(name)) not in self._added_to
-        ]
+        places = [(space, name) for space, name in places if id(space) not in self._kept]
+        return [(space, name) for space, name in places if not (name in self._stored and _is_object(space))]
 
     def _called(self) -> Iterator[FunctionType]:
         """The methods that may be called by now."""
@@ -210,6 +206,11 @@ class Following:
             if value is os.environ or value is os.getenv:
                 self._asks(steps, at)
                 return
+            if type(value) is dict:
+                key = _key(steps, at)
+                if key is not None:
+                    self._read((value, key), value.get(key, MISSING), is_changed=at in changed)
+                return
             if following is None or following.does != "take" or not self._opens(value):
                 return
             at, held = at + 1, _attributes_of(value, following.name)
@@ -229,8 +230,7 @@ class Following:
         at = id(space), name
         if is_changed:
             self._changed.add(at)
-            if is_a(value, list | dict | set | deque):
-                self._added_to[id(value)] = value
+            self._kept[id(value)] = value
         if not is_a(value, _CODE) and value is not os.environ:
             self._places[at] = place
 
@@ -275,6 +275,16 @@ class Following:
             file = getattr(sys.modules.get(module), "__file__", None) or ""
             return is_users_module(module) and not file.startswith(_INSTALLED)
         return is_users_module(module)
+
+
+def _key(steps: list[Step], at: int) -> str | None:
+    """Of a dict that is loaded there, the key that code names: one that it is given may be anybody's."""
+    after = [*steps[at + 1 : at + 4], _NO_STEP, _NO_STEP]
+    if (after[0].does, after[1].does) == ("constant", "item"):
+        return after[0].name
+    if (after[0].does, after[0].name, after[1].does) == ("take", "get", "constant"):
+        return after[1].name
+    return None
 
 
 def _is_object(space: Space) -> bool:

@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache, partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -32,7 +32,6 @@ MAX_PARTS, MAX_VALUES = 64, 64
 KEPT = 32
 """Of so many classes and functions together, which are kept for that, it is known what they read."""
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
-_CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 """Where the interpreter keeps it."""
 
@@ -154,31 +153,7 @@ def forget_all() -> None:
 
 
 def _seen(value: Any) -> Hashable:
-    """Plain data by value, of containers that are not too large; else the object that it is."""
+    """Plain data by value, else the object that it is: a list or dict that code names may hold what others do."""
     if type(value) in _PLAIN:
         return type(value), value
-    if type(value) not in _CONTAINERS:
-        return Opaque(value)
-    found = _within(value, [MAX_VALUES])
-    return Opaque(value) if found is None else found
-
-
-def _within(value: Any, left: list[int]) -> Hashable:
-    """None of what holds too much."""
-    left[0] -= 1
-    if left[0] < 0:
-        return None
-    cls = type(value)
-    if cls in _PLAIN:
-        return cls, value
-    if cls not in _CONTAINERS:
-        return Opaque(value)
-    if len(value) > left[0]:
-        return None
-    items: Iterable[Any]
-    try:
-        items = [each for pair in list(value.items()) for each in pair] if cls is dict else list(value)
-    except RuntimeError:  # another thread changes it
-        return Opaque(object())
-    found = [_within(each, left) for each in items]
-    return None if None in found else (cls, frozenset(found) if cls in (set, frozenset) else tuple(found))
+    return tuple(map(_seen, value)) if type(value) is tuple else Opaque(value)

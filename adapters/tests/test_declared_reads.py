@@ -226,11 +226,6 @@ class ByItem(Speaks):
         return str(SETTINGS["language"])
 
 
-class ByInnerItem(Speaks):
-    def spoken(self) -> str:
-        return str(SETTINGS["sizes"][0])
-
-
 class ByAttribute(Speaks):
     def spoken(self) -> str:
         return CONFIGURED.language
@@ -276,10 +271,6 @@ def set_item(patch: pytest.MonkeyPatch, value: str) -> None:
     patch.setitem(SETTINGS, "language", value)
 
 
-def set_inner_item(patch: pytest.MonkeyPatch, value: str) -> None:
-    patch.setitem(SETTINGS, "sizes", [value])
-
-
 def set_attribute(patch: pytest.MonkeyPatch, value: str) -> None:
     patch.setattr(CONFIGURED, "language", value)
 
@@ -300,7 +291,6 @@ READS: list[tuple[type[Speaks], Callable[[pytest.MonkeyPatch, str], None]]] = [
     (ByVariable, set_variable),
     (ByHelper, set_variable),
     (ByItem, set_item),
-    (ByInnerItem, set_inner_item),
     (ByAttribute, set_attribute),
     (ByClassAttribute, set_class_attribute),
     (ByModule, set_module),

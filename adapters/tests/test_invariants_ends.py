@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -316,13 +317,17 @@ def test_a_fan_out_never_exceeds_the_counts_seen() -> None:
 
 
 def test_early_calls_that_never_stand_for_the_program_s_own_are_given_up() -> None:
-    """A tenant that is set only just before the call: the early one always was for another."""
+    """A tenant that gets his name only just before the call: the early one always was for another."""
     world = World()
-    world.hooks["b"] = lambda: (TENANT.set("somebody"), issuer.settle(30.0)) and None  # type: ignore[func-returns-value]
+    tenant = SimpleNamespace(name="nobody")
+    world.hooks["b"] = lambda: (vars(tenant).update(name="somebody"), issuer.settle(30.0)) and None  # type: ignore[func-returns-value]
     fast = accelerate(three(world, Chat(world)))
     for number in range(9):
         world.forget()
+        tenant.name = "nobody"
+        token = TENANT.set(tenant)
         fast.invoke({"q": f"question {number}"})
+        TENANT.reset(token)
         assert accel.settle()
     counts = list(fast.plan.history)
     assert sum(run.wasted for run in counts[:5]) > 0, "the test shows nothing"
