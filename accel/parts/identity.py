@@ -82,8 +82,6 @@ class Seen:
         self._component = component
         self._is_client = is_client(type(component))
         self._last: _State | None = None
-        self.reads = NOTHING
-        """What its code reads."""
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
         """Its identity, what it takes from elsewhere, and both as one."""
 
@@ -96,24 +94,29 @@ class Seen:
     def times(self) -> int:
         return self._last.times if self._last is not None else 0
 
+    @property
+    def reads(self) -> Reads:
+        """What its code reads."""
+        return self._last.reads if self._last is not None else NOTHING
+
     def now(self, known: Known) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
-            self.reads = self.reads if self._is_client else reads_of(self._component)
-        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, self.reads.now())) if now)
+        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, last.reads.now())) if now)
         if not beside:
             return last.identity
-        if self._within is None or self._within[0] is not last.identity or self._within[1] != beside:
-            self._within = last.identity, beside, _within(last.identity, beside)
-        return self._within[2]
+        within = self._within
+        if within is None or within[0] is not last.identity or within[1] != beside:
+            within = self._within = last.identity, beside, _within(last.identity, beside)
+        return within[2]
 
     def _of_client(self, known: Known, last: _State) -> _State:
         look = Look(known, set(), type(self._component))
         identity = look.client(self._component)
         times = last.times + note_assigned(last.others, look)
-        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times)
+        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times, NOTHING)
 
     def _look(self, known: Known, last: _State) -> _State:
         own, stood, times = Watch(), set[int](), last.times
@@ -143,7 +146,7 @@ class Seen:
         identity = last.identity
         if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
             identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
-        return _State(identity, own, others, fields, records, times)
+        return _State(identity, own, others, fields, records, times, reads_of(self._component))
 
     def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
         if not self.by_object:
@@ -188,9 +191,11 @@ class _State:
     records: tuple[Record, ...]
     times: int
     """How often somebody was seen to have given its clients something."""
+    reads: Reads
+    """What its code reads: with the rest at once, as threads look at the same time."""
 
 
-_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0)
+_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0, NOTHING)
 _CLASS = "class"
 """Of a component of the program's own, among its fields."""
 _CLEANUP = "_client_cleanup"

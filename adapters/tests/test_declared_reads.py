@@ -15,7 +15,10 @@ from pydantic import PrivateAttr
 
 import accel
 from accel import accelerate
+from accel.parts import identity
 from accel.parts.components import facts_of
+from accel.parts.identity import Identities, identity_of
+from accel.parts.reads import Reads, reads_of
 from adapters.tests import core_fakes
 from adapters.tests.core_fakes import TOPICS, Chat, UnknownChat, World, after_thinking, train
 
@@ -352,3 +355,17 @@ def test_what_calls_count_themselves_says_nothing(world: World) -> None:
     world.hooks["b"] = lambda: world.wait_early(f"Beta asks: {TOPIC}")
     fast.invoke({"q": TOPIC})
     assert world.texts("Beta") == [f"Beta asks: {TOPIC}"]
+
+
+def test_who_looks_at_the_same_time_sees_what_the_code_reads_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads may look at a component that nobody has looked at before."""
+    component, identities, others = ByVariable(World()), Identities(), list[Any]()
+
+    def meanwhile(given: Any) -> Reads:
+        if not others:
+            others.append(None)
+            others[0] = identities.of(given, by_object=False)
+        return reads_of(given)
+
+    monkeypatch.setattr(identity, "reads_of", meanwhile)
+    assert identities.of(component, by_object=False) == others[0] == identity_of(component, by_object=False)
