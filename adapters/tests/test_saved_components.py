@@ -3,6 +3,7 @@ by what the program says now."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,22 +117,8 @@ def test_a_site_that_calls_several_components_stands_for_no_other(tmp_path: Path
     assert all(call.like == where for where, call in calls.items())
 
 
-def formatted(world: World, words: str) -> Any:
-    """The words come from a file, say, into a prompt template, which is the program's own."""
-    model, template = RemoteChat(world, base_url=""), PromptTemplate.from_template(words + " {topic}")
-
-    def a(state: State) -> State:
-        world.node("a")
-        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
-
-    def b(state: State) -> State:
-        return {"b": model.invoke(template.format(topic=state["q"])).content}
-
-    return chain(("a", a), ("b", b))
-
-
-def joined(world: World, words: str) -> Any:
-    """The same with a variable."""
+def asking(world: World, prompt: Callable[[str], str]) -> Any:
+    """A question, and another one by `prompt`."""
     model = RemoteChat(world, base_url="")
 
     def a(state: State) -> State:
@@ -139,9 +126,28 @@ def joined(world: World, words: str) -> Any:
         return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
 
     def b(state: State) -> State:
-        return {"b": model.invoke(f"{words} {state['q']}").content}
+        return {"b": model.invoke(prompt(state["q"])).content}
 
     return chain(("a", a), ("b", b))
+
+
+def formatted(world: World, words: str) -> Any:
+    """The words come from a file, say, into a prompt template, which is the program's own."""
+    template = PromptTemplate.from_template(words + " {topic}")
+    return asking(world, lambda topic: template.format(topic=topic))
+
+
+def joined(world: World, words: str) -> Any:
+    """The same with a variable."""
+    return asking(world, lambda topic: f"{words} {topic}")
+
+
+def saved_of_acme(program: Any, tmp_path: Path) -> str:
+    path = str(tmp_path / "plan.json")
+    ready = accelerate(program(World(), ACME), egress="inputs")
+    train(ready)
+    ready.save_plan(path)
+    return path
 
 
 ACME, GLOBEX = "The rules of Acme are secret.", "Globex is kind to all."
@@ -149,11 +155,7 @@ ACME, GLOBEX = "The rules of Acme are secret.", "Globex is kind to all."
 
 @pytest.mark.parametrize("program", [formatted, joined])
 def test_what_another_process_said_is_not_sent_by_one_that_does_not_say_it(program: Any, tmp_path: Path) -> None:
-    path = str(tmp_path / "plan.json")
-    ready = accelerate(program(World(), ACME), egress="inputs")
-    train(ready)
-    ready.save_plan(path)
-
+    path = saved_of_acme(program, tmp_path)
     world = World()
     fast = accelerate(program(world, GLOBEX), plan=path, egress="inputs")
     train(fast, ("deserts of Chile", *TOPICS))
@@ -169,11 +171,7 @@ def test_what_another_process_said_is_not_sent_by_one_that_does_not_say_it(progr
 
 @pytest.mark.parametrize("program", [formatted, joined])
 def test_what_it_says_as_well_goes_early_with_the_first_run(program: Any, tmp_path: Path) -> None:
-    path = str(tmp_path / "plan.json")
-    ready = accelerate(program(World(), ACME), egress="inputs")
-    train(ready)
-    ready.save_plan(path)
-
+    path = saved_of_acme(program, tmp_path)
     world = World()
     fast = accelerate(program(world, ACME), plan=path, egress="inputs")
     fast.invoke(NEW)
