@@ -45,6 +45,16 @@ def is_users(part: Any) -> bool:
     return isinstance(module, str) and is_users_module(module)
 
 
+def users_bases(cls: Any) -> list[type]:
+    """Of a class and its bases, those that were written for the program."""
+    return [base for base in cls.__mro__ if is_users(base)]
+
+
+def libraries_bases(cls: type) -> list[type]:
+    """Those that were not."""
+    return [base for base in cls.__mro__ if not is_users(base) and base is not object]
+
+
 @lru_cache(4_096)
 def is_users_module(module: str) -> bool:
     top = module.partition(".")[0]
@@ -103,7 +113,7 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
                 functions.setdefault(name, []).append(function)
                 if type(looked_at) is not types.FunctionType:  # what a component is called by is looked at
                     called.add(name)
-    called.update(name for name in functions if any(name in vars(base) for base in _libraries(component)))
+    called.update(name for name in functions if any(name in vars(base) for base in libraries_bases(component)))
     coming = [name for name in called if name in dir(component)]
     reached, kept = {"__init__", "__post_init__"}, set[str]()
     while coming:
@@ -123,13 +133,8 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
 def is_called_by_libraries(cls: type) -> bool:
     """Whether the program's class puts methods in the place of a library's, which calls them: then it is known what its
     calls keep."""
-    own = [name for base in cls.__mro__ if is_users(base) for name in vars(base) if not name.startswith("__")]
-    return any(callable(vars(base).get(name)) for base in _libraries(cls) for name in own)
-
-
-def _libraries(cls: type) -> list[type]:
-    """The bases of a class that were not written for the program."""
-    return [base for base in cls.__mro__ if not is_users(base) and base is not object]
+    own = [name for base in users_bases(cls) for name in vars(base) if not name.startswith("__")]
+    return any(callable(vars(base).get(name)) for base in libraries_bases(cls) for name in own)
 
 
 class _Own:

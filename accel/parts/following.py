@@ -16,7 +16,7 @@ from typing import Any
 from ..text.classes import of_class
 from ..text.objects import is_a, own
 from ..trace.ambient import FRAMEWORK_VARS
-from .code import codes, function_of, is_users, is_users_module
+from .code import codes, function_of, is_users, is_users_module, libraries_bases, users_bases
 from .methods import METHODS
 from .steps import Step, changed_at, steps_of
 
@@ -43,13 +43,9 @@ _BARE = frozenset(("__init__", "__post_init__", "__new__", "__del__", "__init_su
 
 def unwrapped(function: Any) -> FunctionType:
     """What wrappers wrap."""
-    while not isinstance(function, FunctionType) or type(function) is not FunctionType:
+    while type(function) is not FunctionType:
         function = function.__wrapped__
     return function
-
-
-def users_bases(cls: Any) -> list[type]:
-    return [base for base in cls.__mro__ if is_users(base)]
 
 
 _NEUTRAL = sys.stdlib_module_names | {"pydantic", "typing_extensions"}
@@ -109,7 +105,7 @@ class Following:
     def _called(self) -> Iterator[FunctionType]:
         """The methods that may be called by now."""
         for cls in list(self._classes):
-            library = {name for base in cls.__mro__ if not is_users(base) and base is not object for name in vars(base)}
+            library = {name for base in libraries_bases(cls) for name in vars(base)}
             declared = self._leaves if cls is self._component and not library else frozenset()
             for base in users_bases(cls):
                 for name, member in list(vars(base).items()):

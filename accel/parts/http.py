@@ -227,11 +227,12 @@ def says_so(error: BaseException) -> bool:
     """Whether an error, or what caused it, is such an answer."""
     return any(
         any(part in type(each).__name__ for part in _NAMES) or any(status in _STATUSES for status in _statuses(each))
-        for each in _causes(error)
+        for each in causes(error)
     )
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what caused it, and so on; a few."""
     at: BaseException | None = error
     for _ in range(MAX_CAUSES):
         if at is None:

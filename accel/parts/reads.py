@@ -2,7 +2,7 @@
 modules and closures, environment variables.
 
 def _generate(self, messages, ...):
-    key = KEYS[tenant]              # two variables of the module: as they are now, or the component is another one
+    key = KEY or KEYS["default"]    # a variable, an item: as they are now, or the component is another one
     key = os.environ["TENANT_KEY"]  # the same
     key = request.key               # a threading.local: another value on another thread
 
@@ -24,8 +24,8 @@ from typing import Any
 from ..text.classes import of_class
 from ..text.objects import attributes, entries, is_a
 from ..text.values import Opaque
-from .code import is_users_module
-from .following import Following, Space, getter, is_held, unwrapped, users_bases
+from .code import is_users_module, users_bases
+from .following import Following, Space, getter, is_held, unwrapped
 from .methods import METHODS
 
 MAX_PARTS, MAX_VALUES = 64, 64

@@ -30,6 +30,7 @@ from ..graph.rules import (
 from ..parts.clients import is_closed
 from ..parts.components import called_plainly, facts_of, note_talks, note_told, talks, tells_within
 from ..parts.epochs import epoch, resource_of
+from ..parts.http import causes
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
 from ..process import threads
@@ -314,9 +315,9 @@ def _mutable(items: Iterable[Any]) -> Iterable[Any]:
         yield from (value for value in fields.values() if is_a(value, dict | list))
 
 
-def _speaks_of_threads(error: BaseException | None) -> bool:
+def _speaks_of_threads(error: BaseException) -> bool:
     """Whether a component says that it may not be called from where early calls are made."""
-    return error is not None and ("thread" in str(error) or _speaks_of_threads(error.__cause__))
+    return any("thread" in said for each in causes(error) for said in each.args if type(said) is str)
 
 
 def _early_failed(run: Run, call: Call, kwargs: Any, error: BaseException) -> None:
