@@ -9,14 +9,15 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..text.classes import of_class
 from ..text.objects import is_a, own
 from ..trace.ambient import FRAMEWORK_VARS
-from .code import codes, function_of, is_users, is_users_module, libraries_bases, users_bases
+from .code import codes, function_of, is_users, is_users_module, users_bases
+from .listed import listed
 from .methods import METHODS
 from .steps import Step, changed_at, steps_of
 
@@ -61,13 +62,27 @@ def is_held(cls: type) -> bool:
     )
 
 
+def package_of(component: type) -> str:
+    """The library that a component's class comes from, whose code is followed as the program's; of a listed class it is
+    known what it does, and none is."""
+    return "" if listed(component) else component.__module__.partition(".")[0]
+
+
+@lru_cache(4_096)
+def is_followed(module: str, package: str) -> bool:
+    """Whether code of a module is followed: that of the program, or of the component's own package. What another library
+    keeps for itself on a thread is no word of the program's."""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return is_users_module(module) and (module.partition(".")[0] == package or not file.startswith(_INSTALLED))
+
+
 class Following:
     """From function to function, by the names in their code."""
 
     def __init__(self, component: type, classes: tuple[type, ...], functions: tuple[FunctionType, ...]) -> None:
         self._component = component
         self._leaves = frozenset(name for _, name in METHODS)
-        self._package = component.__module__.partition(".")[0]
+        self._package = package_of(component)
         self._classes: dict[type, None] = dict.fromkeys(classes)
         self._named: set[type] = set()
         """Of those, the ones that code makes objects of."""
@@ -105,9 +120,10 @@ class Following:
     def _called(self) -> Iterator[FunctionType]:
         """The methods that may be called by now."""
         for cls in list(self._classes):
-            library = {name for base in libraries_bases(cls) for name in vars(base)}
+            own = [base for base in cls.__mro__ if self._is_own(base.__module__)]
+            library = {name for base in cls.__mro__ if base not in own and base is not object for name in vars(base)}
             declared = self._leaves if cls is self._component and not library else frozenset()
-            for base in users_bases(cls):
+            for base in own:
                 for name, member in list(vars(base).items()):
                     function = function_of(member)
                     function = getattr(function, "__wrapped__", function)
@@ -266,11 +282,7 @@ class Following:
                     self._meet(f"{name}.{inner}", held)
 
     def _is_own(self, module: str) -> bool:
-        """Whether code of a module is followed: that of the program, or of the component's own package."""
-        if module.partition(".")[0] != self._package:
-            file = getattr(sys.modules.get(module), "__file__", None) or ""
-            return is_users_module(module) and not file.startswith(_INSTALLED)
-        return is_users_module(module)
+        return is_followed(module, self._package)
 
 
 def _key(steps: list[Step], at: int) -> str | None:

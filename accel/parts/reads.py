@@ -24,8 +24,8 @@ from typing import Any
 from ..text.classes import of_class
 from ..text.objects import attributes, entries, is_a
 from ..text.values import Opaque
-from .code import is_users_module, users_bases
-from .following import Following, Space, getter, is_held, unwrapped
+from .code import users_bases
+from .following import Following, Space, getter, is_followed, is_held, package_of, unwrapped
 from .methods import METHODS
 
 MAX_PARTS, MAX_VALUES = 64, 64
@@ -82,11 +82,12 @@ class _Parts:
         """A field that holds a thread-local."""
         seen: dict[int, Any] = {}
         cls: Any = type(component)
+        self._package = package_of(cls)
         if _kind_of(cls) in ("function", "method", "partial"):
             coming = deque([("", component, True)])
         else:
             seen[id(component)] = component
-            if users_bases(cls):
+            if any(is_followed(base.__module__, self._package) for base in cls.__mro__):
                 self.classes[_of_the_programs(cls)] = None
             coming = deque((name, value, True) for name, value in attributes(component).items())
         while coming and len(seen) < MAX_PARTS:
@@ -103,15 +104,16 @@ class _Parts:
         if kind == "local":
             self.local = self.local or name
         elif kind == "function":
-            if is_users_module(value.__globals__.get("__name__") or ""):
+            if is_followed(value.__globals__.get("__name__") or "", self._package):
                 self.functions[unwrapped(value)] = None
         elif kind == "method":
             yield from ((name, value.__func__), (name, value.__self__))
         elif kind == "partial":
             yield from ((name, each) for each in (value.func, value.args, value.keywords))
         elif kind == "held":
-            self.classes[type(value)] = None
-            yield from attributes(value).items()
+            if is_followed(type(value).__module__, self._package):
+                self.classes[type(value)] = None
+                yield from attributes(value).items()
         elif len(value) <= MAX_VALUES:
             yield from ((name, each) for each in (entries(value).values() if is_a(value, dict) else list(value)))
 

@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import StructuredTool
 from pydantic import PrivateAttr
+from tenacity import Retrying, stop_after_attempt
 
 import accel
 from accel import accelerate
@@ -177,6 +178,21 @@ def test_what_only_others_read_says_nothing(world: World) -> None:
     train(fast)
     world.hooks["b"] = lambda: world.wait_early(f"Beta asks: {TOPIC}")
     assert fast.invoke({"q": TOPIC})["b"].endswith("ann")
+    assert facts_of(model).pure
+
+
+def test_what_a_library_keeps_by_thread_says_nothing(world: World) -> None:
+    """Its statistics are nobody's words, whoever holds its objects."""
+
+    class Patient(UnknownChat):
+        _retrying: Any = PrivateAttr(default_factory=lambda: Retrying(stop=stop_after_attempt(2)))
+
+        def _result(self, messages: Any, kwargs: Any) -> Any:
+            return self._retrying(super()._result, messages, kwargs)
+
+    accel.register(Patient, pure=True, local=True, concurrency=8)
+    model = Patient(world)
+    assert any(isinstance(held, threading.local) for held in vars(model._retrying).values())
     assert facts_of(model).pure
 
 
