@@ -18,12 +18,12 @@ from ..process import forks
 from . import hosts
 from .declarable import check_component, check_facts, names_of, note, reference
 from .facts import Said
+from .identity import Identities
 from .listed import Facts as Facts
 from .listed import at, listed
 from .methods import METHODS, Method
 from .own_code import own_code
 from .patches import has_leaf, installations, is_installed
-from .reads import reads_of
 from .recipients import ADDRESS_FIELDS, stays_near
 from .sdks import DECLARED, declare
 
@@ -290,10 +290,11 @@ def _brings_address(cls: type) -> bool:
     return "__init__" in given or not given.isdisjoint(ADDRESS_FIELDS)
 
 
-def facts_of(component: Any) -> Facts:
-    """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it."""
+def facts_of(component: Any, identities: Identities | None = None) -> Facts:
+    """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it.
+    `identities`: those of a run, which has looked at it before."""
     facts = _facts_but_local(component)
-    why = _unlisted(component, facts) or (_of_its_thread(component) if facts.pure else "")
+    why = _unlisted(component, facts) or (_of_its_thread(component, identities) if facts.pure else "")
     facts = replace(facts, pure=False, reason=why) if why else facts
     return facts if facts.local is not None else replace(facts, local=stays_near(component))
 
@@ -308,9 +309,9 @@ def _unlisted(component: Any, facts: Facts) -> str:
     return own_code(component)
 
 
-def _of_its_thread(component: Any) -> str:
+def _of_its_thread(component: Any, identities: Identities | None) -> str:
     """Why calls of it on another thread are other ones; or nothing."""
-    name = reads_of(component).thread_local
+    name = (identities or Identities()).thread_local(component)
     return f"{name}, a threading.local that its code reads, {_ELSEWHERE}" if name else ""
 
 

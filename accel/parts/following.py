@@ -70,8 +70,8 @@ def package_of(component: type) -> str:
 
 @lru_cache(4_096)
 def is_followed(module: str, package: str) -> bool:
-    """Whether code of a module is followed: that of the program, or of the component's own package. What another library
-    keeps for itself on a thread is no word of the program's."""
+    """Whether code of a module is followed: that of the program, or of the component's own package. What another
+    library keeps for itself on a thread is no word of the program's."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     return is_users_module(module) and (module.partition(".")[0] == package or not file.startswith(_INSTALLED))
 

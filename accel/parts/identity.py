@@ -44,9 +44,14 @@ class Identities:
         return seen.now(self._known)
 
     def reads(self, component: Any) -> Reads:
-        """What its code reads, as of the last look here."""
+        """What the program's code in it reads; `NOTHING` of what nobody has looked at here."""
         seen = self._seen.get(id(component))
         return seen.reads if seen is not None else NOTHING
+
+    def thread_local(self, component: Any) -> str:
+        """The name of a `threading.local` that its code reads."""
+        seen = self._seen.get(id(component))
+        return (seen.looked_through() if seen is not None else reads_of(component)).thread_local
 
     def untouched(self, component: Any) -> bool:
         """Whether nobody has changed its clients since they were first looked at, as of the last look here."""
@@ -84,6 +89,9 @@ class Seen:
         self._last: _State | None = None
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
         """Its identity, what it takes from elsewhere, and both as one."""
+        self._read: tuple[Reads, Watch] | None = None
+        """What its code reads, and what was looked through to see that: both at once, as threads look at the same
+        time."""
 
     @property
     def records(self) -> Iterable[Record]:
@@ -96,15 +104,23 @@ class Seen:
 
     @property
     def reads(self) -> Reads:
+        """Of a client it is known what counts of it."""
+        return NOTHING if self._is_client else self.looked_through()
+
+    def looked_through(self) -> Reads:
         """What its code reads."""
-        return self._last.reads if self._last is not None else NOTHING
+        read = self._read
+        if read is None or not read[1].stands():
+            watch = Watch()
+            read = self._read = reads_of(self._component, watch), watch
+        return read[0]
 
     def now(self, known: Known) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
-        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, last.reads.now())) if now)
+        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, self.reads.now())) if now)
         if not beside:
             return last.identity
         within = self._within
@@ -116,7 +132,7 @@ class Seen:
         look = Look(known, set(), type(self._component))
         identity = look.client(self._component)
         times = last.times + note_assigned(last.others, look)
-        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times, NOTHING)
+        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times)
 
     def _look(self, known: Known, last: _State) -> _State:
         own, stood, times = Watch(), set[int](), last.times
@@ -146,7 +162,7 @@ class Seen:
         identity = last.identity
         if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
             identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
-        return _State(identity, own, others, fields, records, times, reads_of(self._component))
+        return _State(identity, own, others, fields, records, times)
 
     def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
         if not self.by_object:
@@ -191,11 +207,9 @@ class _State:
     records: tuple[Record, ...]
     times: int
     """How often somebody was seen to have given its clients something."""
-    reads: Reads
-    """What its code reads: with the rest at once, as threads look at the same time."""
 
 
-_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0, NOTHING)
+_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0)
 _CLASS = "class"
 """Of a component of the program's own, among its fields."""
 _CLEANUP = "_client_cleanup"

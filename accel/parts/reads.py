@@ -16,17 +16,18 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from types import FunctionType, MethodType
 from typing import Any
 
 from ..text.classes import of_class
-from ..text.objects import attributes, entries, is_a
+from ..text.objects import is_a
 from ..text.values import Opaque
 from .code import users_bases
 from .following import Following, Space, getter, is_followed, is_held, package_of, unwrapped
 from .methods import METHODS
+from .watch import Watch
 
 MAX_PARTS, MAX_VALUES = 64, 64
 KEPT = 32
@@ -62,9 +63,10 @@ class Reads:
 NOTHING = Reads("", False, [], set())
 
 
-def reads_of(component: Any) -> Reads:
-    """What calls of a component read, by its code and by that of the program's objects and functions in its fields."""
-    parts = _Parts(component)
+def reads_of(component: Any, watch: Watch | None = None) -> Reads:
+    """What calls of a component read, by its code and by that of the program's objects and functions in its fields.
+    `watch` gets what was looked through."""
+    parts = _Parts(component, Watch() if watch is None else watch)
     if parts.local:
         return Reads(parts.local, False, [], set())
     if not parts.functions and not parts.classes:
@@ -75,7 +77,8 @@ def reads_of(component: Any) -> Reads:
 class _Parts:
     """The program's functions, and classes of its own, in a component and its fields."""
 
-    def __init__(self, component: Any) -> None:
+    def __init__(self, component: Any, watch: Watch) -> None:
+        self._watch = watch
         self.classes: dict[type, None] = {}
         self.functions: dict[FunctionType, None] = {}
         self.local = ""
@@ -89,7 +92,7 @@ class _Parts:
             seen[id(component)] = component
             if any(is_followed(base.__module__, self._package) for base in cls.__mro__):
                 self.classes[_of_the_programs(cls)] = None
-            coming = deque((name, value, True) for name, value in attributes(component).items())
+            coming = deque((name, value, True) for name, value in watch.fields(component).items())
         while coming and len(seen) < MAX_PARTS:
             name, value, opens = coming.popleft()
             of: Any = type(value)
@@ -113,9 +116,15 @@ class _Parts:
         elif kind == "held":
             if is_followed(type(value).__module__, self._package):
                 self.classes[type(value)] = None
-                yield from attributes(value).items()
+                yield from self._watch.fields(value).items()
         elif len(value) <= MAX_VALUES:
-            yield from ((name, each) for each in (entries(value).values() if is_a(value, dict) else list(value)))
+            yield from ((name, each) for each in self._items(value))
+
+    def _items(self, value: Any) -> Iterable[Any]:
+        """What a tuple holds never changes."""
+        if is_a(value, tuple):
+            return tuple(value)
+        return self._watch.mapping(value).values() if is_a(value, dict) else self._watch.row(value)
 
 
 def _of_the_programs(cls: type) -> type:

@@ -73,7 +73,7 @@ class Bindings:
         held = self._facts.get(id(component))
         known = held is not None and held[0] is component
         if held is None or not known or not self._identities.untouched(component):
-            facts = facts_of(component)
+            facts = facts_of(component, self._identities)
             if held is None or not known or held[1] != facts:
                 held = self._facts[id(component)] = (component, facts)
         return held[1]

@@ -116,7 +116,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         return method
     if not all(stands(bound.component, name) for name in {bound.method.name, method.name}):
         return OVERLAID()
-    facts = facts_of(bound.component)
+    facts = facts_of(bound.component, run.identities)
     if not facts.pure:  # since the run first used it
         return UNVOUCHED(component=type(bound.component).__name__, why=facts.reason)
     if not run.plan.program.stands(node, run.host.references):

@@ -20,6 +20,7 @@ from accel.parts import identity
 from accel.parts.components import facts_of
 from accel.parts.identity import Identities, identity_of
 from accel.parts.reads import Reads, reads_of
+from accel.parts.watch import Watch
 from adapters.tests import core_fakes
 from adapters.tests.core_fakes import TOPICS, Chat, UnknownChat, World, after_thinking, train
 
@@ -377,11 +378,11 @@ def test_who_looks_at_the_same_time_sees_what_the_code_reads_as_well(monkeypatch
     """Two threads may look at a component that nobody has looked at before."""
     component, identities, others = ByVariable(World()), Identities(), list[Any]()
 
-    def meanwhile(given: Any) -> Reads:
+    def meanwhile(given: Any, watch: Watch) -> Reads:
         if not others:
             others.append(None)
             others[0] = identities.of(given, by_object=False)
-        return reads_of(given)
+        return reads_of(given, watch)
 
     monkeypatch.setattr(identity, "reads_of", meanwhile)
     assert identities.of(component, by_object=False) == others[0] == identity_of(component, by_object=False)
