@@ -6,8 +6,9 @@ That is a bound, and never more than the run took beyond its limit on engines of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,9 @@ def unseen(trace: Trace, least_s: float, nodes: bool, program: str) -> Iterator[
         uses.setdefault(use.name, []).append(use)
     said = [Said(trace.started_s, None, _words(trace.input))]
     said += [Said(call.ended_s, call, _words(call.output)) for call in trace.calls if call.ended_s is not None]
-    for each in uses.values():
+    for each in map(_as_calls, uses.values()):
+        if any(_is_made_for(said, use) for use in each):
+            continue
         took_s = sum(min(use.took_s, _sooner_s(said, use)) for use in each)
         if took_s >= max(least_s, SLOW_S):
             lift, called, made = _lift_of(each[0])
@@ -189,14 +192,45 @@ class Said:
     words: str
 
 
+def _as_calls(uses: list[Use]) -> list[Use]:
+    """Requests that one call of a client sends, one after the other, as one: they are given the same."""
+    calls: list[Use] = []
+    for use in uses:
+        last = calls[-1] if calls else None
+        if isinstance(use, Outgoing) and isinstance(last, Outgoing) and _goes_on(last, use):
+            calls[-1] = replace(last, ended_s=use.ended_s)
+        else:
+            calls.append(use)
+    return calls
+
+
+def _goes_on(last: Outgoing, use: Outgoing) -> bool:
+    as_before = last.visit is use.visit and (last.site, last.texts, last.held) == (use.site, use.texts, use.held)
+    return as_before and last.ended_s is not None and last.ended_s <= use.started_s
+
+
+def _is_made_for(said: Sequence[Said], use: Use) -> bool:
+    """Whether the object of a client is made with what it is to find: no call of another one is like that, so that none
+    can be made early."""
+    texts = [text for text in use.held if len(_LONG.findall(text)) > 1] if isinstance(use, Outgoing) else []
+    return any(text in each.words for text in texts for each in said if each.at_s <= use.started_s)
+
+
 def _sooner_s(said: Sequence[Said], use: Use) -> float:
     """How much sooner a tool could have begun at most: not before the run, nor the end of the answer that calls it or
-    first says what it is given. What nobody says is not known before the program has made it."""
+    first says what it is given. What nobody says is not known before the program has made it. A client is given much
+    that the program says itself (addresses, settings): there the words count that somebody says."""
     before = [each for each in said if each.at_s <= use.started_s]
     ends = [said[0].at_s]
     ends += [each.at_s for each in before if each.call is not None and _calls(each.call.output, use.name)]
-    ends += [min((each.at_s for each in before if text in each.words), default=use.started_s) for text in use.texts]
+    unsaid_s = said[0].at_s if isinstance(use, Outgoing) else use.started_s
+    parts = {word for text in use.texts for word in _LONG.findall(text)} if isinstance(use, Outgoing) else use.texts
+    ends += [min((each.at_s for each in before if part in each.words), default=unsaid_s) for part in parts]
     return use.started_s - max(ends)
+
+
+_LONG = re.compile(r"\w{4,}")
+"""Words that are not in every text."""
 
 
 def _written_s(trace: Trace) -> dict[str, float]:

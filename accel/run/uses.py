@@ -18,6 +18,8 @@ from ..parts.listed import listed
 from ..parts.web import was_made_before
 from ..process.clock import now_s
 from ..process.coroutines import around
+from ..text.objects import own
+from ..trace.ambient import CREDENTIAL
 from ..trace.record import Outgoing, Use
 from ..trace.sites import call_site, called_by_user
 from .scope import scope
@@ -49,12 +51,13 @@ async def _awaited(awaited: Awaitable[Any], tool: Any, site: str, texts: frozens
         return await awaited
 
 
-def _texts(args: Any, kwargs: Any) -> frozenset[str]:
-    """Of arguments, and of dicts and lists of arguments; a tool may be given much more, which nobody looks through."""
+def _texts(args: Any, kwargs: Any, kinds: tuple[type, ...] = (str,)) -> frozenset[str]:
+    """Of arguments, and of dicts and lists of arguments; a tool may be given much more, which nobody looks through.
+    `kinds`: of values that count as text."""
     given = [*args, *(value for name, value in kwargs.items() if name not in _FRAMEWORKS)]
     inner = [part for each in given if type(each) is dict for part in list(each.values())]
     inner += [part for each in [*given, *inner] if type(each) is list for part in each[:MAX_LISTED]]
-    texts = (each.strip() for each in [*given, *inner] if type(each) is str)
+    texts = (str(each).strip() for each in [*given, *inner] if type(each) in kinds)
     return frozenset(text for text in texts if 0 < len(text) <= MAX_CHARACTERS)
 
 
@@ -91,12 +94,15 @@ def _sends(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
         return None
     request = args[0] if args else kwargs.get("request")
     host = origin_of(str(getattr(request, "url", ""))) or ""
-    owner, name, can_be_declared = _called(called_by_user(inspect.currentframe()), client)
+    frame = called_by_user(inspect.currentframe())
+    owner, name, can_be_declared = _called(frame, client)
     site = f"|{type(client).__qualname__}|{call_site() or here.called}"
     called, verb = f"{owner}.{name}" if owner else name, str(getattr(request, "method", ""))
+    given, held = _given(frame)
     use = Outgoing(
         weakref.ref(client), called, site, here.within, here.visit, now_s(), host=host, verb=verb, owner=owner,
         method=name if can_be_declared else "", can_be_made=not isinstance(request, http.Sent),
+        texts=given, held=held,
     )  # fmt: skip
     if verb == "GET" and is_declared(host):
         use.let_be = (MADE_BEFORE if was_made_before(client) else LET_BE)(component=called, host=host)
@@ -106,6 +112,18 @@ def _sends(client: Any, args: Any, kwargs: Any) -> Callable[[], None] | None:
         use.ended_s = now_s()
 
     return over
+
+
+def _given(frame: FrameType | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The texts and numbers that the user gave a method, and the texts that its object holds."""
+    if frame is None:
+        return frozenset(), frozenset()
+    named, rest, more, values = inspect.getargvalues(frame)
+    given = {name: values[name] for name in (*named, more) if name in values}
+    itself = own(given.pop("self", None)) or {}
+    held = [value for name, value in itself.items() if not CREDENTIAL.search(name)]
+    positional = values.get(rest, ()) if rest is not None else ()
+    return _texts([*given.values(), *positional], {}, (str, int, float)), _texts(held, {})
 
 
 def _called(frame: FrameType | None, client: Any) -> tuple[str, str, bool]:

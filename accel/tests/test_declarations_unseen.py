@@ -10,7 +10,7 @@ import pytest
 from accel.parts.components import TOOL
 from accel.parts.methods import METHODS
 from accel.reports.declarations import unseen
-from accel.trace.record import CallRecord, Trace, Use
+from accel.trace.record import CallRecord, Outgoing, Trace, Use
 
 
 def gains(*uses: Use, answer: Any = None) -> list[float]:
@@ -61,6 +61,32 @@ def test_a_tool_can_begin_no_sooner_than_what_it_is_given_was_said(
 ) -> None:
     answer = {"content": "Look up ants."}
     assert gains(*(used(start_s, texts=frozenset(texts)) for start_s in starts), answer=answer) == gain
+
+
+def sent(start_s: float, took_s: float = 0.5, texts: frozenset[str] = frozenset()) -> Outgoing:
+    of_client = {"owner": "Client", "method": "find", "host": "https://example.org", "verb": "GET"}
+    tool, site = SimpleNamespace(), "|Client|app.py:ask:30"
+    return Outgoing(tool, "Client.find", site, "", None, start_s, start_s + took_s, texts, **of_client)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("starts", "texts", "gain"),
+    [
+        ([101.0], {"all about ants"}, []),
+        ([101.2], {"all about ants", "https://example.org"}, [0.2]),
+        ([101.0], {"bees", "https://example.org"}, [0.5]),
+        ([100.01, 100.51, 101.01], {"bees"}, []),
+        ([101.0, 101.5], {"bees"}, [1.0]),
+        ([101.0, 101.2], {"bees"}, [1.0]),
+    ],
+    ids=["said by the answer", "soon after it", "given to the run", "one call at once", "one call", "side by side"],
+)
+def test_a_client_can_be_called_no_sooner_than_the_words_that_somebody_says(
+    starts: list[float], texts: set[str], gain: list[float]
+) -> None:
+    """Addresses and settings nobody says but the program. What one call sends begins with its first request."""
+    answer = {"content": "Look up ants."}
+    assert gains(*(sent(start_s, texts=frozenset(texts)) for start_s in starts), answer=answer) == gain
 
 
 class Lookup:

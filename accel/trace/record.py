@@ -223,6 +223,8 @@ class Outgoing(Use):
     """The class of that method, if it is one,"""
     method: str = ""
     """and its name, if it might be declared."""
+    held: frozenset[str] = frozenset()
+    """The texts that its object holds."""
     can_be_made: bool = True
     """By Accel itself: GETs of its host can be declared."""
     let_be: Reason | None = None

@@ -70,11 +70,11 @@ def url() -> Iterator[str]:
             hosts.forget(f"http://127.0.0.1:{server.server_port}")
 
 
-def program(ask: Callable[[str], Any], is_async: bool = False) -> Any:
+def program(ask: Callable[[str], Any], is_async: bool = False, takes_s: float = TAKES_S) -> Any:
     """It works for a while, and then asks."""
 
     def first(state: State) -> State:
-        time.sleep(TAKES_S)
+        time.sleep(takes_s)
         return {"outline": "written"}
 
     def last(state: State) -> State:
@@ -157,6 +157,49 @@ def test_a_host_that_is_read_several_times_is_declared_for_several_at_a_time(url
     exec(line, {"accel": accel})
     after = seen(program(ask))
     assert after.retired >= 3 and lines(after) == []
+
+
+PAGES = """
+class Pages:
+    def __init__(self, url, topic=None):
+        self.url, self.topic = url, topic
+
+    def load(self):
+        return self.find(self.topic)
+
+    def find(self, topic):
+        return [requests.get(f"{self.url}/find", params={"q": topic, "n": n}).json()["id"] for n in range(3)]
+"""
+"""Of a library: what it is made with, or asked for, says what it reads, page by page."""
+
+
+@pytest.fixture
+def pages() -> Any:
+    library: dict[str, Any] = {"__name__": "pages", "requests": requests}
+    exec(PAGES, library)
+    return library["Pages"]
+
+
+def test_requests_of_one_call_are_one(url: str, pages: Any) -> None:
+    made = pages(url)
+    report = seen(program(lambda topic: made.find(topic), takes_s=4 * TAKES_S))
+    (found,) = (each for each in report.declarations if "Pages" in each.line)
+    assert (found.line, found.calls) == ('accel.register(Pages, methods=["find"], readonly=True)', 1)
+
+
+def test_requests_for_which_a_program_asks_one_by_one_are_several(url: str) -> None:
+    def ask(topic: str) -> list[str]:
+        return [requests.get(f"{url}/find", params={"q": topic, "n": n}).json()["id"] for n in range(3)]
+
+    assert lines(seen(program(ask))) == [f'accel.register("{url}", readonly=True, concurrency=8)']
+
+
+def test_what_is_made_with_its_question_needs_no_declaration(url: str, pages: Any) -> None:
+    """Its calls would be early only through another object that asks the same."""
+    report = seen(program(lambda topic: pages(url, topic).load(), takes_s=4 * TAKES_S))
+    assert not [each for each in report.declarations if "Pages" in each.line]
+    (row,) = (row for row in report.rows if row.uses)
+    assert "Pages.load" in row.what
 
 
 def test_reads_of_a_declared_host_that_are_let_be_say_why(url: str) -> None:
