@@ -44,12 +44,12 @@ class Identities:
         return seen.now(self._known)
 
     def reads(self, component: Any) -> Reads:
-        """What the program's code in it reads; `NOTHING` of what nobody has looked at here."""
+        """What its code reads, as of the last look here."""
         seen = self._seen.get(id(component))
         return seen.reads if seen is not None else NOTHING
 
     def thread_local(self, component: Any) -> str:
-        """The name of a `threading.local` that its code reads."""
+        """The name of a `threading.local` that its code reads, as it is now."""
         seen = self._seen.get(id(component))
         return (seen.looked_through() if seen is not None else reads_of(component)).thread_local
 
@@ -104,11 +104,11 @@ class Seen:
 
     @property
     def reads(self) -> Reads:
-        """Of a client it is known what counts of it."""
-        return NOTHING if self._is_client else self.looked_through()
+        """What its code reads, as of the last look at its fields."""
+        return self._last.reads if self._last is not None else NOTHING
 
     def looked_through(self) -> Reads:
-        """What its code reads."""
+        """What its code reads now."""
         read = self._read
         if read is None or not read[1].stands():
             watch = Watch()
@@ -120,7 +120,7 @@ class Seen:
         if last is None or not (last.own.stands() and last.others.stands()):
             last = last or _NOT_YET
             last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
-        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, self.reads.now())) if now)
+        beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, last.reads.now())) if now)
         if not beside:
             return last.identity
         within = self._within
@@ -132,7 +132,7 @@ class Seen:
         look = Look(known, set(), type(self._component))
         identity = look.client(self._component)
         times = last.times + note_assigned(last.others, look)
-        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times)
+        return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times, NOTHING)
 
     def _look(self, known: Known, last: _State) -> _State:
         own, stood, times = Watch(), set[int](), last.times
@@ -162,7 +162,7 @@ class Seen:
         identity = last.identity
         if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
             identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
-        return _State(identity, own, others, fields, records, times)
+        return _State(identity, own, others, fields, records, times, self.looked_through())
 
     def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
         if not self.by_object:
@@ -207,9 +207,11 @@ class _State:
     records: tuple[Record, ...]
     times: int
     """How often somebody was seen to have given its clients something."""
+    reads: Reads
+    """What its code reads: with the rest at once, as threads look at the same time."""
 
 
-_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0)
+_NOT_YET = _State(None, Watch(), Watch(), {}, (), 0, NOTHING)
 _CLASS = "class"
 """Of a component of the program's own, among its fields."""
 _CLEANUP = "_client_cleanup"
