@@ -20,7 +20,7 @@ FIRST_SEED = int(os.environ.get("ACCEL_PROPERTY_FIRST_SEED", "0"))
 WORKERS = int(os.environ.get("ACCEL_PROPERTY_WORKERS", "0")) or max(1, min(8, os.cpu_count() or 1))
 SLICE = 1000
 """Programs per process: what a process keeps of programs that are over doesn't add up."""
-TIMEOUT_S = 240 + PROGRAMS
+TIMEOUT_S = 240 + 2 * PROGRAMS
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ISSUING = 0.3
 """The share of programs in which something must be early."""
