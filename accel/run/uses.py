@@ -57,7 +57,9 @@ def _texts(args: Any, kwargs: Any, kinds: tuple[type, ...] = (str,)) -> frozense
     given = [*args, *(value for name, value in kwargs.items() if name not in _FRAMEWORKS)]
     inner = [part for each in given if type(each) is dict for part in list(each.values())]
     inner += [part for each in [*given, *inner] if type(each) is list for part in each[:MAX_LISTED]]
-    texts = (str(each).strip() for each in [*given, *inner] if type(each) in kinds)
+    # Of large numbers Python refuses to print the digits.
+    said = [hex(each) if type(each) is int else each for each in [*given, *inner] if type(each) in kinds]
+    texts = (str(each).strip() for each in said)
     return frozenset(text for text in texts if 0 < len(text) <= MAX_CHARACTERS)
 
 
@@ -118,12 +120,21 @@ def _given(frame: FrameType | None) -> tuple[frozenset[str], frozenset[str]]:
     """The texts and numbers that the user gave a method, and the texts that its object holds."""
     if frame is None:
         return frozenset(), frozenset()
-    named, rest, more, values = inspect.getargvalues(frame)
-    given = {name: values[name] for name in (*named, more) if name in values}
-    itself = own(given.pop("self", None)) or {}
-    held = [value for name, value in itself.items() if not CREDENTIAL.search(name)]
-    positional = values.get(rest, ()) if rest is not None else ()
-    return _texts([*given.values(), *positional], {}, (str, int, float)), _texts(held, {})
+    names, rest, more, values = inspect.getargvalues(frame)
+    named = {name: values[name] for name in names if name in values}
+    itself = own(named.pop("self", None)) or {}
+    # Code may have made something else of the others.
+    others = [each for each in (values.get(rest or ""),) if type(each) is tuple]
+    by_name = [each for each in (values.get(more or ""),) if type(each) is dict]
+    given = [part for each in (named, *by_name) for part in _told(each)]
+    return _texts([*given, *(part for each in others for part in each)], {}, (str, int, float)), _texts(
+        _told(itself), {}
+    )
+
+
+def _told(held: dict[Any, Any]) -> list[Any]:
+    """All that is not called a credential."""
+    return [value for name, value in list(held.items()) if not CREDENTIAL.search(str(name))]
 
 
 def _called(frame: FrameType | None, client: Any) -> tuple[str, str, bool]:

@@ -202,6 +202,32 @@ def test_what_is_made_with_its_question_needs_no_declaration(url: str, pages: An
     assert "Pages.load" in row.what
 
 
+ODD = """
+class Odd:
+    def __init__(self, url):
+        self.url = url
+        vars(self)[7] = "seven"
+
+    def find(self, topic, large, *more, api_key=None):
+        more = None
+        return requests.get(f"{self.url}/find", params={"q": topic}).json()["id"]
+"""
+
+
+def test_nothing_that_a_client_is_given_is_in_its_way(url: str) -> None:
+    """What it makes of its arguments, numbers that Python doesn't print, attributes without names; and no secret of
+    them is kept."""
+    library: dict[str, Any] = {"__name__": "odd", "requests": requests}
+    exec(ODD, library)
+    odd = library["Odd"](url)
+    fast = accelerate(program(lambda topic: odd.find(topic, 10**5000, 1, api_key="a secret")))
+    for topic in TOPICS[:2]:
+        assert fast.invoke({"topic": topic})["both"] == "m"
+    assert accel.settle(10)
+    (use,) = fast.plan.last.uses
+    assert use.name == "Odd.find" and TOPICS[1] in use.texts and "a secret" not in use.texts | use.held
+
+
 def test_reads_of_a_declared_host_that_are_let_be_say_why(url: str) -> None:
     accel.uninstall()  # other tests have declared hosts
     with httpx.Client(base_url=url) as made_before:
