@@ -75,8 +75,12 @@ class Identities:
             record.restless = record.restless or record.changed
 
     def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
-        """How these were when they were looked at last. It keeps them alive."""
-        return {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
+        """How these were when they were looked at last. It keeps them alive, and nothing of what objects in their
+        fields have noted of their calls: runs of another tenant may go through the same ones."""
+        found = {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
+        for seen in found.values():
+            seen.forget_looking_through()
+        return found
 
 
 class Seen:
@@ -114,6 +118,9 @@ class Seen:
             watch = Watch()
             read = self._read = reads_of(self._component, watch), watch
         return read[0]
+
+    def forget_looking_through(self) -> None:
+        self._read = None
 
     def now(self, known: Known) -> Hashable:
         last = self._last
