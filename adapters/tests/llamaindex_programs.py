@@ -137,6 +137,7 @@ class Spans(BaseSpanHandler[Any]):
         self, id_: str, bound_args: Any, instance: Any = None, parent_span_id: str | None = None, **kw: Any
     ) -> Any:
         name = re.sub(r"-[0-9a-f-]{36}$", "", id_)
+        catch_up()  # what a program does around its calls takes time
         parent = re.sub(r"-[0-9a-f-]{36}$", "", parent_span_id or "")
         self.seen.append(f"{parent} > {name} {sorted(bound_args.arguments)}")
         return None

@@ -10,6 +10,8 @@ from langgraph.graph import START, StateGraph
 
 from examples.serving.processes import model_server
 
+from .catching_up import catch_up
+
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
@@ -41,9 +43,11 @@ def program(ask: Callable[[State, str], Any], is_async: bool = False) -> Any:
 
     def node(name: str, prompt: Callable[[State], str]) -> Any:
         def plain(state: State) -> Any:
+            catch_up()  # a node takes time
             return {name: ask(state, prompt(state))}
 
         async def coroutine(state: State) -> Any:
+            catch_up()
             return {name: await ask(state, prompt(state))}
 
         return coroutine if is_async else plain
