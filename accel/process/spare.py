@@ -39,6 +39,10 @@ def breathe() -> None:
         pause()
 
 
+class Over(BaseException):
+    """The interpreter is about to end: work that breathes ends here."""
+
+
 class Spare:
     """The time of one thread, and how many wait for what it does."""
 
@@ -49,6 +53,7 @@ class Spare:
         self._pause_s = PAUSE_S
         self._hurries = self._new = 0
         self._hurry = threading.Condition(threading.Lock())
+        self._over = False
 
     def begin(self) -> None:
         """On the thread itself: from now on it breathes."""
@@ -70,6 +75,11 @@ class Spare:
     def no_hurry(self) -> None:
         with self._hurry:
             self._hurries -= 1
+
+    def stop(self) -> None:
+        """Whatever the thread is at ends as soon as it breathes."""
+        self._over = True
+        self.hurry()
 
     def wait(self) -> None:
         """Until there is time again, or somebody is in a hurry. What keeps the process busy goes first, for a while."""
@@ -93,6 +103,8 @@ class Spare:
             self._left_s -= thread_time() - since_s
 
     def _pause(self) -> None:
+        if self._over:
+            raise Over
         began_s = perf_counter()
         if not self._hurries and began_s > self._slice_until:
             sleep(self._pause_s)

@@ -1,4 +1,4 @@
-"""Accel's own threads: daemons, so that an early call that hangs delays neither a return nor interpreter exit."""
+"""Accel's own threads: daemons, so that an early call that hangs delays no return, and interpreter exit by `LAST_S`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import TypeVar
 
 from . import forks
-from .spare import Spare
+from .spare import Over, Spare
 
 log = logging.getLogger("accel")
 Owner = TypeVar("Owner")
@@ -23,7 +23,11 @@ Owner = TypeVar("Owner")
 before_call: Callable[[], None] | None = None
 """Runs on the thread just before each early call: tests shuffle completions here."""
 
+LAST_S = 0.1
+"""So long the end of the interpreter waits for what our threads are at: one that stands still holds it for ever, and
+what holds objects of the program keeps them from being finalised."""
 _IDLE_S = 30.0
+_EARLY = "accel-early"
 _idle: list[queue.SimpleQueue[Callable[[], None]]] = []
 _lock = forks.lock()
 ended = False
@@ -44,7 +48,7 @@ def spawn(work: Callable[[], None]) -> None:
         return
     inbox = queue.SimpleQueue()
     inbox.put(work)
-    threading.Thread(target=_serve, args=(inbox,), name="accel-early", daemon=True).start()
+    threading.Thread(target=_serve, args=(inbox,), name=_EARLY, daemon=True).start()
 
 
 def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
@@ -59,6 +63,8 @@ def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
             return
         work()
         del work
+        if ended:
+            return
         with _lock:
             _idle.append(inbox)
 
@@ -132,7 +138,12 @@ class Worker:
                     spare.wait()
                 began_s = thread_time()
                 now = self._before(work)
-                self.do(now)
+                try:
+                    self.do(now)
+                except Over:
+                    return
+                if ended:
+                    return
                 if spare is not None:
                     spare.spent(began_s)
                 done = now is work
@@ -166,6 +177,17 @@ class Worker:
                 "ACCEL=off until then\n%s",
                 self._name, type(error).__name__, where,
             )  # fmt: skip
+
+    def stop(self) -> threading.Thread | None:
+        """Nothing that waits is done any more, and what is going on ends soon: the thread that it is on, if any."""
+        for inbox in (self._first, self._inbox):
+            with suppress(queue.Empty):
+                while True:
+                    inbox.get_nowait()
+        if self._spare is not None:
+            self._spare.stop()
+        self._inbox.put(_nothing)
+        return self._thread
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""
@@ -211,11 +233,18 @@ def _renew() -> None:
 
 
 def end() -> None:
-    """The interpreter is about to end. Threads stand still soon, with whatever locks they hold."""
+    """The interpreter is about to end. Threads end that can; others stand still soon, with whatever locks they hold."""
     global ended
     ended = True
     with suppress(ValueError):
         gc.callbacks.remove(_note_collection)
+    for inbox in list(_idle):
+        inbox.put(_nothing)
+    until_s, here = perf_counter() + LAST_S, threading.current_thread()
+    early = [thread for thread in threading.enumerate() if thread.name == _EARLY]
+    for thread in (issuer.stop(), learner.stop(), *early):
+        if thread is not None and thread is not here and thread.is_alive():
+            thread.join(max(0.0, until_s - perf_counter()))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Runs that are left behind: open when a process was forked, in the child; open when the interpreter ends.
 
 Their code goes on as without Accel. Nobody else does: threads that answered them are no more, or are about to stand
-still with whatever locks they hold. So nothing here waits, and nothing touches what the parent goes on using.
+still with whatever locks they hold. So nothing here waits for them, but for a moment at the end (`threads.LAST_S`),
+and nothing touches what the parent goes on using.
 """
 
 from __future__ import annotations

@@ -243,6 +243,32 @@ program = trained(three(world, model))
 parts = program.stream({"q": "beaches"})
 print(next(parts))
 """,
+    "an object that Accel is at when the end comes": """
+class Last:
+    def __init__(self, print):
+        self.print = print
+    def __del__(self):
+        self.print("last", flush=True)
+last = Last(print)
+program = trained(three(world, model))
+if ACCELERATED:
+    began = [threading.Event() for _ in range(3)]
+    def work(event, held):
+        event.set()
+        sum(range(500_000))
+    def lesson(event, held):
+        from accel.process.spare import breathe
+        event.set()
+        while True:
+            breathe()
+    issuer.post(lambda event=began[0], last=last: work(event, last))
+    issuer.post(lambda last=last: work(began[0], last))
+    learner.post(lambda event=began[1], last=last: lesson(event, last))
+    learner.post(lambda last=last: lesson(began[1], last))
+    from accel.process.threads import spawn
+    spawn(lambda event=began[2], last=last: work(event, last))
+    assert all(event.wait(20) for event in began)
+""",
     "a generator of the program's left open": """
 from langchain_core.prompts import ChatPromptTemplate
 def words(parts, print=print):
