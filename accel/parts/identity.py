@@ -75,8 +75,8 @@ class Identities:
             record.restless = record.restless or record.changed
 
     def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
-        """How these were when they were looked at last. It keeps them alive, and nothing of what objects in their
-        fields have noted of their calls: runs of another tenant may go through the same ones."""
+        """How these were when they were looked at last. It keeps them alive, and nothing of what they have
+        noted of their calls in lists and dicts: runs of another tenant may go through the same ones."""
         found = {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
         for seen in found.values():
             seen.forget_looking_through()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -386,3 +387,26 @@ def test_who_looks_at_the_same_time_sees_what_the_code_reads_as_well(monkeypatch
 
     monkeypatch.setattr(identity, "reads_of", meanwhile)
     assert identities.of(component, by_object=False) == others[0] == identity_of(component, by_object=False)
+
+
+def test_what_components_note_of_their_calls_outlives_no_run() -> None:
+    """A plan keeps how its components were: of what one that tenants share has noted in a list, nothing."""
+
+    class Prompt(str):  # to which there may be weak references
+        pass
+
+    class Clerk:
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        def invoke(self, prompt: str) -> str:
+            self.asked.append(prompt)
+            return prompt.title()
+
+    clerk, identities = Clerk(), Identities()
+    clerk.invoke(Prompt("what tenant a asked"))
+    noted = weakref.ref(clerk.asked[0])
+    identities.of(clerk, by_object=True)
+    kept = identities.seen([clerk])
+    clerk.asked.clear()
+    assert kept and noted() is None
