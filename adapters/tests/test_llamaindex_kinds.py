@@ -302,20 +302,25 @@ def test_lines_of_reports_name_objects_as_their_users_do(kind: str, name: str) -
 
 
 def test_the_line_that_a_query_engine_gains_by_can_be_pasted() -> None:
-    class Remote(Clerk):
+    class Slow(Clerk):
         def _answer(self, prompt: str) -> str:
-            time.sleep(0.2)  # most of what the program takes, however busy the machine
+            time.sleep(0.1)  # most of what the program takes, however busy the machine
             return super()._answer(prompt)
 
+    class Remote(Slow):
+        pass
+
+    accel.register(Slow, local=True, concurrency=16, streams_equal=True, twins=True)
     accel.register(Remote, local=False, concurrency=16, streams_equal=True, twins=True)
 
     class Engine(CustomQueryEngine):
+        near: Slow
         model: Remote
 
         def custom_query(self, query_str: str) -> str:
-            return f"{self.model.complete(f'First: {query_str}')} {self.model.complete(f'Second: {query_str}')}"
+            return f"{self.near.complete(f'First: {query_str}')} {self.model.complete(f'Second: {query_str}')}"
 
-    engine = Engine(model=Remote())
+    engine = Engine(near=Slow(), model=Remote())
     fast = accel.accelerate(engine)
     for question in QUESTIONS[:3]:
         fast.query(question)
