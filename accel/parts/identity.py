@@ -28,6 +28,11 @@ def identity_of(component: Any, by_object: bool) -> Hashable:
     return Identities().of(component, by_object)
 
 
+Read = dict[int, tuple[Reads, Watch]]
+"""By id of a component, what its code reads, and what was looked through to see that: both at once, as threads look at
+the same time."""
+
+
 class Identities:
     """Of the components of one run. What holds the same objects again is not looked into again. `seen`: how some of the
     components were before, by id."""
@@ -35,13 +40,15 @@ class Identities:
     def __init__(self, seen: Mapping[int, Seen] | None = None) -> None:
         self._seen = dict(seen or {})
         self._known: Known = {}
+        self._read: Read = {}
+        """With the run it is forgotten what components noted of their calls: others go through the same ones."""
 
     def of(self, component: Any, by_object: bool) -> Hashable:
         """See `identity_of`."""
         seen = self._seen.get(id(component))
         if seen is None or seen.by_object != by_object:
             seen = self._seen[id(component)] = Seen(component, by_object)
-        return seen.now(self._known)
+        return seen.now(self._known, self._read)
 
     def reads(self, component: Any) -> Reads:
         """What its code reads, as of the last look here."""
@@ -51,7 +58,7 @@ class Identities:
     def thread_local(self, component: Any) -> str:
         """The name of a `threading.local` that its code reads, as it is now."""
         seen = self._seen.get(id(component))
-        return (seen.looked_through() if seen is not None else reads_of(component)).thread_local
+        return (seen.looked_through(self._read) if seen is not None else reads_of(component)).thread_local
 
     def untouched(self, component: Any) -> bool:
         """Whether nobody has changed its clients since they were first looked at, as of the last look here."""
@@ -75,12 +82,8 @@ class Identities:
             record.restless = record.restless or record.changed
 
     def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
-        """How these were when they were looked at last. It keeps them alive, and nothing of what they have
-        noted of their calls in lists and dicts: runs of another tenant may go through the same ones."""
-        found = {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
-        for seen in found.values():
-            seen.forget_looking_through()
-        return found
+        """How these were when they were looked at last. It keeps them alive."""
+        return {id(one): seen for one in components if (seen := self._seen.get(id(one))) is not None}
 
 
 class Seen:
@@ -93,9 +96,6 @@ class Seen:
         self._last: _State | None = None
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
         """Its identity, what it takes from elsewhere, and both as one."""
-        self._read: tuple[Reads, Watch] | None = None
-        """What its code reads, and what was looked through to see that: both at once, as threads look at the same
-        time."""
 
     @property
     def records(self) -> Iterable[Record]:
@@ -111,22 +111,19 @@ class Seen:
         """What its code reads, as of the last look at its fields."""
         return self._last.reads if self._last is not None else NOTHING
 
-    def looked_through(self) -> Reads:
-        """What its code reads now."""
-        read = self._read
-        if read is None or not read[1].stands():
+    def looked_through(self, read: Read) -> Reads:
+        """What its code reads now. `read`: what this run has seen of that."""
+        found = read.get(id(self._component))
+        if found is None or not found[1].stands():
             watch = Watch()
-            read = self._read = reads_of(self._component, watch), watch
-        return read[0]
+            found = read[id(self._component)] = reads_of(self._component, watch), watch
+        return found[0]
 
-    def forget_looking_through(self) -> None:
-        self._read = None
-
-    def now(self, known: Known) -> Hashable:
+    def now(self, known: Known, read: Read) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
             last = last or _NOT_YET
-            last = self._last = self._of_client(known, last) if self._is_client else self._look(known, last)
+            last = self._last = self._of_client(known, last) if self._is_client else self._look(known, read, last)
         beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, last.reads.now())) if now)
         if not beside:
             return last.identity
@@ -141,7 +138,7 @@ class Seen:
         times = last.times + note_assigned(last.others, look)
         return _State(identity, Watch(), look.watch, {}, tuple(dict.fromkeys(look.records)), times, NOTHING)
 
-    def _look(self, known: Known, last: _State) -> _State:
+    def _look(self, known: Known, read: Read, last: _State) -> _State:
         own, stood, times = Watch(), set[int](), last.times
         fields: dict[str, _Held] = {}
         held = own.fields(self._component)
@@ -169,7 +166,7 @@ class Seen:
         identity = last.identity
         if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
             identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
-        return _State(identity, own, others, fields, records, times, self.looked_through())
+        return _State(identity, own, others, fields, records, times, self.looked_through(read))
 
     def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
         if not self.by_object:
