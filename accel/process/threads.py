@@ -63,10 +63,10 @@ def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
             return
         work()
         del work
-        if ended:
-            return
         with _lock:
             _idle.append(inbox)
+        if ended:
+            return
 
 
 def idle() -> int:
@@ -138,10 +138,8 @@ class Worker:
                     spare.wait()
                 began_s = thread_time()
                 now = self._before(work)
-                try:
+                with suppress(Over):
                     self.do(now)
-                except Over:
-                    return
                 if ended:
                     return
                 if spare is not None:

@@ -17,12 +17,22 @@ if sys.argv[2] == "a handler from before Accel":
     atexit.register(lambda: print("handler:", program.invoke({"q": "the end"})["b"]))
 import accel
 from accel.run.ongoing import OPEN
-from accel.process.threads import issuer, learner
+from accel.process.spare import breathe
+from accel.process.threads import issuer, learner, spawn
 from adapters.tests.core_fakes import TOPICS, Chat, State, StreamingChat, World, chain, three, train
 
 world = World()
 model = Chat(world)
 world.answer = lambda text: f"answer to <{text}>"
+
+
+class Last:
+    # What the interpreter finalises at its end, when print is gone.
+    def __init__(self, print):
+        self.print = print
+
+    def __del__(self):
+        self.print("last", flush=True)
 
 
 def same(graph):
@@ -233,22 +243,12 @@ print(next(parts))
 busy(learner, ACCELERATED and program.plan._lock)
 """,
     "an object that is finalised at the end": """
-class Last:
-    def __init__(self, print):
-        self.print = print
-    def __del__(self):
-        self.print("last", flush=True)
 last = Last(print)
 program = trained(three(world, model))
 parts = program.stream({"q": "beaches"})
 print(next(parts))
 """,
     "an object that Accel is at when the end comes": """
-class Last:
-    def __init__(self, print):
-        self.print = print
-    def __del__(self):
-        self.print("last", flush=True)
 last = Last(print)
 program = trained(three(world, model))
 if ACCELERATED:
@@ -257,7 +257,6 @@ if ACCELERATED:
         event.set()
         sum(range(500_000))
     def lesson(event, held):
-        from accel.process.spare import breathe
         event.set()
         while True:
             breathe()
@@ -265,7 +264,6 @@ if ACCELERATED:
     issuer.post(lambda last=last: work(began[0], last))
     learner.post(lambda event=began[1], last=last: lesson(event, last))
     learner.post(lambda last=last: lesson(began[1], last))
-    from accel.process.threads import spawn
     spawn(lambda event=began[2], last=last: work(event, last))
     assert all(event.wait(20) for event in began)
 """,
