@@ -19,7 +19,7 @@ from ..graph.topology import Control
 from ..learn.check import followed, handed, ties
 from ..learn.view import Fit
 from ..parts.components import facts_of, said_of
-from ..run.egress import recipient
+from ..parts.recipients import recipient
 from ..run.settings import Settings
 from ..run.soonest import streams
 from ..text.evaluate import Index
@@ -75,7 +75,7 @@ class Replay:
         for number, event in enumerate(self.events):
             if event.call is not None and not self._facts[id(event.call.component)].local:
                 texts = number, list(_texts(event.call.input)), list(_texts(event.call.output))
-                self._seen.setdefault(recipient(plan.keys, event.call.component, event.call.input), []).append(texts)
+                self._seen.setdefault(self._recipient(event.call), []).append(texts)
         view, fits = followed(learnt, trace, unexplained=True)
         sources = _Sources(learnt, self.events, trace, {node.name: fit for node, fit in fits})
         written = {type(call.component) for call in trace.calls if call.op == "ingestion"}
@@ -112,6 +112,9 @@ class Replay:
                     values = [*plan.program.foreign(node), *pasted(node.input, place, position, view.values)]
                     held.sent = list(self._sent(at, call, values, parts))
 
+    def _recipient(self, call: CallRecord) -> Hashable:
+        return recipient(call.component, self._keys.note(call.component), call.input)
+
     def rules(self) -> frozenset[Missing]:
         """Everything that a declaration might lift."""
         return frozenset(rule for held in self.calls.values() for rule in held.rules())
@@ -135,7 +138,7 @@ class Replay:
     def _had(self, number: int, call: CallRecord, text: str) -> list[tuple[int, bool]]:
         """Where the endpoint of a call had this text from before."""
         found = []
-        for earlier, took, brought in self._seen.get(recipient(self._keys, call.component, call.input), ()):
+        for earlier, took, brought in self._seen.get(self._recipient(call), ()):
             other = self.events[earlier].call
             if earlier >= number or other is None:
                 break

@@ -87,10 +87,11 @@ class Bindings:
         held, as_what, _ = self._used_as.get(id(component), _NEVER)
         return held is component and as_what == identity and not self._identities.is_restless(component)
 
-    def note(self, site: str, component: Any, method: Method, identity: Hashable) -> None:
-        """The program calls this component here."""
+    def note(self, site: str, component: Any, method: Method, identity: Hashable) -> tuple[str, ...]:
+        """The program calls this component here, with the credentials that are returned."""
         before, used_before = self._used.get(site, (None, None))
-        with_keys = (id(component), self._plan.keys.note(component))
+        keys = self._plan.keys.note(component)
+        with_keys = (id(component), keys)
         new = before is not component or used_before is not method or with_keys not in self._used_with
         self._used[site] = (component, method)
         self._used_with[with_keys] = component
@@ -110,6 +111,7 @@ class Bindings:
         if self._called_as.setdefault(site, identity) != identity and site not in self._mixed:
             self._mixed.add(site)
             self._version += 1
+        return keys
 
     def of(self, node: Node) -> Bound | None:
         """The component that a node's calls go to, used in this run, or known to the plan and referenced by the

@@ -52,7 +52,7 @@ class Call(Party):
     __slots__ = (
         "ambient", "asked", "borrowers", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed",
         "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender",
-        "lent_as", "method", "nested", "outcome", "output", "priority", "record", "resource",
+        "lent_as", "method", "nested", "outcome", "output", "priority", "record", "resource", "sent_to",
         "standing", "state", "substituted", "task", "tells", "token", "tokens", "took_s", "waiters",
     )  # fmt: skip
 
@@ -87,6 +87,8 @@ class Call(Party):
         """what it asks for,"""
         self.keys: tuple[str, ...] = ()
         """and the credentials that its component held then."""
+        self.sent_to: Hashable = None
+        """Who got its input (`accel.parts.recipients`), if that is nobody here: who has its output, too."""
         self.bound: tuple[str, int] | None = None
         """Node and position in the e-graph."""
         self.resource: object = None

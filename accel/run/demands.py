@@ -107,7 +107,7 @@ class Demand:
         if call is None:
             call = self._open()
         elif not method.is_async:
-            sent(run, self.component, call.input)
+            sent(run, call, self.component, run.plan.keys.note(self.component))
         handed: list[Any] = []
         if call.joined:
             with self._joining(call) as woken:

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from typing import Any
 
-from ..parts import recipients
-from ..parts.credentials import Keys
 from ..process import forks
 from ..text.values import Opaque, Tree, leaves
-
-
-def recipient(keys: Keys, component: Any, tree: Tree) -> Hashable:
-    """Who gets the data of a call of this component, with the credentials that it holds now (`accel.parts.recipients`).
-    What is not clear yet of the input is no part of what others were told."""
-    return recipients.recipient(component, keys.note(component), tree)
 
 
 class Ledger:

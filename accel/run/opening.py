@@ -12,13 +12,13 @@ from ..parts.components import Facts
 from ..parts.epochs import bump, epoch, resource_of
 from ..parts.methods import Method
 from ..parts.reads import NOTHING
+from ..parts.recipients import recipient
 from ..process.clock import now_s
-from ..text.values import Tree, exactly
+from ..text.values import exactly
 from ..trace.ambient import INCOMPARABLE, Ambient, set_since, user_vars
 from ..trace.record import CallRecord
 from . import priorities
 from .call import Call
-from .egress import recipient
 from .run import Run
 from .scope import Scope
 from .waiting import loop_here
@@ -54,7 +54,7 @@ def open_call(
     with run.lock:
         run.trace.calls.append(record)
         run.counts.demanded += 1
-        run.bindings.note(site, component, method, identity)
+        keys = run.bindings.note(site, component, method, identity)
         ambient = _ambient(run, key, method)
         alone = writes or run.settings.speculate == "off"  # nothing answers it but its component
         call = None if alone else run.calls.claim(key, site, method, ambient, facts)
@@ -78,7 +78,7 @@ def open_call(
         count = run.site_counts[site] = run.site_counts.get(site, 0) + 1
     call.priority.raise_to_demand()
     if sends:
-        sent(run, component, tree)
+        sent(run, call, component, keys)
     if writes:
         call.resource = resource_of(component)
         bump(call.resource)
@@ -95,10 +95,11 @@ def open_call(
     return call
 
 
-def sent(run: Run, component: Any, tree: Tree) -> None:
-    """The program sends an input to a component."""
+def sent(run: Run, call: Call, component: Any, keys: tuple[str, ...]) -> None:
+    """The program sends the input of a call to its component, which holds these credentials."""
     if not run.bindings.facts(component).local:
-        run.ledger.add(recipient(run.plan.keys, component, tree), tree)
+        call.sent_to = recipient(component, keys, call.input)
+        run.ledger.add(call.sent_to, call.input)
 
 
 def _is_unproven(run: Run, site: str) -> bool:

@@ -14,9 +14,9 @@ from ..graph.rules import Reason, Rule
 from ..graph.topology import leg_of
 from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
+from ..parts.recipients import recipient
 from ..process.clock import now_s
 from ..text.values import Opaque, Tree, leaves
-from .egress import recipient
 from .gates import gate_of
 from .reliance import UNSURE, Asked
 from .run import Run
@@ -218,9 +218,10 @@ def _egress(case: Case) -> Found:
         values = [] if case.component.facts.local or not case.in_doubt else run.plan.program.foreign(case.node)
         if not values:
             return None
-    if run.ledger.knows(recipient(run.plan.keys, case.component.component, case.node.input), values):
+    bound = case.component
+    if run.ledger.knows(recipient(bound.component, bound.keys, case.node.input), values):
         return None
-    return rules.UNMET() if case.component.unused else rules.EGRESS()
+    return rules.UNMET() if bound.unused else rules.EGRESS()
 
 
 def bounds(run: Run) -> Reason | None:
@@ -279,6 +280,6 @@ def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> Reas
         return limited
     if not facts.local and run.settings.egress == "known":
         texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-        if not run.ledger.knows(recipient(run.plan.keys, component, tree), texts):
+        if not run.ledger.knows(recipient(component, run.plan.keys.note(component), tree), texts):
             return rules.INNER_EGRESS(component=name)
     return None

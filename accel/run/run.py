@@ -25,6 +25,7 @@ from ..parts.components import kind_of, note_told
 from ..parts.epochs import bump
 from ..parts.identity import Identities
 from ..parts.methods import Method
+from ..parts.recipients import recipient
 from ..process import forks
 from ..process.clock import now_s
 from ..process.threads import collecting, issuer
@@ -36,7 +37,7 @@ from .bindings import Bindings
 from .call import Call
 from .calls import Calls
 from .compiled import Compiled
-from .egress import Ledger, recipient
+from .egress import Ledger
 from .follower import Follower
 from .inbox import Inbox
 from .ongoing import OPEN
@@ -302,7 +303,9 @@ class Run:
         if call.resource is not None and call.method.op == "ingestion":
             bump(call.resource)
         if not self.bindings.facts(call.component).local:
-            self.ledger.add(recipient(self.plan.keys, call.component, call.input), call.output)
+            if call.sent_to is None:
+                call.sent_to = recipient(call.component, self.plan.keys.note(call.component), call.input)
+            self.ledger.add(call.sent_to, call.output)
         if not call.early and not call.substituted:
             note_told(call.component, call.method.name, call.tells)
         call.chunks.close()
