@@ -65,10 +65,14 @@ class Identities:
         seen = self._seen.get(id(component))
         return seen is None or not any(record.changed for record in seen.records)
 
+    def is_as_ever(self, component: Any) -> bool:
+        """The same, and whether nobody has changed what its code reads."""
+        return self.untouched(component) and not self.reads(component).changed
+
     def is_restless(self, component: Any) -> bool:
-        """Whether somebody has changed its clients within a run: nobody knows what they are when a call is due."""
+        """Whether somebody has changed either within a run: nobody knows what they are when a call is due."""
         seen = self._seen.get(id(component))
-        return seen is not None and any(record.restless for record in seen.records)
+        return seen is not None and (seen.reads.restless or any(record.restless for record in seen.records))
 
     def times(self, component: Any) -> int:
         """How often somebody was seen to have given its clients something."""
@@ -78,8 +82,9 @@ class Identities:
     def note_changed(self, component: Any) -> None:
         """It is another one than it was when this run called it before."""
         seen = self._seen.get(id(component))
-        for record in seen.records if seen is not None else ():
-            record.restless = record.restless or record.changed
+        noted: tuple[Record | Reads, ...] = (*seen.records, seen.reads) if seen is not None else ()
+        for each in noted:
+            each.restless = each.restless or each.changed
 
     def seen(self, components: Iterable[Any]) -> dict[int, Seen]:
         """How these were when they were looked at last. It keeps them alive."""

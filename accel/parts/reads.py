@@ -46,6 +46,9 @@ class Reads:
         self._places = [(getter(space), name) for space, name in places]
         self._names = sorted(names) if names is not None else None
         """Of environment variables; None: whichever."""
+        self._first: int | None = None
+        self.changed = self.restless = False
+        """Somebody has changed what it reads since that was first looked at, and within a run."""
 
     @property
     def thread_local(self) -> str:
@@ -57,7 +60,11 @@ class Reads:
         if not self._places and self._names == []:
             return None
         values = tuple([_seen(at(name)) for at, name in self._places])
-        return values, tuple(_environment.items() if self._names is None else map(os.environ.get, self._names))
+        now = values, tuple(_environment.items() if self._names is None else map(os.environ.get, self._names))
+        said = hash(now)  # no more of it: it may be a tenant's
+        self._first = said if self._first is None else self._first
+        self.changed = self.changed or said != self._first
+        return now
 
 
 NOTHING = Reads("", False, [], set())

@@ -79,10 +79,10 @@ class Bindings:
         return held[1]
 
     def as_used(self, component: Any, identity: Hashable) -> bool:
-        """Whether what a component sends by itself, beside the input (address, headers), is what the program would send
-        now. Where somebody has changed its clients, that is another request's until this run has used it; and where
-        that happens within runs, nobody knows."""
-        if self._identities.untouched(component):
+        """Whether what a component sends by itself, beside the input (address, headers, a variable that its code
+        reads), is what the program would send now. Where somebody has changed that, it is another request's until this
+        run has used it; and where that happens within runs, nobody knows."""
+        if self._identities.is_as_ever(component):
             return True
         held, as_what, _ = self._used_as.get(id(component), _NEVER)
         return held is component and as_what == identity and not self._identities.is_restless(component)
@@ -187,8 +187,8 @@ class Bindings:
         if (id(component), bound.keys) in self._used_with or self._is_trusted(
             component, bound.keys, closely, made_at, called_by(node)
         ):
-            untouched = self._identities.untouched(component)
-            return bound if untouched or self.as_used(component, bound.identity) else None
+            as_ever = self._identities.is_as_ever(component)
+            return bound if as_ever or self.as_used(component, bound.identity) else None
         for other, method in list(self._used.values()):
             if (
                 type(other) is type(component)
@@ -198,7 +198,7 @@ class Bindings:
             ):
                 return self._bound(other, bound.method)
         lent = site in used.anew and (not bound.method.is_async or used.loop_at(site) is self._host.loop)
-        if lent and keys.of_everybody(component) and self._identities.untouched(component):
+        if lent and keys.of_everybody(component) and self._identities.is_as_ever(component):
             return replace(bound, unused=True)
         return None
 

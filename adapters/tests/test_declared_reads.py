@@ -23,6 +23,7 @@ from accel.parts.identity import Identities, identity_of
 from accel.parts.reads import Reads, reads_of
 from accel.parts.watch import Watch
 from adapters.tests import core_fakes
+from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import TOPICS, Chat, UnknownChat, World, after_thinking, train
 
 TOPIC = "beaches of Portugal"
@@ -348,6 +349,30 @@ def test_what_a_node_says_in_a_variable(
     anew = fast.invoke({"q": TOPIC})
     assert world.texts("Beta") == 2 * [f"Beta asks: {TOPIC}"], "the early one is nobody's"
     assert anew == after_thinking(world, b).invoke({"q": TOPIC}) and anew["b"] != known["b"]
+
+
+@pytest.mark.parametrize("model", [ByVariable, ByItemOfEnvironment])
+def test_what_a_node_is_known_to_say_is_waited_for(
+    world: World, model: type[Speaks], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much may be in vain: a question that is sent under another tenant's variable was not the program's."""
+    say, says = dict(READS)[model], ["Norwegian"]
+    say(monkeypatch, "nobody's")
+    component = model(world)
+
+    def b(state: Any) -> Any:
+        say(monkeypatch, says[0])
+        return component.invoke(f"Beta asks: {state['q']}").content
+
+    plain = after_thinking(world, b)
+    fast = accelerate(after_thinking(world, b), speculate="likely", budget=accel.Budget(waste=1.0))
+    train(fast)
+    world.hooks["b"] = catch_up
+    for says[0] in ("Icelandic", "Faroese", "Faroese"):
+        expected = plain.invoke({"q": TOPIC})
+        world.forget()
+        assert fast.invoke({"q": TOPIC}) == expected
+        assert not early(world)
 
 
 class Counting(Chat):
