@@ -64,18 +64,50 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
+    """What was put in the place of a leaf has it as `_self_patch`: it lives as long."""
+
     leaf: Any
     """The function below Accel's wrapper."""
-    put: Any
-    """What the class, or the place in its decorators, got instead."""
     restore: Callable[[], None]
     now: Callable[[], Any]
     """What stands there at this moment."""
 
 
-_installed: dict[tuple[type, str], _Patch] = {}
-_passing: dict[tuple[type, str], Any] = {}
-"""Methods that give their calls to a base class, as they were when that was noted."""
+class _Methods:
+    """Functions that were put in classes, or found there. Programs make classes while they run, and functions lead to
+    theirs: none of both is kept alive."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[weakref.ref[type], dict[str, weakref.ref[Any]]]] = {}
+
+    def note(self, cls: type, name: str, function: Any) -> None:
+        at = id(cls)
+        _, noted = self._of.setdefault(at, (weakref.ref(cls, lambda _: self._of.pop(at, None)), {}))
+        noted[name] = weakref.ref(function)
+
+    def has(self, cls: type, name: str) -> bool:
+        """Whether one was noted, also if it is gone."""
+        return name in self._of.get(id(cls), _NONE)[1]
+
+    def get(self, cls: type, name: str) -> Any:
+        """None if none was noted, or nobody has it any more: another one stands in its place for good."""
+        noted = self._of.get(id(cls), _NONE)[1].get(name)
+        return noted() if noted is not None else None
+
+    def classes(self) -> set[type]:
+        return {cls for of, _ in list(self._of.values()) if (cls := of()) is not None}
+
+    def clear(self) -> list[Any]:
+        """Those that were noted, and are not gone."""
+        noted = [function() for _, functions in list(self._of.values()) for function in functions.values()]
+        self._of.clear()
+        return [function for function in noted if function is not None]
+
+
+_NONE: tuple[Any, dict[str, Any]] = None, {}
+_installed, _passing = _Methods(), _Methods()
+"""What was put in the place of leaves; and methods that give their calls to a base class, as they were when that was
+noted."""
 _wrapped: dict[tuple[Any, str], Any] = {}
 _installations = 0
 _lock = forks.lock()
@@ -99,16 +131,16 @@ def install(cls: type, method: Method, find: Callable[[Any], Place | None] = lam
     events and spans stay around the demand, and early calls have none.
     """
     global _installations
-    key = (cls, method.name)
     METHODS.setdefault((method.family, method.name), method)
     defined = cls.__dict__.get(method.name)
-    if not enabled or defined is None or key in _installed or not callable(defined):
+    if not enabled or defined is None or is_installed(cls, method.name) or not callable(defined):
         return
     with _lock:
-        if key not in _installed:
+        if not is_installed(cls, method.name):
             place = find(defined)
             _installations += 1
-            _installed[key] = _in_class(cls, method, defined) if place is None else _in_place(place, method)
+            put = _in_class(cls, method, defined) if place is None else _in_place(place, method)
+            _installed.note(cls, method.name, put)
 
 
 def pass_on(cls: type, name: str) -> bool:
@@ -120,9 +152,9 @@ def pass_on(cls: type, name: str) -> bool:
     if defined is not None and not any(_is_of(file, link) for link in _wraps(defined)):
         return False
     with _lock:
-        if enabled and defined is not None and (cls, name) not in _passing:
+        if enabled and defined is not None and not _passing.has(cls, name):
             _installations += 1
-            _passing[cls, name] = defined
+            _passing.note(cls, name, defined)
     return True
 
 
@@ -130,13 +162,14 @@ def _is_of(file: str | None, function: Any) -> bool:
     return isinstance(function, FunctionType) and function.__code__.co_filename == file
 
 
-def _in_class(cls: type, method: Method, defined: Any) -> _Patch:
+def _in_class(cls: type, method: Method, defined: Any) -> Any:
     put = wrapper()(defined, _wrapper(method))
+    put._self_patch = _Patch(defined, lambda: setattr(cls, method.name, defined), lambda: cls.__dict__.get(method.name))
     setattr(cls, method.name, put)
-    return _Patch(defined, put, lambda: setattr(cls, method.name, defined), lambda: cls.__dict__.get(method.name))
+    return put
 
 
-def _in_place(place: Place, method: Method) -> _Patch:
+def _in_place(place: Place, method: Method) -> Any:
     leaf = place.get()
     intercept = _wrapper(method)
 
@@ -145,8 +178,9 @@ def _in_place(place: Place, method: Method) -> _Patch:
 
     patched.__signature__ = signature(leaf, follow_wrapped=False)  # type: ignore[attr-defined]
     patched.__name__, patched.__qualname__ = leaf.__name__, leaf.__qualname__
+    patched._self_patch = _Patch(leaf, lambda: place.put(leaf), place.get)  # type: ignore[attr-defined]
     place.put(patched)
-    return _Patch(leaf, patched, lambda: place.put(leaf), place.get)
+    return patched
 
 
 def wrap(cls: type, name: str, look: Callable[..., Any]) -> None:
@@ -216,17 +250,17 @@ def installations() -> int:
 
 
 def is_installed(cls: type, name: str) -> bool:
-    return (cls, name) in _installed
+    return _installed.has(cls, name)
 
 
 def has_leaf(component: Any, name: str) -> bool:
     """Whether a concrete class of the component defines this leaf (a framework's default does not count)."""
-    return any((base, name) in _installed for base in type(component).__mro__)
+    return any(is_installed(base, name) for base in type(component).__mro__)
 
 
 def has_leaves(cls: type) -> bool:
     """Whether objects of a class, or of a subclass, have any leaf."""
-    patched = {base for base, _ in list(_installed)}
+    patched = _installed.classes()
     return not patched.isdisjoint(cls.__mro__) or any(cls in base.__mro__ for base in patched)
 
 
@@ -238,14 +272,16 @@ def stands(component: Any, name: str) -> bool:
         return False
     for base in type(component).__mro__:
         if name in base.__dict__:
-            if (base, name) in _passing and base.__dict__[name] is _passing[base, name]:
-                continue
-            if (base, name) in _passing:
+            if _passing.has(base, name):
+                if base.__dict__[name] is _passing.get(base, name):
+                    continue
                 return False
-            patch = _installed.get((base, name))
+            if not is_installed(base, name):
+                return True
+            put = _installed.get(base, name)
             # What wrapt gives who asks the class for it is another object each time, and knows what it is of.
-            return patch is None or any(
-                link is patch.put or getattr(link, "_self_parent", None) is patch.put for link in _wraps(patch.now())
+            return put is not None and any(
+                link is put or getattr(link, "_self_parent", None) is put for link in _wraps(put._self_patch.now())
             )
     return False
 
@@ -265,9 +301,9 @@ _MAX_WRAPPED = 32
 def original(component: Any, method: Method) -> Any:
     """The component's bound method below Accel's wrapper."""
     for base in type(component).__mro__:
-        if method.name in base.__dict__ and (base, method.name) not in _passing:
-            patch = _installed.get((base, method.name))
-            defined = patch.leaf if patch is not None else base.__dict__[method.name]
+        if method.name in base.__dict__ and not _passing.has(base, method.name):
+            put = _installed.get(base, method.name)
+            defined = put._self_patch.leaf if put is not None else base.__dict__[method.name]
             leaf, seen = defined.__get__(component, type(component)), tap
             return leaf if seen is None else seen.leaf(method, component, leaf)
     raise AttributeError(method.name)
@@ -278,9 +314,8 @@ def uninstall() -> None:
     global enabled, _installations
     with _lock:
         enabled = False
-        for patch in _installed.values():
-            patch.restore()
-        _installed.clear()
+        for put in _installed.clear():
+            put._self_patch.restore()
         _passing.clear()
         _installations += 1
         for (cls, name), function in _wrapped.items():

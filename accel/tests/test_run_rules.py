@@ -13,11 +13,11 @@ from accel.graph import rules
 from accel.graph.ir import Node, When
 from accel.graph.topology import END, START, Topology
 from accel.parts.components import register
+from accel.parts.recipients import recipient
 from accel.process import threads
 from accel.run import early, permits, reliance
 from accel.run.bindings import Moment
 from accel.run.call import Call
-from accel.run.egress import recipient
 from accel.run.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Budget, Settings
@@ -114,7 +114,7 @@ def one_is_running(run: Run) -> None:
 
 
 def sent_before(run: Run) -> None:
-    run.ledger.add(recipient(run.plan.keys, USED["remote"], None), "all about the secret")
+    run.ledger.add(recipient(USED["remote"], run.plan.keys.note(USED["remote"]), None), "all about the secret")
 
 
 USED = {"model": Model(), "other": OtherModel(), "store": Store(Embedder()), "remote": Model("remote")}
@@ -313,7 +313,7 @@ def test_one_that_an_earlier_run_made_is_sent_only_what_its_endpoint_has_seen() 
             assert permits.refuses(run, node(), []) is None
             reason = permits.refuses(run, node(), ["the secret"])
             assert reason is not None and reason.rule is rules.UNMET, "egress is not what holds it"
-            run.ledger.add(recipient(run.plan.keys, model, None), "all about the secret")
+            run.ledger.add(recipient(model, run.plan.keys.note(model), None), "all about the secret")
             assert permits.refuses(run, node(), ["the secret"]) is None
 
 

@@ -12,10 +12,10 @@ import pytest
 from accel.parts.components import facts_of, note_told, register
 from accel.parts.methods import METHODS
 from accel.parts.patches import enable, install
+from accel.parts.recipients import recipient
 from accel.process.threads import learner
 from accel.run import early
 from accel.run.call import Call
-from accel.run.egress import recipient
 from accel.run.run import Run
 from accel.run.settings import Bound
 from accel.run.waiting import until
@@ -77,7 +77,7 @@ def test_a_stream_that_nobody_reads_has_perhaps_sent_nothing(speaker: Speaker) -
     with opened() as run:
         unread, read = speaker.fake_open_stream("a secret of one"), speaker.fake_open_stream("a question of another")
         assert list(read)
-        to = recipient(run.plan.keys, speaker, run.trace.calls[0].input)
+        to = recipient(speaker, run.plan.keys.note(speaker), run.trace.calls[0].input)
         assert run.ledger.knows(to, ["a question of another"]) and not run.ledger.knows(to, ["a secret of one"])
         del unread
 

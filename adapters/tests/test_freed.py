@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.documents import Document as Passage
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever as LangChainRetriever
 from langgraph.graph import END, START, StateGraph
 from llama_index.core import Document, Settings
 from llama_index.core.query_engine import CustomQueryEngine
@@ -173,6 +176,33 @@ def test_an_object_of_langgraph_is_freed(make: Callable[[], Any], shape: Callabl
 
     assert alive(dropped(make, lambda fast, question: fast.invoke(shape(question)))) == []
     assert alive(dropped(make, awaited)) == []
+
+
+def test_classes_that_nodes_make_are_freed() -> None:
+    made = list[weakref.ref[Any]]()
+
+    def answer(state: State) -> dict[str, str]:
+        class Own(FakeListChatModel):
+            def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+                return super()._call(messages, *args, **kwargs)
+
+        class Library(LangChainRetriever):
+            def _get_relevant_documents(self, query: str, **kwargs: Any) -> list[Passage]:
+                return [Passage(query)]
+
+        made.extend(map(weakref.ref, (Own, Library)))
+        found = Library().invoke(state["question"])
+        return {"answer": Own(responses=["so it is"]).invoke(found[0].page_content).text}
+
+    builder = StateGraph(State)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "answer")
+    fast = accel.accelerate(builder.compile())
+    for number in range(20):
+        assert fast.invoke(given(f"Question {number}?"))["answer"] == "so it is"
+    del fast
+    assert accel.settle()
+    assert alive(made) == []
 
 
 def test_what_waits_for_the_learner_keeps_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
