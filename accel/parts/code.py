@@ -35,6 +35,35 @@ def function_of(member: Any) -> Any:
     return vars(member)["func"] if kind is functools.cached_property else member
 
 
+MAX_WRAPPERS = 64
+
+
+def written(member: Any) -> list[types.FunctionType]:
+    """The functions of the program's that a member of a class runs, below what decorators made of it: those of
+    libraries say what they wrap, or keep it in a closure (`llm_completion_callback`)."""
+    found: dict[types.FunctionType, None] = {}
+    coming, seen = [function_of(member)], dict[int, Any]()
+    while coming and len(seen) < MAX_WRAPPERS:
+        value = coming.pop()
+        is_function = type(value) is types.FunctionType
+        if id(value) in seen or not (is_function or hasattr(value, "__wrapped__")):
+            continue
+        seen[id(value)] = value
+        coming += [getattr(value, name, None) for name in ("__wrapped__", "_self_wrapper")]
+        if is_function and is_users_module(value.__globals__.get("__name__") or ""):
+            found[value] = None
+        elif is_function:
+            coming += [held for cell in value.__closure__ or () if (held := _content(cell)) is not None]
+    return list(found)
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it holds nothing yet
+        return None
+
+
 _INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _OTHERS = frozenset("openai anthropic pydantic pydantic_core httpx numpy wrapt".split())
 
@@ -107,11 +136,9 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
     called: set[str] = set()
     for base in (*component.__mro__, *part.__mro__):
         for name, member in list(vars(base).items()) if is_users(base) else ():
-            looked_at = function_of(member)
-            function = getattr(looked_at, "__wrapped__", looked_at)
-            if type(function) is types.FunctionType:
-                functions.setdefault(name, []).append(function)
-                if type(looked_at) is not types.FunctionType:  # what a component is called by is looked at
+            if functions_of_it := written(member):
+                functions.setdefault(name, []).extend(functions_of_it)
+                if type(function_of(member)) is not types.FunctionType:  # what a component is called by is looked at
                     called.add(name)
     called.update(name for name in functions if any(name in vars(base) for base in libraries_bases(component)))
     coming = [name for name in called if name in dir(component)]

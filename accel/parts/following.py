@@ -16,7 +16,7 @@ from typing import Any
 from ..text.classes import of_class
 from ..text.objects import is_a, own
 from ..trace.ambient import FRAMEWORK_VARS
-from .code import codes, function_of, is_users, is_users_module, users_bases
+from .code import codes, is_users, is_users_module, users_bases, written
 from .listed import listed
 from .methods import METHODS
 from .steps import Step, changed_at, steps_of
@@ -38,6 +38,7 @@ _CODE = (
     classmethod,
 )
 """What is followed, or does not change."""
+_BY_TEXT = frozenset(("getattr", "attrgetter"))
 _BARE = frozenset(("__init__", "__post_init__", "__new__", "__del__", "__init_subclass__"))
 """Methods that made an object, or end it: no call runs them."""
 
@@ -97,6 +98,8 @@ class Following:
         self._stored: set[str] = set()
         """Attributes of whatever object that it does so to."""
         self._taken: set[str] = set()
+        self.named: set[str] = set()
+        """Variables and attributes, of whatever objects."""
         self._done: set[FunctionType] = set()
 
     def go(self) -> None:
@@ -125,17 +128,13 @@ class Following:
             declared = self._leaves if cls is self._component and not library else frozenset()
             for base in own:
                 for name, member in list(vars(base).items()):
-                    function = function_of(member)
-                    function = getattr(function, "__wrapped__", function)
-                    if type(function) is not FunctionType or (name in _BARE and cls not in self._named):
-                        if is_a(member, threading.local):
-                            self._meet(name, member)
+                    if is_a(member, threading.local):
+                        self._meet(name, member)
+                    if name in _BARE and cls not in self._named:
                         continue
-                    if not is_users_module(function.__globals__.get("__name__") or ""):
-                        continue  # made by a library
                     by_others = name in library or (name.startswith("__") and name.endswith("__"))
                     if name in declared or by_others or name in self._taken or type(member) is property:
-                        yield function
+                        yield from written(member)
 
     def _function(self, function: FunctionType) -> None:
         for code in codes(function.__code__):
@@ -146,6 +145,9 @@ class Following:
     def _code(self, code: CodeType, function: FunctionType) -> None:
         steps = steps_of(code)
         changed = changed_at(steps)
+        named = {step.name for step in steps if step.does in ("load", "take", "import from")}
+        by_text = not named.isdisjoint(_BY_TEXT)
+        self.named |= named | {step.name for step in steps if by_text and step.does == "constant"}
         imported: dict[str, Any] = {}
         for at, step in enumerate(steps):
             if step.does == "take":

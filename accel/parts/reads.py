@@ -15,8 +15,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -26,6 +28,7 @@ from ..text.objects import is_a
 from ..text.values import Opaque
 from .code import users_bases
 from .following import Following, Space, getter, is_followed, is_held, package_of, unwrapped
+from .listed import listed
 from .methods import METHODS
 from .watch import Watch
 
@@ -40,9 +43,16 @@ _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 class Reads:
     """What code reads beside what it is given."""
 
-    def __init__(self, local: str, context: bool, places: list[tuple[Space, str]], names: set[str] | None) -> None:
-        self.local, self.context = local, context
-        """The name of a thread-local; and whether it reads ContextVars."""
+    def __init__(
+        self,
+        local: str,
+        context: bool,
+        places: list[tuple[Space, str]],
+        names: set[str] | None,
+        named: Iterable[str] = (),
+    ) -> None:
+        self.local, self.context, self.named = local, context, frozenset(named)
+        """The name of a thread-local; whether it reads ContextVars; and all variables and attributes that it names."""
         self._places = [(getter(space), name) for space, name in places]
         self._names = sorted(names) if names is not None else None
         """Of environment variables; None: whichever."""
@@ -162,7 +172,25 @@ def _followed(component: type, classes: tuple[type, ...], functions: tuple[Funct
     following = Following(component, classes, functions)
     following.go()
     names = None if following.whole else following.environment
-    return Reads(following.local, following.context, following.read, names)
+    return Reads(following.local, following.context, following.read, names, following.named)
+
+
+_named: dict[int, tuple[weakref.ref[Any], frozenset[str]]] = {}
+
+
+def named_by(component: Any) -> frozenset[str]:
+    """The variables and attributes that the code of a component names, where that is the program's own, as it was when
+    this was asked first."""
+    if listed(type(component)) is not None:
+        return frozenset()
+    at = id(component)
+    known = _named.get(at)
+    if known is not None and known[0]() is component:
+        return known[1]
+    named = reads_of(component).named
+    with suppress(TypeError):  # no weak references: looked at again each time
+        _named[at] = weakref.ref(component, lambda _: _named.pop(at, None)), named
+    return named
 
 
 def forget_all() -> None:

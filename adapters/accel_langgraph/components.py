@@ -89,7 +89,11 @@ def _read_messages(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     named = arguments(("messages", "stop", "run_manager"), args, kwargs)
     named.pop("run_manager", None)
     messages, stop = named.pop("messages"), named.pop("stop", None)
-    return {"messages": view_messages(messages), "stop": snapshot(stop), "kwargs": snapshot(named, exact=True)}
+    return {
+        "messages": view_messages(messages, component),
+        "stop": snapshot(stop),
+        "kwargs": snapshot(named, exact=True),
+    }
 
 
 def _read_stream(component: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:

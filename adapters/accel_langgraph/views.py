@@ -11,6 +11,7 @@ from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
 from pydantic.fields import FieldInfo
 
+from accel.parts.reads import named_by
 from accel.text.classes import of_class
 from accel.text.objects import is_a
 from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot, whole
@@ -25,10 +26,19 @@ def view_message(message: BaseMessage) -> Tree:
     return _without_made_up_id(view_identified(message))
 
 
-def view_messages(messages: Any) -> Tree:
-    """The input of a model, which is sent no id of the framework's."""
+def view_messages(messages: Any, component: Any) -> Tree:
+    """The input of a model, which is sent no id of the framework's, unless it is the program's own and looks for
+    ids."""
     tree = snapshot(messages, exact=True)
-    return [_without_made_up_id(each) for each in tree] if is_a(tree, list) else tree
+    if not is_a(tree, list) or not _TELL_IDS.isdisjoint(named_by(component)):
+        return tree
+    return [_without_made_up_id(each) for each in tree]
+
+
+_TELL_IDS = frozenset(
+    "__dict__ dict dumpd dumps id message_to_dict messages_to_dict model_dump model_dump_json repr vars".split()
+)
+"""By one of these names code comes to a message's id."""
 
 
 def _without_made_up_id(tree: Tree) -> Tree:

@@ -6,14 +6,20 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import StructuredTool
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from llama_index.core import get_response_synthesizer
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import PrivateAttr
 from tenacity import Retrying, stop_after_attempt
+from typing_extensions import TypedDict
 
 import accel
 from accel import accelerate
@@ -436,3 +442,135 @@ def test_what_components_note_of_their_calls_outlives_no_run() -> None:
     del identities  # they are of one run
     clerk.asked.clear()
     assert kept and noted() is None
+
+
+# --- ids of messages
+
+
+class ById(UnknownChat):
+    """Says to which messages it answers, of those that have been through the state of a graph."""
+
+    def _result(self, messages: Any, kwargs: Any) -> Any:
+        return super()._result(messages, {"to": [self.name_of(message)[:6] for message in messages]})
+
+    def name_of(self, message: Any) -> str:
+        return str(message.id)
+
+
+class ByDump(ById):
+    def name_of(self, message: Any) -> str:
+        return str(message.model_dump().get("id"))
+
+
+class ByName(ById):
+    def name_of(self, message: Any) -> str:
+        return str(getattr(message, "id"))  # noqa: B009
+
+
+class Namer:
+    def name(self, message: Any) -> str:
+        return str(message.id)
+
+
+class ByNamer(ById):
+    _namer: Any = PrivateAttr(default_factory=Namer)
+
+    def name_of(self, message: Any) -> str:
+        return str(self._namer.name(message))
+
+
+class Told(TypedDict, total=False):
+    messages: Annotated[list[Any], add_messages]
+    b: str
+
+
+BY_ID: tuple[type[UnknownChat], ...] = (ById, ByDump, ByName, ByNamer)
+for model in (*BY_ID, Speaks):
+    accel.register(model, pure=True, local=True, concurrency=8)
+
+
+def in_state(world: World, model: Any) -> Any:
+    """An answer to the messages of the state, something else, and an answer to both of them."""
+
+    def answers(state: Told) -> Any:
+        catch_up()
+        return {"messages": [model.invoke(state["messages"])]}
+
+    def looks(state: Told) -> Any:
+        return {"b": model.invoke(f"Beta asks: {world.node('b')}").text}
+
+    return StateGraph(Told).add_sequence([("first", answers), looks, ("second", answers)]).add_edge(START, "first")
+
+
+@pytest.mark.parametrize("model", BY_ID)
+def test_what_looks_for_ids_of_messages_is_sent_them(world: World, model: type[UnknownChat]) -> None:
+    program = in_state(world, model(world)).compile()
+    fast = accelerate(program)
+    for topic in (*TOPICS, *TOPICS, TOPIC):
+        told = fast.invoke({"messages": [("user", topic)]})["messages"]
+        assert "None" not in told[1].text + told[-1].text, "each has one by then"
+    assert any(call.early for call in world.calls), "what is sent no message of the state goes early"
+
+
+def test_what_looks_for_no_ids_is_early_with_messages_of_the_state(world: World) -> None:
+    fast = accelerate(in_state(world, Speaks(world)).compile())
+    for topic in (*TOPICS, *TOPICS, TOPIC):
+        fast.invoke({"messages": [("user", topic)]})
+    assert any(call.early and TOPIC in call.text for call in world.calls)
+
+
+# --- below what decorators made of it
+
+
+def kept_apart(function: Any) -> Any:
+    """A decorator of the program's, that doesn't say what it decorates."""
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return decorated
+
+
+class Decorated(CustomLLM):
+    """LlamaIndex keeps the decorated function in a closure."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=f"{prompt} in {language()}")
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+class OfThread(Decorated):
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=f"{prompt} for {tenant()}")
+
+
+class Twice(Decorated):
+    @kept_apart
+    @llm_completion_callback()
+    @kept_apart
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=f"{prompt} in {LANGUAGE}")
+
+
+for llm in (Decorated, OfThread, Twice):
+    accel.register(llm, pure=True, local=True, concurrency=8)
+
+
+@pytest.mark.parametrize("patched", [False, True])
+def test_code_below_decorators_is_read(patched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if patched:
+        accelerate(get_response_synthesizer(llm=Decorated()))
+    for component in (Decorated(), Twice()):
+        before = identity_of(component, by_object=False)
+        monkeypatch.setitem(globals(), "LANGUAGE", f"{LANGUAGE} or so")
+        assert identity_of(component, by_object=False) != before
+    assert "a threading.local" in facts_of(OfThread()).reason
