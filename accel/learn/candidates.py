@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..graph.ir import Level
@@ -330,11 +330,14 @@ def _domain(option: _Option) -> Ref:
 
 def _by_total_index(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
     """Combinations of one option per hole, those nearest to every first choice first; bounded."""
-    narrow = [option[:MAX_OPTIONS] for option in options]
-    ranges = [range(len(option)) for option in narrow]
-    combinations = itertools.islice(itertools.product(*ranges), 4096)
-    for indices in sorted(combinations, key=sum)[:MAX_COMBINATIONS]:
-        yield tuple(narrow[i][index] for i, index in enumerate(indices))
+    for indices in _nearest(tuple(min(len(option), MAX_OPTIONS) for option in options)):
+        yield tuple(options[i][index] for i, index in enumerate(indices))
+
+
+@lru_cache(256)
+def _nearest(counts: tuple[int, ...]) -> list[tuple[int, ...]]:
+    combinations = itertools.islice(itertools.product(*map(range, counts)), 4096)
+    return sorted(combinations, key=sum)[:MAX_COMBINATIONS]
 
 
 def _leaves(covered: Covered, chosen: Iterator[_Option]) -> list[Leaf | str]:

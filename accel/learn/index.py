@@ -80,6 +80,8 @@ class Values:
         """See `decisions.Known` for both."""
         self.moments: dict[int, Visit] = {}
         """By the moment of a call, the visit of a framework node that made it."""
+        self._computed: set[tuple[object, str, Path, int]] = set()
+        """What was added as computed: value, node, path, and since when it was known."""
         self._wholes: dict[object, list[Source]] = {}
         """Lists, vectors and records that may be handed on as they stand;"""
         self._plain: dict[object, list[tuple[Tree, Source]]] = {}
@@ -239,6 +241,7 @@ class Values:
         for known in (self.texts, self._wholes):
             for sources in known.values():
                 sources[:] = [source for source in sources if source.node != node]
+        self._computed = {each for each in self._computed if each[1] != node}
         for held in self._plain.values():
             held[:] = [(value, source) for value, source in held if source.node != node]
         self._printable = [(value, source) for value, source in self._printable if source.node != node]
@@ -336,10 +339,15 @@ class Values:
     def add_computed(self, value: Tree, source: Source) -> None:
         """What a program may have computed (`computed`): a text, a list or a vector."""
         self.covers.clear()
+        whole = freeze(value)
+        at = whole, source.node, source.path, source.known
+        if at in self._computed:
+            return
+        self._computed.add(at)
         if isinstance(value, str):
             self._add_text(value, source)
-        held = self.texts[value] if isinstance(value, str) else self._wholes.setdefault(freeze(value), [])
-        if source not in held:
+        held = self.texts[value] if isinstance(value, str) else self._wholes.setdefault(whole, [])
+        if not held or held[-1] is not source:
             held.append(source)
 
     def _add_beginnings(self, text: str) -> None:
