@@ -50,11 +50,16 @@ def written(member: Any) -> list[types.FunctionType]:
             continue
         seen[id(value)] = value
         coming += [getattr(value, name, None) for name in ("__wrapped__", "_self_wrapper")]
-        if is_function and is_users_module(value.__globals__.get("__name__") or ""):
+        if is_function and is_users_module(module_of(value)):
             found[value] = None
         elif is_function:
             coming += [held for cell in value.__closure__ or () if (held := _content(cell)) is not None]
     return list(found)
+
+
+def module_of(function: types.FunctionType) -> str:
+    """The module that its code stands in."""
+    return function.__globals__.get("__name__") or ""
 
 
 def _content(cell: types.CellType) -> Any:
@@ -96,6 +101,10 @@ def is_users_module(module: str) -> bool:
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """That of a function, and of those in it. What a decorator shows in the place of code, for its signature
+    (`wrapt.decorator`), is none."""
+    if type(code) is not types.CodeType:
+        return
     yield code
     for const in code.co_consts:
         if isinstance(const, types.CodeType):

@@ -14,9 +14,9 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 from ..text.classes import of_class
-from ..text.objects import is_a, own
+from ..text.objects import in_class, is_a, own
 from ..trace.ambient import FRAMEWORK_VARS
-from .code import codes, is_users, is_users_module, users_bases, written
+from .code import codes, is_users, is_users_module, module_of, users_bases, written
 from .listed import listed
 from .methods import METHODS
 from .steps import Step, changed_at, steps_of
@@ -43,13 +43,13 @@ _BARE = frozenset(("__init__", "__post_init__", "__new__", "__del__", "__init_su
 """Methods that made an object, or end it: no call runs them."""
 
 
-def unwrapped(function: Any) -> FunctionType:
-    """What wrappers wrap."""
-    while type(function) is not FunctionType:
-        function = function.__wrapped__
-    return function
+@of_class
+def is_function(cls: type) -> bool:
+    """Whether its objects are functions, or wrap some: keep what they gave, or say what they are called with."""
+    return cls in (FunctionType, _CACHED) or in_class(cls, "__wrapped__") is not None
 
 
+_CACHED = type(lru_cache(lambda: None))
 _NEUTRAL = sys.stdlib_module_names | {"pydantic", "typing_extensions"}
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
@@ -266,9 +266,8 @@ class Following:
             self.local = self.local or name
         elif type(value) is ContextVar:
             self.context = self.context or not (value.name in FRAMEWORK_VARS or value in FRAMEWORK_VARS)
-        elif is_a(value, FunctionType):
-            if self._is_own(value.__globals__.get("__name__") or ""):
-                self._coming.append(unwrapped(value))
+        elif is_function(type(value)):
+            self._coming += [each for each in written(value) if self._is_own(module_of(each))]
         elif is_a(value, MethodType):
             self._meet(name, value.__func__)
             self._meet(name, value.__self__)

@@ -26,8 +26,8 @@ from typing import Any
 from ..text.classes import of_class
 from ..text.objects import is_a
 from ..text.values import Opaque
-from .code import users_bases
-from .following import Following, Space, getter, is_followed, is_held, package_of, unwrapped
+from .code import module_of, users_bases, written
+from .following import Following, Space, getter, is_followed, is_function, is_held, package_of
 from .listed import listed
 from .methods import METHODS
 from .watch import Watch
@@ -124,8 +124,8 @@ class _Parts:
         if kind == "local":
             self.local = self.local or name
         elif kind == "function":
-            if is_followed(value.__globals__.get("__name__") or "", self._package):
-                self.functions[unwrapped(value)] = None
+            written_of_it = (each for each in written(value) if is_followed(module_of(each), self._package))
+            self.functions.update(dict.fromkeys(written_of_it))
         elif kind == "method":
             yield from ((name, value.__func__), (name, value.__self__))
         elif kind == "partial":
@@ -156,12 +156,14 @@ def _of_the_programs(cls: type) -> type:
 @of_class
 def _kind_of(cls: Any) -> str:
     """What objects of a class are to a component that holds them."""
+    if is_function(cls):
+        return "function"
     found = (kind for kind, base in _KINDS if issubclass(cls, base))
     return next(found, "held" if is_held(cls) else "other")
 
 
 _KINDS: tuple[tuple[str, Any], ...] = (
-    ("local", threading.local), ("function", FunctionType), ("method", MethodType), ("partial", partial),
+    ("local", threading.local), ("method", MethodType), ("partial", partial),
     ("items", list | tuple | dict),
 )  # fmt: skip
 

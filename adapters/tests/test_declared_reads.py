@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar
 
 import pytest
+import wrapt
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import StructuredTool
@@ -18,7 +19,7 @@ from llama_index.core import get_response_synthesizer
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import PrivateAttr
-from tenacity import Retrying, stop_after_attempt
+from tenacity import Retrying, retry, stop_after_attempt
 from typing_extensions import TypedDict
 
 import accel
@@ -229,6 +230,21 @@ def language() -> str:
     return LANGUAGE
 
 
+@retry(stop=stop_after_attempt(2))
+def language_at_last() -> str:
+    return LANGUAGE
+
+
+@wrapt.decorator
+def noted(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+    return wrapped(*args, **kwargs)
+
+
+@noted
+def noted_language() -> str:
+    return LANGUAGE
+
+
 class Speaks(UnknownChat):
     """Its answer says in which language, if somebody tells."""
 
@@ -247,6 +263,16 @@ class ByVariable(Speaks):
 class ByHelper(Speaks):
     def spoken(self) -> str:
         return language()
+
+
+class ByRetry(Speaks):
+    def spoken(self) -> str:
+        return language_at_last()
+
+
+class ByWrapper(Speaks):
+    def spoken(self) -> str:
+        return str(noted_language())
 
 
 class ByItem(Speaks):
@@ -318,6 +344,8 @@ def set_environment(patch: pytest.MonkeyPatch, value: str) -> None:
 READS: list[tuple[type[Speaks], Callable[[pytest.MonkeyPatch, str], None]]] = [
     (ByVariable, set_variable),
     (ByHelper, set_variable),
+    (ByRetry, set_variable),
+    (ByWrapper, set_variable),
     (ByItem, set_item),
     (ByAttribute, set_attribute),
     (ByClassAttribute, set_class_attribute),
