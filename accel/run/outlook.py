@@ -91,8 +91,8 @@ class Outlook:
 
     __slots__ = (
         "_closed", "_first_free", "_gaps", "_keyless", "_listed", "_nested", "_outputs", "_places", "ahead", "complete",
-        "count", "decided", "doubtful", "elements", "frozen", "growing", "node", "order", "put_off", "ready", "unbound",
-        "whose",
+        "count", "decided", "doubtful", "elements", "frozen", "growing", "in_vain", "node", "order", "put_off", "ready",
+        "unbound", "whose",
     )  # fmt: skip
 
     def __init__(self, node: Node, order: int, listed: bool) -> None:
@@ -109,6 +109,8 @@ class Outlook:
         """Early calls were issued that may be in vain, and the program has made none of its calls yet."""
         self.frozen = False
         """The framework node is over: no more demands will come."""
+        self.in_vain = False
+        """It was to make calls as in every run before, and has made other ones: nobody knows what becomes of those."""
         self.unbound = False
         """An input is complete, but not yet whose it is: the run has to use that component first."""
         self.whose: Hashable = UNKNOWN
@@ -188,6 +190,8 @@ class Outlook:
 
     def output(self) -> Tree:
         """Of many, a list that is kept up to date: no reference takes it as a whole (`verify`)."""
+        if self.in_vain:
+            return UNKNOWN
         if not self.node.many:
             return self.elements[0].value if self.elements else UNKNOWN
         if not self._listed:
@@ -314,7 +318,9 @@ class Outlook:
         """The program has demanded all it will."""
         self.frozen = True
         if self.node.many:
-            self._keep([element for element in self.elements if element.demanded])
+            made = [element for element in self.elements if element.demanded]
+            self.in_vain = self.node.evidence.always and not made and bool(self.elements)
+            self._keep(made)
             self.complete = True
             for element in self.elements:
                 if element.call is not None:

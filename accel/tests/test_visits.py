@@ -9,7 +9,7 @@ import pytest
 
 import accel
 from accel import register
-from accel.graph.ir import Node
+from accel.graph.ir import Evidence, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import is_kin, laid_out, told
 from accel.graph.topology import END, START, Topology
@@ -104,6 +104,25 @@ def test_a_source_with_one_list_is_complete_when_the_node_around_it_is_over() ->
     state.tell(element, "a")
     assert isinstance(state.output(), Open)
     assert state.close((0,)) and state.output() == ["a"] and not isinstance(state.output(), Open)
+
+
+@pytest.mark.parametrize(
+    ("always", "foreseen", "known"),
+    [
+        (True, 3, UNKNOWN),  # the program has made other calls in their place
+        (True, 0, []),  # it was known that there would be none
+        (False, 3, []),  # it goes without them now and then
+    ],
+)
+def test_nothing_is_known_of_a_list_of_calls_that_turned_out_to_be_others(
+    always: bool, foreseen: int, known: Any
+) -> None:
+    node = Node("notes", OPS["decode"], "a note", many=True, evidence=Evidence("verified", always=always))
+    state = Outlook(node, 0, listed=True)
+    for position in range(foreseen):
+        state.element(position)
+    state.freeze()
+    assert state.output() == known and not state.open
 
 
 @pytest.mark.parametrize(
