@@ -18,6 +18,7 @@ from langgraph.types import Command
 import accel
 from accel import accelerate
 from accel.graph.rules import AT_ONCE
+from accel.learn import view
 from accel_langgraph.testing.normal import plain
 from adapters.tests.approval_programs import (
     OTHER,
@@ -166,8 +167,9 @@ def test_a_state_that_is_edited_while_the_program_waits(anew: bool) -> None:
     assert fast.graph.report().wasted == 0
 
 
-def test_the_report_says_of_calls_after_a_pause_what_of_all_others() -> None:
+def test_the_report_says_of_calls_after_a_pause_what_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of both parts of the last conversation."""
+    monkeypatch.setattr(view, "AT_ONCE_S", 60.0)  # on a busy machine, too
     shape = SHAPES["between calls"]
     fast = Side(shape, InMemorySaver(), True)
     for number, topic in enumerate(TOPICS):
