@@ -28,7 +28,7 @@ from adapters.tests.catching_up import catch_up
 
 TOPICS = ("glaciers", "volcanoes", "lighthouses", "railways", "orchards", "bridges")
 QUESTIONS = [f"What is known about {topic}?" for topic in TOPICS]
-_WORDS = "north coast stone early wooden narrow famous bright quiet ancient steep painted".split()
+_WORDS = tuple("north coast stone early wooden narrow famous bright quiet ancient steep painted".split())
 
 
 def _number(text: str) -> int:

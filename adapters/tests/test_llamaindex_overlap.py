@@ -4,7 +4,6 @@ one waits for the other."""
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -99,14 +98,14 @@ class Meeting:
             await asyncio.wait_for(here.wait(), WAIT_S)
 
 
-meetings: list[Meeting] = []
-"""Kept by no model: one that holds another is another model."""
+meetings: dict[str, Meeting] = {}
+"""Kept by no model, nor in a variable's place: one that holds or reads another is another model."""
 
 
 class Together(Clerk):
     @llm_completion_callback()
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        for meeting in meetings:
+        for meeting in meetings.values():
             await meeting.join()
         return CompletionResponse(text=self._answer(prompt))
 
@@ -141,7 +140,7 @@ async def test_an_extractor_asks_for_several_nodes_at_the_same_time(
         assert await asyncio.to_thread(accel.settle)
     expected = await ask(plain, QUESTIONS[3])
     meeting = Meeting()
-    monkeypatch.setattr(sys.modules[__name__], "meetings", [meeting])
+    monkeypatch.setitem(meetings, "now", meeting)
     assert await ask(fast, QUESTIONS[3]) == expected
     assert len(meeting.came) == 2
 
