@@ -37,7 +37,7 @@ def _number(text: str) -> int:
 
 def _sentence(text: str) -> str:
     words = re.findall(r"[a-z]{6,}", text.lower())[-40:]
-    drawn = [(_WORDS + words)[_number(f"{text}{place}") % (len(_WORDS) + len(words))] for place in range(9)]
+    drawn = [(*_WORDS, *words)[_number(f"{text}{place}") % (len(_WORDS) + len(words))] for place in range(9)]
     return " ".join(drawn).capitalize() + "."
 
 
