@@ -53,20 +53,13 @@ def written(member: Any) -> list[types.FunctionType]:
         if is_function and is_users_module(module_of(value)):
             found[value] = None
         elif is_function:
-            coming += [held for cell in value.__closure__ or () if (held := _content(cell)) is not None]
+            coming += cells(value).values()
     return list(found)
 
 
 def module_of(function: types.FunctionType) -> str:
     """The module that its code stands in."""
     return function.__globals__.get("__name__") or ""
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it holds nothing yet
-        return None
 
 
 _INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})

@@ -180,7 +180,7 @@ def _followed(component: type, classes: tuple[type, ...], functions: tuple[Funct
 _named: dict[int, tuple[weakref.ref[Any], frozenset[str]]] = {}
 
 
-def named_by(component: Any) -> frozenset[str]:
+def names_in(component: Any) -> frozenset[str]:
     """The variables and attributes that the code of a component names, where that is the program's own, as it was when
     this was asked first."""
     if listed(type(component)) is not None:

@@ -11,7 +11,7 @@ from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
 from pydantic.fields import FieldInfo
 
-from accel.parts.reads import named_by
+from accel.parts.reads import names_in
 from accel.text.classes import of_class
 from accel.text.objects import is_a
 from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot, whole
@@ -30,7 +30,7 @@ def view_messages(messages: Any, component: Any) -> Tree:
     """The input of a model, which is sent no id of the framework's, unless it is the program's own and looks for
     ids."""
     tree = snapshot(messages, exact=True)
-    if not is_a(tree, list) or not _TELL_IDS.isdisjoint(named_by(component)):
+    if not is_a(tree, list) or not _TELL_IDS.isdisjoint(names_in(component)):
         return tree
     return [_without_made_up_id(each) for each in tree]
 
