@@ -99,7 +99,7 @@ class Following:
         """Attributes of whatever object that it does so to."""
         self._taken: set[str] = set()
         self.named: set[str] = set()
-        """Variables and attributes, of whatever objects."""
+        """Variables and, with a dot before them, attributes of whatever objects."""
         self._done: set[FunctionType] = set()
 
     def go(self) -> None:
@@ -145,9 +145,11 @@ class Following:
     def _code(self, code: CodeType, function: FunctionType) -> None:
         steps = steps_of(code)
         changed = changed_at(steps)
-        named = {step.name for step in steps if step.does in ("load", "take", "import from")}
-        by_text = not named.isdisjoint(_BY_TEXT)
-        self.named |= named | {step.name for step in steps if by_text and step.does == "constant"}
+        loaded = {step.name for step in steps if step.does in ("load", "import from")}
+        taken = {step.name for step in steps if step.does == "take"}
+        if not _BY_TEXT.isdisjoint(loaded | taken):
+            taken.update(step.name for step in steps if step.does == "constant")
+        self.named |= loaded | {f".{name}" for name in taken}
         imported: dict[str, Any] = {}
         for at, step in enumerate(steps):
             if step.does == "take":

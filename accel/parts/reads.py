@@ -181,8 +181,8 @@ _named: dict[int, tuple[weakref.ref[Any], frozenset[str]]] = {}
 
 
 def names_in(component: Any) -> frozenset[str]:
-    """The variables and attributes that the code of a component names, where that is the program's own, as it was when
-    this was asked first."""
+    """The variables and, with a dot before them, the attributes that the code of a component names, where that is the
+    program's own, as it was when this was asked first."""
     if listed(type(component)) is not None:
         return frozenset()
     at = id(component)

@@ -36,9 +36,10 @@ def view_messages(messages: Any, component: Any) -> Tree:
 
 
 _TELL_IDS = frozenset(
-    "__dict__ dict dumpd dumps id message_to_dict messages_to_dict model_dump model_dump_json repr vars".split()
+    ".__dict__ .dict .id .model_dump .model_dump_json dumpd dumps message_to_dict messages_to_dict vars".split()
 )
-"""By one of these names code comes to a message's id."""
+"""By one of these names code comes to a message's id. What takes the text of a whole message (`repr`) says something
+else in every run, by ids that nobody can know."""
 
 
 def _without_made_up_id(tree: Tree) -> Tree:
