@@ -34,16 +34,20 @@ LONGEST = 64
 class Member:
     """A run that is under way, as long as whoever called waits for it."""
 
-    def __init__(self, crowd: Crowd, followed: bool) -> None:
+    def __init__(self, crowd: Crowd, followed: bool, over: int) -> None:
         self._crowd: Crowd | None = crowd
         self._followed = followed
+        self._over = over
+        """How many had returned when it began."""
         self._process = os.getpid()
+        self.crowded = False
+        """Whether more than a few others were under way meanwhile; known when it has returned."""
 
     def returned(self) -> None:
         """Whoever called has what he waited for."""
         crowd, self._crowd = self._crowd, None
         if crowd is not None and self._process == os.getpid():
-            crowd.left(self._followed)
+            self.crowded = crowd.left(self._followed) - self._over > FEW
 
 
 class Crowd:
@@ -53,7 +57,7 @@ class Crowd:
         self._now_s = now_s
         self._lock = forks.lock()
         self._process = os.getpid()
-        self._under_way = self._followed = 0
+        self._under_way = self._followed = self._joined = 0
         self.gained = False
         """Some run, by being followed, as far as a run can tell."""
         self.news()
@@ -88,25 +92,28 @@ class Crowd:
                 self._process, self._under_way, self._followed = os.getpid(), 0, 0
                 self._begin(mixed=0)
             self._tick()
+            over = self._joined - self._under_way
+            self._joined += 1
             self._under_way += 1
             self._followed += followed
-        return Member(self, followed)
+            return Member(self, followed, over)
 
-    def left(self, followed: bool) -> None:
-        """One has left."""
+    def left(self, followed: bool) -> int:
+        """One has left. How many have ever joined."""
         with self._lock:
             self._tick()
             self._under_way -= 1
             self._followed -= followed
             if self._mixed > 0:
                 self._begin(self._mixed - 1)
-                return
+                return self._joined
             self._ended += 1
             if self._ended >= max(LEAST, self._under_way):
                 mean_s = self._area_s / self._ended
                 before_s = self._mean_s.get(self._following, mean_s)
                 self._mean_s[self._following] = before_s + RECENT * (mean_s - before_s)
                 self._decide()
+            return self._joined
 
     def _begin(self, mixed: int) -> None:
         """A trial. `mixed`: runs that began in the other way, and end first."""

@@ -23,13 +23,12 @@ from ..process.clock import now_s
 from ..trace.flow import events_of
 from ..trace.order import Event
 from ..trace.record import CallRecord, Trace
-from .pace import gains, load
+from .gained import PAUSE_S, gains
+from .pace import load
 from .soonest import schedule
 
 IN_A_ROW = 2
 """Runs that had nothing to gain, and their program has none for the time being."""
-PAUSE_S = 0.1
-"""A program that goes on sooner after a call has only its framework's steps between the two: no time to be gained."""
 LEAST_PART, TIMES_OWN = 0.02, 2.0
 """What a run may gain must be so much of the time it takes, and so many times what following it takes."""
 LEAST_S = 0.01
@@ -118,7 +117,8 @@ def hopeful(
         seconds = min(seconds, trace.ended_s - trace.started_s + saved_s)
     early = [*map(min, gains(trace))]
     # That an early call began before the program's turn had come is no gain (`Pace.ended`).
-    gained_s = (sum(early) if saved_s is None else saved_s) - len(early) * load.lag_s + _shared_s(calls)
+    together_s = sum(early) if saved_s is None else min(sum(early), saved_s)
+    gained_s = together_s - len(early) * load.lag_s + _shared_s(calls)
     return max(gained_s, seconds - best_s) > max(LEAST_PART * seconds, TIMES_OWN * own_s)
 
 

@@ -17,6 +17,7 @@ from time import clock_gettime, perf_counter
 from ..process import forks, spare, threads
 from ..trace.record import Trace
 from .crowd import Crowd
+from .gained import gains
 
 try:
     from time import pthread_getcpuclockid
@@ -233,15 +234,6 @@ class Load:
 load = Load()
 spare.busy = lambda: load.busy
 forks.in_child(load.renew)
-
-
-def gains(trace: Trace) -> list[tuple[float, float]]:
-    """Of each early call that was retired, the seconds for which it ran before it was demanded, and those it took."""
-    return [
-        (max(0.0, call.started_s - call.issued_s), call.answered_s - call.issued_s)
-        for call in trace.calls
-        if call.retired and call.issued_s is not None and call.answered_s is not None
-    ]
 
 
 GAINLESS, UNREAD, NO_TIME = "nothing gained", "unread", "busy"

@@ -113,8 +113,7 @@ class Run:
         self.token = engine.CancelToken()
         """Cancelled when the run is over: ends prefills."""
         load.count(+1)
-        self.returned = plan.pace.crowd.join(followed=True).returned
-        """Whoever called has what he waited for; a stream may be left to be read."""
+        self.member = plan.pace.crowd.join(followed=True)
         if not self.quiet and plan.graph.nodes:
             self.adopt(plan.graph, learnt_here=False)
         OPEN.add(self)
@@ -254,7 +253,8 @@ class Run:
         self.inbox.close()
         self.calls.forget()
         load.count(-1)
-        self.returned()
+        self.member.returned()
+        self.trace.crowded = self.member.crowded
         self.plan.learn_from(self)
 
     # --- inside a component

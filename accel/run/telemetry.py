@@ -14,7 +14,7 @@ from typing import Any
 
 from ..process.threads import learner
 from ..trace.record import Trace
-from .pace import gains
+from .gained import gains
 from .settings import Counts
 
 _COUNTERS = (

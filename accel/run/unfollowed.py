@@ -15,8 +15,7 @@ class Unfollowed:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.returned = plan.pace.crowd.join(followed=False).returned
-        """Whoever called has what he waited for."""
+        self.member = plan.pace.crowd.join(followed=False)
         around = priority.get()
         self._session: Session | None = None
         self._urgency = around
@@ -30,6 +29,6 @@ class Unfollowed:
         return Within(priority, self._urgency)
 
     def finish(self, completed: bool) -> None:
-        self.returned()
+        self.member.returned()
         if self._session is not None:
             self._session.end()

@@ -142,3 +142,17 @@ def test_a_forked_child_has_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(FEW):
         server.crowd.join(followed=False)
     assert not server.crowd.follows()  # what was learnt stays
+
+
+@pytest.mark.parametrize(("others", "crowded"), [(0, False), (FEW - 1, False), (FEW, True)])
+def test_a_run_is_in_a_crowd_by_how_many_it_meets(others: int, crowded: bool) -> None:
+    """Whether they began before it or after, and are still there or not; not by those that had gone."""
+    crowd = Crowd(lambda: 0.0)
+    for _ in range(20):
+        crowd.join(followed=False).returned()
+    before = [crowd.join(followed=False) for _ in range(others // 2)]
+    run = crowd.join(followed=True)
+    for member in (*before, *(crowd.join(followed=False) for _ in range(others - others // 2))):
+        member.returned()
+    run.returned()
+    assert run.crowded is crowded

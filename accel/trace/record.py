@@ -253,6 +253,8 @@ class Trace:
     """Nodes of which it tells all the same: they run if somebody chooses them."""
     resumed: bool = False
     """It goes on from where another run paused."""
+    crowded: bool = False
+    """Several others of its program were under way meanwhile; known when it is over."""
     clock: itertools.count[int] = field(default_factory=itertools.count)
     rows: dict[tuple[str, Inside | None], list[Visit]] = field(default_factory=dict)
     """By node, and the run of its graph, the visits in their order."""

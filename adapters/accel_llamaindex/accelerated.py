@@ -245,7 +245,7 @@ def _opening(cls: type, name: str) -> Any:
             run.finish(False)
             raise
         finally:
-            run.returned()
+            run.member.returned()
         return _finished(run, result)
 
     return _span_of(cls, name, method)
@@ -268,7 +268,7 @@ def _aopening(cls: type, name: str) -> Any:
             run.finish(False)
             raise
         finally:
-            run.returned()
+            run.member.returned()
         return _finished(run, result)
 
     return _span_of(cls, name, method)
