@@ -5,7 +5,7 @@ other (`computed`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..graph.ir import Node
@@ -161,9 +161,10 @@ class Known:
         found: dict[Way, set[str]] = defaultdict(set)
         tries = 0
         for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
+            note = self._noting(found, [(bases, steps)])
             for step, result in ways(value, constants, names):
                 tries += 1
-                self._note(found, bases, (*steps, step), result)
+                note((step,), result)
                 for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
                     if len(alike := between[type(leaf), str(leaf)]) < MAX_ALIKE:
                         alike.append((bases, (*steps, step, *path), leaf))
@@ -175,15 +176,15 @@ class Known:
             breathe()
         for alike in (*lists.values(), *between.values()):
             value = alike[0][-1]
+            if tries > 2 * MAX_TRIED or not self._may_give(value):
+                continue
             those = filter(names.__contains__, OF_FRAMEWORKS) if isinstance(value, list) else names
-            for step, result in (
-                ways(value, constants, those) if tries <= 2 * MAX_TRIED and self._may_give(value) else ()
-            ):
+            note = self._noting(found, [(bases, steps) for bases, steps, _ in alike])
+            for step, result in ways(value, constants, those):
                 tries += 1
-                for bases, steps, _ in alike:
-                    self._note(found, bases, (*steps, step), result)
-                    for written, text in ways(result, constants, WRITTEN) if "format" in names else ():
-                        self._note(found, bases, (*steps, step, written), text)
+                note((step,), result)
+                for written, text in ways(result, constants, WRITTEN) if "format" in names else ():
+                    note((step, written), text)
             breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 
@@ -249,15 +250,27 @@ class Known:
     def _value(self, source: Source) -> Tree:
         return follow(self._values.outputs[source.node], source.path)
 
-    def _note(self, found: dict[Way, set[str]], bases: Sequence[Skeleton], steps: Path, result: Tree) -> None:
-        self.tried[len(steps)] += len(bases)
-        stripped = result.strip() if isinstance(result, str) else result
-        for of_list in {base in self._lists for base in bases}:
-            for path, value in ((steps, result), ((*steps, STRIP), stripped))[: 1 + (stripped != result)]:
-                if shown := self.used.of(value, steps[-1], of_list):
-                    for base in bases:
-                        if (base in self._lists) is of_list:
-                            found[Way(base, path)] |= shown
+    def _noting(
+        self, found: dict[Way, set[str]], places: Sequence[tuple[Sequence[Skeleton], Path]]
+    ) -> Callable[[Path, Tree], None]:
+        """For what functions give of a value that stands at these places. Most of it stands in no call."""
+        of_kind: dict[bool, list[tuple[Skeleton, Path]]] = defaultdict(list)
+        for bases, before in places:
+            for base in bases:
+                of_kind[base in self._lists].append((base, before))
+        lengths = Counter(len(before) for held in of_kind.values() for _, before in held)
+
+        def note(steps: Path, result: Tree) -> None:
+            for length, count in lengths.items():
+                self.tried[length + len(steps)] += count
+            stripped = result.strip() if isinstance(result, str) else result
+            for of_list, held in of_kind.items():
+                for path, value in ((steps, result), ((*steps, STRIP), stripped))[: 1 + (stripped != result)]:
+                    if shown := self.used.of(value, steps[-1], of_list):
+                        for base, before in held:
+                            found[Way(base, (*before, *path))] |= shown
+
+        return note
 
     def tried_by(self, way: Way) -> int:
         """How many ways were tried that take no more steps than this one."""
