@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
+from ..process.properties import cached_property
 from ..text.templates import STAR, Bound, Field, Leaf, Ref, Relay, Verdict, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree

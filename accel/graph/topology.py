@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from ..process.properties import cached_property
 from .rules import BARRIER, BRANCH, CACHED, CACHING, OUTSIDE, PAUSES, PAUSES_AFTER, STOPS, Reason
 
 START, END = "__start__", "__end__"

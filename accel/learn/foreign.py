@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import islice
 from typing import Protocol
 
 from ..graph.ir import Node
+from ..process.properties import cached_property
 from ..process.spare import breathe
 from ..text.constants import Table
 from ..text.templates import Collect, Counter, Join, Talk, Template, Whole

@@ -6,13 +6,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain, zip_longest
 
 from ..graph.ir import Graph, Node
 from ..graph.ops import OPS
 from ..graph.predict import laid_out, nested, predict, told
 from ..graph.topology import ANEW, leg_in, leg_of
+from ..process.properties import cached_property
 from ..process.spare import breathe
 from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, relayed, replaces
 from ..text.templates import STAR, Field, Ref, Relay, Star

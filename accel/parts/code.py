@@ -32,7 +32,7 @@ def function_of(member: Any) -> Any:
         return property.__dict__["fget"].__get__(member)
     if issubclass(kind, staticmethod | classmethod):
         return plainly(member, "__func__")
-    return vars(member)["func"] if kind is functools.cached_property else member
+    return vars(member)["func"] if kind is functools.cached_property else member  # noqa: TID251
 
 
 MAX_WRAPPERS = 64

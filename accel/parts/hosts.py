@@ -16,13 +16,13 @@ import sys
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from ..errors import CallCancelled, ConfigurationError
 from ..process.coroutines import around
+from ..process.properties import cached_property
 from ..text.values import Opaque, Tree, freeze, snapshot, thaw
 from . import http, patches, wire
 from .methods import METHODS, Method

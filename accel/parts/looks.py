@@ -343,4 +343,4 @@ _NEUTRAL = frozenset(("abc", "builtins", "collections", "typing", "typing_extens
 def derived_of(cls: type) -> frozenset[str]:
     """The names of its cached properties."""
     members = [member for base in cls.__mro__ for member in list(vars(base).items())]
-    return frozenset(name for name, value in members if is_a(value, functools.cached_property))
+    return frozenset(name for name, value in members if is_a(value, functools.cached_property))  # noqa: TID251

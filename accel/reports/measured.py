@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Self
 
 from ..errors import ConfigurationError
 from ..learn.check import ties
 from ..parts.declarable import unseen
+from ..process.properties import cached_property
 from ..process.threads import learner
 from ..run import switch
 from ..run.caps import CapNow

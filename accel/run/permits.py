@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from ..graph import rules
@@ -16,6 +15,7 @@ from ..parts.components import is_meant, kind_of, tells_within
 from ..parts.methods import Method
 from ..parts.recipients import recipient
 from ..process.clock import now_s
+from ..process.properties import cached_property
 from ..text.values import Opaque, Tree, leaves
 from .gates import gate_of
 from .reliance import UNSURE, Asked

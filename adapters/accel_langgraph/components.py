@@ -12,7 +12,7 @@ from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.language_models.chat_models import BaseChatModel, generate_from_stream
+from langchain_core.language_models.chat_models import BaseChatModel, SimpleChatModel, generate_from_stream
 from langchain_core.language_models.llms import LLM, BaseLLM
 from langchain_core.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from langchain_core.retrievers import BaseRetriever
@@ -388,6 +388,9 @@ def install_all() -> None:
             _CLASSES.note(cls)
             if base is BaseLLM and issubclass(cls, LLM):
                 continue  # it is called with one prompt at a time
+            if cls is SimpleChatModel:
+                install(cls, CHAT[0])  # `_generate`, which calls what the program wrote
+                continue
             if cls.__module__.startswith("langchain_core.") and not _is_component(cls):
                 continue
             for method in PUBLIC_RETRIEVER if methods is RETRIEVER and _is_public(cls) else methods:

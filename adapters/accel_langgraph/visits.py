@@ -8,7 +8,6 @@ identity don't change.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from langchain_core.load.serializable import Serializable
@@ -19,6 +18,7 @@ from langgraph.pregel._read import PregelNode  # guarded: see test_framework_fac
 
 from accel.graph.topology import START
 from accel.parts import patches
+from accel.process.properties import cached_property
 from accel.run.scope import Scope, scope
 from accel.trace.record import Visit
 

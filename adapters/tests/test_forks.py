@@ -21,6 +21,7 @@ from accel import accelerate
 from accel.engine import protocols
 from accel.parts import components, patches
 from accel.process import threads
+from accel.process.properties import cached_property
 from accel.process.threads import issuer, learner
 from accel.run import outcome, waiting
 from accel.run.chunks import growing
@@ -113,6 +114,34 @@ def test_a_lock_that_another_thread_holds_is_free(world: World, name: str) -> No
     with held_elsewhere(LOCKS[name](fast, model)):
         assert in_child(lambda: runs(world, fast)) == GOOD
     assert runs(world, fast) == GOOD
+
+
+class Slow:
+    """Has a property that the first thread which asks works out for long."""
+
+    def __init__(self, asked: threading.Event, over: threading.Event) -> None:
+        self.asked, self.over = asked, over
+
+    @cached_property
+    def answer(self) -> str:
+        if not self.asked.is_set():
+            self.asked.set()
+            self.over.wait(PATIENCE_S)
+        return "there"
+
+
+def test_a_property_that_another_thread_works_out(world: World) -> None:
+    asked, over = threading.Event(), threading.Event()
+    slow = Slow(asked, over)
+    thread = threading.Thread(target=lambda: slow.answer)
+    thread.start()
+    try:
+        assert asked.wait(WAIT_S)
+        assert in_child(lambda: [slow.answer, Slow(asked, over).answer]) == ["there", "there"]
+        assert Slow(asked, over).answer == "there", "nor does a thread wait for that of another object"
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_lock_that_the_forking_thread_holds_stays_its_own(world: World, fast: Any) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, SimpleChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph import START, StateGraph
@@ -18,9 +18,11 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.query_engine import CustomQueryEngine
+from pydantic import PrivateAttr
 
 import accel
 from accel.tests.random_programs import words
+from adapters.tests.core_fakes import World, as_text, three, train
 
 QUESTIONS = [words(("unusual", n), 4) for n in range(6)]
 PATIENCE_S = 0.1
@@ -88,6 +90,37 @@ def test_what_a_model_takes_beyond_its_base_class_counts() -> None:
 
     fast = compared(ask, answer)
     assert fast.plan.total.retired
+
+
+class Simple(SimpleChatModel):
+    """LangChain makes the rest of a model of its one method."""
+
+    _world: World = PrivateAttr()
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    @property
+    def _llm_type(self) -> str:
+        return "simple"
+
+    def _call(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
+        return self._world.serve("chat", as_text(messages))
+
+
+accel.register(Simple, pure=True, local=True, concurrency=8)
+
+
+@pytest.mark.parametrize("on_a_loop", [False, True], ids=["plain", "on a loop"])
+def test_a_chat_model_of_one_method(on_a_loop: bool) -> None:
+    world = World()
+    plain = three(World(), Simple(World()))
+    fast = accel.accelerate(three(world, Simple(world)))
+    train(fast)
+    asked = {"q": "lakes of Japan"}
+    assert (asyncio.run(fast.ainvoke(asked)) if on_a_loop else fast.invoke(asked)) == plain.invoke(asked)
+    assert fast.plan.total.issued
 
 
 def text_alone(text: str) -> Any:
