@@ -355,8 +355,8 @@ def why(plan: Plan, trace: Trace, settings: Settings, call: CallRecord, gain_s: 
 
 
 def _held(plan: Plan, call: CallRecord) -> Reason | None:
-    """What held such calls in the last run, or keeps them from being predicted."""
-    for node in plan.graph.by_site.get(call.site, ()):
+    """What held such calls in the last run, or keeps them from being predicted: of several nodes, of one that is."""
+    for node in sorted(plan.graph.by_site.get(call.site, ()), key=lambda node: bool(node.evidence.reason)):
         held = plan.reasons.get(node.name)
         if held is not None and held.rule is not LATE:
             return held
