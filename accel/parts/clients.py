@@ -172,18 +172,24 @@ def _forget(at: int, gone: object) -> None:
 
 
 COOKIES = forks.lock()
-"""Held by whoever sets cookies that are no change, or looks at them."""
+"""Held by whoever sets cookies that may be no change, or looks at them."""
 _answered: weakref.WeakSet[Cookie] = weakref.WeakSet()
+_OF_CARRIERS = frozenset(
+    "__cf_bm __cflb __cfruid __cfseq __cfwaitingroom _cfuvid cf_clearance AWSALB AWSALBCORS AWSALBTG AWSALBTGCORS "
+    "AWSELB AWSELBCORS ARRAffinity ARRAffinitySameSite ApplicationGatewayAffinity ApplicationGatewayAffinityCORS GCLB "
+    "_abck ak_bmsc bm_mi bm_sv bm_sz".split()
+)
+"""Cookies by which Cloudflare, Amazon, Azure, Google and Akamai tell robots, and find the same machine again."""
 
 
 def note_answered(before: list[Cookie], jar: CookieJar) -> None:
-    """A call's answer has set cookies, which its client sends with the next one. They are that client's own affair:
-    early or not, a call has those that it gets. Those of other answers are the program's (it may have logged in)."""
+    """A call's answer has set cookies, which its client sends with the next one."""
     _answered.update(cookie for cookie in jar if not any(cookie is one for one in before))
 
 
 def given_cookies(jar: CookieJar) -> list[Cookie]:
-    """Those that the program gave it."""
+    """Those by which who answers may know whom. What carriers on the way set with every other answer to a call is
+    none of that: early or not, a call has those that it gets."""
     while True:
         with COOKIES, suppress(RuntimeError):  # another thread sets one
-            return [cookie for cookie in jar if cookie not in _answered]
+            return [cookie for cookie in jar if cookie.name not in _OF_CARRIERS or cookie not in _answered]

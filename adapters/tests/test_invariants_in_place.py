@@ -9,6 +9,7 @@ import enum
 import functools
 import itertools
 import json
+import re
 import threading
 from collections import ChainMap, Counter, UserDict, UserList, deque
 from collections.abc import Callable, Iterator
@@ -71,7 +72,9 @@ class Handler(BaseHTTPRequestHandler):
         who = f"{self.path}|{cookies.get('tenant')}|{[self.headers.get(name) for name in names]}"
         self.server.requests.append((who, text))
         self.server.asked.set()
-        self._answer(json.dumps(self._body(f"{who} was told {text}")).encode())
+        opens = re.search(r"Open a session for (\w+)", text)
+        answer = f"{opens[1]}'s" if opens else f"{who} was told {text}"
+        self._answer(json.dumps(self._body(answer)).encode(), f"tenant={opens[1]}; Path=/" if opens else "")
 
     def _body(self, answer: str) -> Any:
         if "embeddings" in self.path:
@@ -88,12 +91,14 @@ class Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return {"id": "i", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
-    def _answer(self, body: bytes) -> None:
+    def _answer(self, body: bytes, session: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         if self.server.sets_cookie:
-            self.send_header("set-cookie", f"route={len(self.server.requests)}")
+            self.send_header("set-cookie", f"__cf_bm={len(self.server.requests)}")
+        if session:
+            self.send_header("set-cookie", session)
         self.end_headers()
         self.wfile.write(body)
 
@@ -374,7 +379,7 @@ def test_what_a_node_changes_in_a_client(
 def test_clients_that_stay_as_they_are_are_called_early(
     kind: Callable[[str], Made], sets_cookie: bool, servers: tuple[Server, Server]
 ) -> None:
-    """Also those that get a cookie with each answer."""
+    """Also those that get a cookie of a carrier's with each answer."""
     servers[0].sets_cookie = sets_cookie
     made = kind(servers[0].url)
     fast = accelerate(at_the_beginning(made.ask, lambda _: None, servers[0].asked))
@@ -396,6 +401,23 @@ def test_a_cookie_of_a_log_in_is_the_program_s(servers: tuple[Server, Server]) -
             made.http.cookies.extract_cookies(answer)
 
         return at_the_beginning(made.ask, log_in, servers[0].asked)
+
+    plain = runs(make(), servers, TENANTS)
+    for (result, requests), (expected, sent) in zip(runs(accelerate(make()), servers, TENANTS), plain, strict=True):
+        assert result == expected
+        assert set(requests) == set(sent)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("kind", [chat_openai, chat_openai_of_langchain_s, sdk_openai, chat_ollama, llamaindex])
+def test_a_session_that_the_answer_to_a_call_opens(
+    kind: Callable[[str], Made], program: Callable[..., Any], servers: tuple[Server, Server]
+) -> None:
+    """Whoever answers knows from then on who asks."""
+
+    def make() -> Any:
+        made = kind(servers[0].url)
+        return program(made.ask, lambda tenant: made.ask(f"Open a session for {tenant}"), servers[0].asked)
 
     plain = runs(make(), servers, TENANTS)
     for (result, requests), (expected, sent) in zip(runs(accelerate(make()), servers, TENANTS), plain, strict=True):
