@@ -20,6 +20,7 @@ from ..text.objects import is_a
 from . import patches
 from .clients import COOKIES, note_answered
 from .epochs import write
+from .routes import note_led
 
 _STATUSES = (429, 503, 529)
 _NAMES = ("RateLimit", "Throttl", "TooManyRequests", "ResourceExhausted", "Overloaded", "PoolTimeout")
@@ -140,6 +141,7 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
     finally:
         if over is not None:
             over()
+    _note_led(response)
     after_s = _after_s(response)
     if after_s is not None:
         try:
@@ -148,6 +150,12 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
             response.close()
             raise
     return response
+
+
+def _note_led(response: Any) -> None:
+    history = getattr(response, "history", None)
+    if history:
+        note_led([str(each.request.url) for each in (*history, response)])
 
 
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
@@ -162,6 +170,7 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
     finally:
         if over is not None:
             over()
+    _note_led(response)
     after_s = _after_s(response)
     if after_s is not None:
         try:

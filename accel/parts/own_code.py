@@ -20,7 +20,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from ..text.objects import attributes, is_a
+from ..text.objects import attributes, in_class, is_a
 from .clients import OF_USE, PACKAGES, SDKS, TRACER
 from .listed import calls_the_programs
 
@@ -48,8 +48,22 @@ def own_code(component: Any) -> str:
     return f"its client was given {name}, which is the program's own and would run with each early call" if name else ""
 
 
-_looks: dict[int, tuple[weakref.ref[Any], list[_Holder], bool]] = {}
-"""By id, components in which nothing of the program's was found, what was looked at, and whether spans went nowhere."""
+_looks: dict[int, tuple[weakref.ref[Any], list[_Holder], bool, list[weakref.ref[Any]]]] = {}
+"""By id, components in which nothing of the program's was found, what was looked at, whether spans went nowhere, and
+the clients that send."""
+
+
+def senders(component: Any) -> list[Any]:
+    """Clients of HTTP libraries that a component of a listed class holds, which send its requests."""
+    known = _looks.get(id(component))
+    if known is not None and known[0]() is component and all(holder.stands() for holder in known[1]):
+        return [client for each in known[3] if (client := each()) is not None]
+    return [value for value in _reached(component, []) if _sends(value)]
+
+
+def _sends(value: Any) -> bool:
+    """Whether it is a client of `httpx` or a session of `requests`; the object, which may be anything, is not asked."""
+    return any(in_class(type(value), name) is not None for name in ("_transport_for_url", "get_adapter"))
 
 
 def _given(component: Any) -> str:
@@ -57,15 +71,17 @@ def _given(component: Any) -> str:
     if known is not None and known[0]() is component and known[2] == untold:
         if all(holder.stands() for holder in known[1]):
             return ""
-    holders = [_Holder(component)]
+    holders, sending = [_Holder(component)], []
     for value in _reached(component, holders):
+        if _sends(value):
+            sending.append(weakref.ref(value))
         if type(value).__name__ == "ProxyTracer" and _package(type(value)) == "opentelemetry":
             if not untold:
                 return _TRACING
         elif not _is_known(value):
             return _name(value)
     try:
-        _looks[id(component)] = weakref.ref(component, partial(_forget, id(component))), holders, untold
+        _looks[id(component)] = weakref.ref(component, partial(_forget, id(component))), holders, untold, sending
     except TypeError:  # no weak references: looked at again each time
         pass
     return ""

@@ -7,7 +7,6 @@ model and with headers, unless the address is that of a vendor which serves all 
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Hashable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from ..text.values import Tree, freeze, snapshot
 from .clients import is_client
 from .hosts import Get
 from .listed import addresses_of, is_inside
+from .routes import is_private, leads_away
 
 ADDRESS_FIELDS = ("base_url", "api_base", "endpoint", "endpoint_url", "azure_endpoint", "server_url", "url", "host")
 """Where clients often keep an address. That of an unlisted class may be another one: this is a hint for people."""
@@ -37,17 +37,10 @@ def stays_near(component: Any) -> bool:
 
 
 def has_private_endpoint(component: Any) -> bool:
-    """Whether all addresses of a listed component are loopback or private. Names that would need a look-up count as
-    public, and so does what nobody knows."""
-    return all(map(_is_private, known)) if (known := addresses_of(component)) else False
-
-
-def _is_private(address: str) -> bool:
-    try:
-        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_private
-    except ValueError:
-        return False
+    """Whether all addresses of a listed component are loopback or private, and requests get there straight. Names that
+    would need a look-up count as public, and so does what nobody knows."""
+    known = addresses_of(component) or ()
+    return bool(known) and all(map(is_private, known)) and not leads_away(component, known)
 
 
 # --- recipients

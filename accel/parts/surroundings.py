@@ -26,10 +26,15 @@ _first: list[Any] = []
 
 def otherwise() -> tuple[tuple[str, str], ...] | None:
     """The variables' values, if they are others than when they were first looked at."""
-    now = list(map(_held.get, _keys))
+    values = now()
     if not _first:
-        _first.extend(now)
-    return None if now == _first else tuple(_told().items())
+        _first.extend(values)
+    return None if values == tuple(_first) else tuple(_told().items())
+
+
+def now() -> tuple[Any, ...]:
+    """The variables' values, as the interpreter keeps them; None where there is none."""
+    return tuple(map(_held.get, _keys))
 
 
 def _told() -> dict[str, str]:
