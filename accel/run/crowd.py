@@ -41,13 +41,14 @@ class Member:
         """How many had returned when it began."""
         self._process = os.getpid()
         self.crowded = False
-        """Whether more than a few others were under way meanwhile; known when it has returned."""
+        """Whether more than a few others were under way meanwhile, as far as is known."""
 
-    def returned(self) -> None:
-        """Whoever called has what he waited for."""
+    def returned(self) -> bool:
+        """Whoever called has what he waited for. Whether the run was in a crowd."""
         crowd, self._crowd = self._crowd, None
         if crowd is not None and self._process == os.getpid():
             self.crowded = crowd.left(self._followed) - self._over > FEW
+        return self.crowded
 
 
 class Crowd:

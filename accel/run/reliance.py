@@ -60,7 +60,7 @@ class Reliance:
         self._made: Counter[Asked] = Counter()
         self._vain: Counter[Asked] = Counter()
         self._wrong: Counter[Asked] = Counter()
-        """Of those in vain, the ones of runs that ended well."""
+        """Of those in vain, the ones of runs that nobody else has ended: that came to their end, or raised."""
         self._erred: dict[str, dict[Asked, int]] = {}
         """By call site, the nodes that were wrong, and in which run for the last time."""
         self._foreseen: dict[Asked, None] = {}
@@ -80,21 +80,21 @@ class Reliance:
         while len(self._foreseen) > MAX_FORESEEN:
             del self._foreseen[next(iter(self._foreseen))]
 
-    def note(self, tried: Tried, completed: bool) -> None:
-        """A run is over."""
+    def note(self, tried: Tried, by_itself: bool) -> None:
+        """A run is over. `by_itself`: nobody else has ended it."""
         self._runs += 1
-        self._window.append((tried, completed))
-        self._count(tried, completed, +1)
+        self._window.append((tried, by_itself))
+        self._count(tried, by_itself, +1)
         for asked in tried.vain:
             self._again.pop(asked, None)
-        for asked in tried.vain if completed else ():
+        for asked in tried.vain if by_itself else ():
             self._erred[asked.site] = {**self._recently(asked.site), asked: self._runs}
         if len(self._window) > WINDOW:
             self._count(*self._window.popleft(), -1)
 
-    def _count(self, tried: Tried, completed: bool, sign: int) -> None:
+    def _count(self, tried: Tried, by_itself: bool, sign: int) -> None:
         counts = [(self._made, tried.made), (self._vain, tried.vain)]
-        for own, other in [*counts, (self._wrong, tried.vain)] if completed else counts:
+        for own, other in [*counts, (self._wrong, tried.vain)] if by_itself else counts:
             for asked, times in other.items():
                 own[asked] += sign * times
                 if not own[asked]:
@@ -107,7 +107,7 @@ class Reliance:
         return self._vain[asked] > 0 or self._others_erred(asked)
 
     def was_wrong(self, asked: Asked) -> bool:
-        """Whether a run that ended well has done without an early call of it."""
+        """Whether a run that nobody else has ended has done without an early call of it."""
         return self._wrong[asked] > 0 or self._others_erred(asked)
 
     def _others_erred(self, asked: Asked) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
+from functools import partial
 from operator import methodcaller
 from time import thread_time
 from typing import Any
@@ -228,16 +230,15 @@ class Run:
 
     def finish(self, completed: bool) -> None:
         """The run ended, raised, was interrupted or abandoned: nothing early is left running."""
-        if collecting():
-            issuer.post(lambda: self._finish(completed))
-        else:
-            self._finish(completed)
+        raised = not completed and isinstance(sys.exc_info()[1], Exception)  # others came from elsewhere
+        end = partial(self._finish, completed, raised)
+        issuer.post(end) if collecting() else end()
 
-    def _finish(self, completed: bool) -> None:
+    def _finish(self, completed: bool, raised: bool) -> None:
         with self.lock:
             if self.closed:
                 return
-            self.trace.ended_s = now_s()
+            self.trace.ended_s, self.trace.raised = now_s(), raised
             self.trace.completed = completed and all(v.interrupted or not v.failed for v in self.trace.outermost)
             self.own_s += self.inbox.took_s
             self.closed = True
@@ -253,8 +254,7 @@ class Run:
         self.inbox.close()
         self.calls.forget()
         load.count(-1)
-        self.member.returned()
-        self.trace.crowded = self.member.crowded
+        self.trace.crowded = self.member.returned()
         self.plan.learn_from(self)
 
     # --- inside a component

@@ -142,7 +142,7 @@ class Worth:
             return self._reliance.doubts(asked)
 
     def was_wrong(self, asked: Asked) -> bool:
-        """The same, by runs that ended well."""
+        """The same, by runs that nobody else has ended."""
         with self._lock:
             return self._reliance.was_wrong(asked)
 
@@ -194,7 +194,7 @@ class Worth:
             _, took_s, took_tokens, wasted_s, wasted_tokens = map(sum, zip(*self._window, strict=True))
             self._took, self._wasted = Cost(took_s, took_tokens), Cost(wasted_s, wasted_tokens)
             self._at_stake = self._staked() - staked
-            self._reliance.note(tried or Tried(), trace.completed)
+            self._reliance.note(tried or Tried(), trace.completed or trace.raised)
 
     def foresaw(self, made: Iterable[Asked], left_out: Iterable[Asked], tried: Tried) -> None:
         """See `Reliance`."""

@@ -200,11 +200,11 @@ def test_it_comes_back_once_runs_make_it_of_themselves_and_later_each_time_it_is
     relied = Reliance()
 
     def runs_until_likely() -> int:
-        relied.note(tried(vain=1), completed=True)
+        relied.note(tried(vain=1), by_itself=True)
         for number in range(WINDOW // 10):
             if relied.chance(HERE) > 1 / 2:
                 return number
-            relied.note(Tried(), completed=True)
+            relied.note(Tried(), by_itself=True)
             relied.foresaw([HERE], [], Tried())
         raise AssertionError("it stays in doubt")
 
@@ -215,31 +215,31 @@ def test_it_comes_back_once_runs_make_it_of_themselves_and_later_each_time_it_is
 
 def test_a_run_counts_once_whether_its_call_was_early_or_not() -> None:
     relied = Reliance()
-    relied.note(tried(vain=1), completed=True)
+    relied.note(tried(vain=1), by_itself=True)
     for own in (tried(made=1), Tried()):
-        relied.note(own, completed=True)
+        relied.note(own, by_itself=True)
         relied.foresaw([HERE], [], own)
     assert relied.chance(HERE) == 3 / 5
 
 
-def test_only_runs_that_ended_well_show_that_a_node_was_wrong() -> None:
+def test_only_runs_that_end_of_themselves_show_that_a_node_was_wrong() -> None:
     """One that is cancelled might have come to the call; it costs all the same."""
     relied = Reliance()
-    relied.note(tried(vain=1), completed=False)
+    relied.note(tried(vain=1), by_itself=False)
     assert relied.doubts(HERE) and not relied.was_wrong(HERE)
-    relied.note(tried(vain=1), completed=True)
+    relied.note(tried(vain=1), by_itself=True)
     assert relied.was_wrong(HERE)
 
 
 def test_what_is_learnt_where_nodes_kept_being_wrong_is_in_doubt_from_the_first() -> None:
     relied, new = Reliance(), Asked("here", "another question")
-    relied.note(tried(vain=1), completed=True)
+    relied.note(tried(vain=1), by_itself=True)
     assert not relied.doubts(new), "the lesson after a mistake may be right"
-    relied.note(tried(vain=1, asked=Asked("here", "a second question")), completed=True)
+    relied.note(tried(vain=1, asked=Asked("here", "a second question")), by_itself=True)
     assert relied.doubts(new) and relied.chance(new) == 1 / 4
     assert not relied.doubts(Asked("elsewhere", "another question"))
     for _ in range(RECENT):
-        relied.note(Tried(), completed=True)
+        relied.note(Tried(), by_itself=True)
     assert not relied.doubts(new) and relied.doubts(HERE)
 
 
@@ -250,6 +250,6 @@ def test_of_what_was_wrong_no_more_is_kept_than_counts() -> None:
     relied, kept = Reliance(), weakref.WeakSet[Node]()
     for _ in range(2 * WINDOW):
         kept.add(node := Node())
-        relied.note(tried(vain=1, asked=Asked("here", node)), completed=True)
+        relied.note(tried(vain=1, asked=Asked("here", node)), by_itself=True)
     del node
     assert len(kept) <= WINDOW + RECENT

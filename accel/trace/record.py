@@ -243,6 +243,8 @@ class Trace:
     ended_s: float | None = None
     completed: bool = False
     """Ran to its end, or until it paused: not raised or abandoned."""
+    raised: bool = False
+    """It ended by an error, that nobody else's cancelling or leaving was."""
     ambient: Mapping[str, str] = field(default_factory=dict)
     """The dimensions of the context it ran in (`accel.trace.ambient`)."""
     found: set[str] = field(default_factory=set)

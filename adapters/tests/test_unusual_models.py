@@ -71,6 +71,21 @@ def compared(ask: Any, answer: Any = lambda text: CompletionResponse(text=text),
     return accelerated
 
 
+def waiting_after(first: str) -> Any:
+    """The answer of a model that takes its time with what begins like this."""
+    asked = threading.Event()
+
+    def answer(text: str) -> CompletionResponse:
+        if text.startswith(first):
+            asked.clear()
+            asked.wait(PATIENCE_S)  # for an early call, if there is one
+        else:
+            asked.set()
+        return CompletionResponse(text=text)
+
+    return answer
+
+
 def test_what_a_model_takes_beyond_its_base_class_counts() -> None:
     def ask(llm: Any, question: str) -> Iterator[Any]:
         yield llm.complete(f"Plan: {question}").text
@@ -78,17 +93,7 @@ def test_what_a_model_takes_beyond_its_base_class_counts() -> None:
         yield llm.complete(prompt=f"Sum up: {question}", style="plain").text
         yield llm.complete(f"Close: {question}", formatted=True).text
 
-    asked = threading.Event()
-
-    def answer(text: str) -> CompletionResponse:
-        if text.startswith("Plan"):
-            asked.clear()
-            asked.wait(PATIENCE_S)  # for an early call, if there is one
-        else:
-            asked.set()
-        return CompletionResponse(text=text)
-
-    fast = compared(ask, answer)
+    fast = compared(ask, waiting_after("Plan"))
     assert fast.plan.total.retired
 
 
@@ -257,3 +262,27 @@ def test_usage_that_says_less_than_langchain_means_it_to(usage: dict[str, Any]) 
     fast = accel.accelerate(plain)
     for question in QUESTIONS:
         assert fast.invoke({"q": question}) == plain.invoke({"q": question})
+
+
+def test_what_a_program_that_raises_has_done_without_is_not_certain() -> None:
+    """It raises after its first call, and never again are all of the others sent."""
+
+    def ask(llm: Any, question: str) -> Iterator[Any]:
+        yield llm.complete(f"Check: {question}").text
+        if "refused" in question:
+            raise ValueError(question)
+        yield from (llm.complete(f"Part {part} of {question}").text for part in range(4))
+
+    HEARD.update(fast=[])
+    engine = Engine(llm=Undecorated(answer=waiting_after("Check"), name="fast"), ask=ask)
+    accel.register(engine.llm, concurrency=8, local=True)
+    fast = accel.accelerate(engine, speculate="certain")
+    for question in QUESTIONS:
+        fast.query(question)
+        assert accel.settle()
+    assert fast.plan.total.retired
+    for question in QUESTIONS:
+        with pytest.raises(ValueError, match="refused"):
+            fast.query(f"{question} refused")
+        assert accel.settle()
+    assert sum("Part" in prompt and "refused" in prompt for prompt, *_ in HEARD["fast"]) <= 4
