@@ -224,7 +224,8 @@ of yours as `auth=`, a transport) does not count. Any other component is vouched
 - **At once**: how many calls may be inside one instance; one where nothing is said.
 - **Reads**: *settled* where an early read may stand for the program's own, because nobody changes meanwhile what it
   reads; *feeds* where it only lets later calls begin, and the program reads itself.
-- **Addresses**: where an instance keeps the addresses it sends to. It counts as local if all that are set are private.
+- **Addresses**: where an instance keeps the addresses it sends to. It counts as local if all that are set are private,
+  and requests get there straight: by no proxy at a public address, and by no answer so far that led them on to one.
   *unknown* always counts as remote.
 """
 _TAIL = """## Local once they are declared
