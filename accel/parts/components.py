@@ -17,7 +17,7 @@ from ..errors import ConfigurationError
 from ..process import forks
 from . import hosts
 from .declarable import check_component, check_facts, names_of, note, reference
-from .facts import Said
+from .facts import Entry, Said
 from .identity import Identities
 from .listed import Facts as Facts
 from .listed import at, listed
@@ -296,13 +296,21 @@ def facts_of(component: Any, identities: Identities | None = None) -> Facts:
     facts = _facts_but_local(component)
     why = _unlisted(component, facts) or (_of_its_thread(component, identities) if facts.pure else "")
     facts = replace(facts, pure=False, reason=why) if why else facts
-    return facts if facts.local is not None else replace(facts, local=stays_near(component))
+    if facts.local is not None:
+        return facts
+    return replace(facts, local=stays_near(component, looked=_vouching(component, facts) is not None))
+
+
+def _vouching(component: Any, facts: Facts) -> Entry | None:
+    """The table's entry, if nobody else vouches for a component."""
+    entry = listed(type(component))
+    return entry if entry is not None and facts.pure and facts.reason == entry.reason else None
 
 
 def _unlisted(component: Any, facts: Facts) -> str:
     """Why an object of a listed class counts as none, where nobody but the table vouches for it; or nothing."""
-    entry = listed(type(component))
-    if entry is None or not facts.pure or facts.reason != entry.reason:
+    entry = _vouching(component, facts)
+    if entry is None:
         return ""
     if entry.embeds and not has_leaf(at(component, entry.embeds), "embed_query"):
         return "it embeds with what is no component"

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..text.objects import attributes, in_class, is_a
 from .clients import OF_USE, PACKAGES, SDKS, TRACER
@@ -42,23 +42,43 @@ def own_code(component: Any) -> str:
     """Why a component of a listed class runs code of the program's own; empty if it does not."""
     if calls_the_programs(component):
         return "it calls functions, or an object of a class, of the program's own"
-    name = _given(component)
+    name = _look(component).given
     if name == _TRACING:
         return "its client tells OpenTelemetry of each call, and early ones are none of the program's"
     return f"its client was given {name}, which is the program's own and would run with each early call" if name else ""
 
 
-_looks: dict[int, tuple[weakref.ref[Any], list[_Holder], bool, list[weakref.ref[Any]]]] = {}
-"""By id, components in which nothing of the program's was found, what was looked at, whether spans went nowhere, and
-the clients that send."""
+class _Seen(NamedTuple):
+    """A look at a component."""
+
+    of: Callable[[], Any]
+    holders: list[_Holder]
+    untold: bool
+    """Spans went nowhere."""
+    given: str
+    """What was found that is the program's, if anything."""
+    sending: list[Callable[[], Any]]
+    """The clients that send."""
+
+    def stands(self, component: Any) -> bool:
+        return (
+            self.of() is component
+            and self.untold == _goes_nowhere()
+            and all(holder.stands() for holder in self.holders)
+        )
 
 
-def senders(component: Any) -> list[Any]:
-    """Clients of HTTP libraries that a component of a listed class holds, which send its requests."""
-    known = _looks.get(id(component))
-    if known is not None and known[0]() is component and all(holder.stands() for holder in known[1]):
-        return [client for each in known[3] if (client := each()) is not None]
-    return [value for value in _reached(component, []) if _sends(value)]
+_looks: dict[int, _Seen] = {}
+"""By id of a component."""
+
+
+def senders(component: Any, looked: bool = False) -> list[Any]:
+    """Clients of HTTP libraries that a component of a listed class holds, which send its requests. `looked`: it was
+    looked at just now."""
+    seen = _looks.get(id(component)) if looked else None
+    if seen is None or seen.of() is not component:
+        seen = _look(component)
+    return [client for each in seen.sending if (client := each()) is not None]
 
 
 def _sends(value: Any) -> bool:
@@ -66,25 +86,26 @@ def _sends(value: Any) -> bool:
     return any(in_class(type(value), name) is not None for name in ("_transport_for_url", "get_adapter"))
 
 
-def _given(component: Any) -> str:
-    known, untold = _looks.get(id(component)), _goes_nowhere()
-    if known is not None and known[0]() is component and known[2] == untold:
-        if all(holder.stands() for holder in known[1]):
-            return ""
-    holders, sending = [_Holder(component)], []
+def _look(component: Any) -> _Seen:
+    known = _looks.get(id(component))
+    if known is not None and known.stands(component):
+        return known
+    untold, given = _goes_nowhere(), ""
+    holders: list[_Holder] = [_Holder(component)]
+    sending = []
     for value in _reached(component, holders):
         if _sends(value):
-            sending.append(weakref.ref(value))
+            sending.append(_weakly(value))
         if type(value).__name__ == "ProxyTracer" and _package(type(value)) == "opentelemetry":
-            if not untold:
-                return _TRACING
+            given = given or ("" if untold else _TRACING)
         elif not _is_known(value):
-            return _name(value)
+            given = given or _name(value)
     try:
-        _looks[id(component)] = weakref.ref(component, partial(_forget, id(component))), holders, untold, sending
+        of: Callable[[], Any] = weakref.ref(component, partial(_forget, id(component)))
     except TypeError:  # no weak references: looked at again each time
-        pass
-    return ""
+        return _Seen(lambda: component, holders, untold, given, sending)
+    seen = _looks[id(component)] = _Seen(of, holders, untold, given, sending)
+    return seen
 
 
 _TRACING = "spans"

@@ -31,16 +31,17 @@ def endpoint_of(component: Any) -> str | None:
     return next((str(value) for value in values if value and not callable(value)), None)  # also address objects
 
 
-def stays_near(component: Any) -> bool:
-    """Whether data of a listed component stays in this process, or this network."""
-    return is_inside(component) or has_private_endpoint(component)
+def stays_near(component: Any, looked: bool = False) -> bool:
+    """Whether data of a listed component stays in this process, or this network. `looked`: `own_code` was asked just
+    now."""
+    return is_inside(component) or has_private_endpoint(component, looked)
 
 
-def has_private_endpoint(component: Any) -> bool:
+def has_private_endpoint(component: Any, looked: bool = False) -> bool:
     """Whether all addresses of a listed component are loopback or private, and requests get there straight. Names that
     would need a look-up count as public, and so does what nobody knows."""
     known = addresses_of(component) or ()
-    return bool(known) and all(map(is_private, known)) and not leads_away(component, known)
+    return bool(known) and all(map(is_private, known)) and not leads_away(component, known, looked)
 
 
 # --- recipients

@@ -21,6 +21,7 @@ _led: dict[str, None] = {}
 """Private places whose answers have led requests to a public one."""
 
 
+@lru_cache(4_096)
 def is_private(address: str) -> bool:
     """Whether it is loopback or private. Names that would need a look-up count as public."""
     try:
@@ -37,13 +38,13 @@ def note_led(urls: Iterable[str]) -> None:
         _led[_place(first)] = None
 
 
-def leads_away(component: Any, addresses: Iterable[str]) -> bool:
+def leads_away(component: Any, addresses: Iterable[str], looked: bool = False) -> bool:
     """Whether what a component sends to private addresses reaches others first, as its clients are set, and as far as
-    answers have shown."""
+    answers have shown. `looked`: see `senders`."""
     asked = [_with_scheme(address) for address in addresses]
     if not _led.keys().isdisjoint(map(_place, asked)):
         return True
-    ways = [_proxy_of(client, address) for client in senders(component) for address in asked]
+    ways = [_proxy_of(client, address) for client in senders(component, looked) for address in asked]
     if not ways or None in ways:
         ways += [_proxy_around(address, now()) for address in asked]
     return not all(is_private(way) for way in ways if way)
@@ -53,8 +54,8 @@ def _proxy_of(client: Any, address: str) -> str | None:
     """The proxy by which a client sends there, empty if by none; None if it asks the process's variables each time."""
     if in_class(type(client), "_transport_for_url") is None:  # of `requests`
         return next((str(proxy) for proxy in client.proxies.values() if proxy), None if client.trust_env else "")
-    pool = getattr(client._transport_for_url(type(client.base_url)(address)), "_pool", None)
-    proxy = getattr(pool, "_proxy_url", None)
+    way = client._transport_for_url(type(client.base_url)(address)) if client._mounts else client._transport
+    proxy = getattr(getattr(way, "_pool", None), "_proxy_url", None)
     return proxy.host.decode() if proxy is not None else ""
 
 

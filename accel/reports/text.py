@@ -22,6 +22,8 @@ WITHIN = (COMPOSITE.name, PART.name)
 """Reasons of calls around and inside others, which say less than those others' own."""
 MOST_GAINS = 8
 """In the text."""
+LITTLE_LESS = 1.02
+"""Of what a request took, its best schedule may be this much: clocks differ by as much."""
 PASSED = {
     GAINLESS: "as those before gained nothing",
     UNREAD: "as enough are still to be learnt from",
@@ -87,7 +89,7 @@ def headline(report: Measured) -> Iterator[str]:
         last, limit = report.last, report.limit_s
         since = " since its last pause" if len(report.parts) > 1 else ""
         said = f"  last request{since}: {seconds(last.took_s)} instead of {seconds(last.alone_s)}"
-        if limit is not None:
+        if limit is not None and limit <= LITTLE_LESS * last.took_s:  # guesses that come true are sooner
             engines = "on these engines" if report.limit is not None else "if calls get in nobody's way"
             said += f"; its best schedule {engines}: {seconds(limit)}"
         yield said

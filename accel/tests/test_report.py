@@ -112,6 +112,14 @@ def test_means_are_over_requests_and_the_last_one_stands_beside() -> None:
     assert report.own_s > 0.0
 
 
+def test_a_request_sooner_than_any_schedule_has_no_best_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guesses that come true don't wait for what the others wait for."""
+    report = Report(ran(two))
+    assert report.last is not None and "its best schedule" in str(report)
+    monkeypatch.setattr(type(report), "limit_s", 2 * report.last.took_s)
+    assert "its best schedule" not in str(report)
+
+
 def test_nothing_has_run() -> None:
     report = Report(Plan())
     assert str(report).startswith("Nothing is measured yet")
