@@ -153,9 +153,10 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
 
 
 def _note_led(response: Any) -> None:
-    history = getattr(response, "history", None)
-    if history:
-        note_led([str(each.request.url) for each in (*history, response)])
+    """It may have come by others. One that somebody made himself may say nothing of that."""
+    with suppress(AttributeError, RuntimeError):
+        if response.history:
+            note_led([str(each.request.url) for each in (*response.history, response)])
 
 
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:

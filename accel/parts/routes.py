@@ -54,7 +54,10 @@ def _proxy_of(client: Any, address: str) -> str | None:
     """The proxy by which a client sends there, empty if by none; None if it asks the process's variables each time."""
     if in_class(type(client), "_transport_for_url") is None:  # of `requests`
         return next((str(proxy) for proxy in client.proxies.values() if proxy), None if client.trust_env else "")
-    way = client._transport_for_url(type(client.base_url)(address)) if client._mounts else client._transport
+    try:
+        way = client._transport_for_url(type(client.base_url)(address)) if client._mounts else client._transport
+    except AttributeError:  # of another make
+        return None
     proxy = getattr(getattr(way, "_pool", None), "_proxy_url", None)
     return proxy.host.decode() if proxy is not None else ""
 
