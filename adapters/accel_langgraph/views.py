@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.base import TextAccessor
 from langchain_core.outputs import ChatResult
+from langchain_core.prompt_values import PromptValue
 from pydantic.fields import FieldInfo
 
 from accel.parts.reads import names_in
@@ -103,6 +104,23 @@ def build_document(tree: Tree) -> Document:
     return class_named(tree["document"], Document)(**fields)
 
 
+_PROMPT = "prompt value"
+
+
+def view_prompt(prompt: PromptValue) -> Tree:
+    """What a prompt template gives to what stands behind it."""
+    cls: Any = type(prompt)
+    fields = {name: getattr(prompt, name) for name in cls.model_fields if name != "type"}
+    return {_PROMPT: class_name(prompt), **fields}
+
+
+def build_prompt(tree: Tree) -> PromptValue:
+    base: Any = PromptValue
+    made: PromptValue = class_named(tree[_PROMPT], base)(**{key: tree[key] for key in tree if key != _PROMPT})
+    return made
+
+
+add_view(PromptValue, view_prompt, _PROMPT, build_prompt, exact=whole(view_prompt))
 add_view(
     BaseMessage, view_message, "message", build_message, ("response_metadata", "usage_metadata"), whole(view_identified)
 )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from pydantic import PrivateAttr
@@ -103,6 +104,10 @@ class MarkedDocument(Document):
     _mark: str = PrivateAttr("")
 
 
+class MarkedPrompt(StringPromptValue):
+    _mark: str = PrivateAttr("")
+
+
 class Important(HumanMessage):
     important: bool = True
     language: str | None = "en"
@@ -118,6 +123,9 @@ MADE: dict[str, Callable[[int], Any]] = {
     "document with a private attribute": lambda number: marked(MarkedDocument(page_content="a"), str(number)),
     "message": lambda number: Important("a", important=number > 0, language="en" if number else None),
     "message with a private attribute": lambda number: marked(Marked("a"), str(number)),
+    "prompt": lambda number: StringPromptValue(text=f"a {number}"),
+    "prompt with a private attribute": lambda number: marked(MarkedPrompt(text="a"), str(number)),
+    "prompt of messages": lambda number: ChatPromptValue(messages=[Important("a", id="1", language=f"{number}")]),
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.func import task
@@ -151,6 +152,14 @@ class Awaited:
     async def __call__(self, word: str) -> str:
         await asyncio.sleep(TAKES_S)
         return word[::-1]
+
+
+@pytest.mark.parametrize("template", [ChatPromptTemplate, PromptTemplate])
+def test_a_function_behind_a_prompt_template(template: Any) -> None:
+    """It is given what the template makes, an object of LangChain's."""
+    ask = RunnableLambda(accel.pure(lambda prompt: slow_joined(prompt.to_string(), "it is")))
+    chain = template.from_template("Say what is known of {topic}:") | ask
+    assert early(lambda topic: chain.invoke({"topic": topic})) == 1
 
 
 def test_objects_that_can_be_called() -> None:
