@@ -6,7 +6,6 @@ import dis
 import functools
 import re
 import sys
-import sysconfig
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -14,10 +13,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from ..frameworks import frameworks
 from ..process.spare import breathe
 from ..text.classes import of_class, of_classes
-from ..trace.sites import is_ours
+from ..trace.sites import is_frameworks, is_ours
 from .places import cells, plainly
 
 _GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
@@ -62,7 +60,6 @@ def module_of(function: types.FunctionType) -> str:
     return function.__globals__.get("__name__") or ""
 
 
-_INSTALLED = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _OTHERS = frozenset("openai anthropic pydantic pydantic_core httpx numpy wrapt".split())
 
 
@@ -87,10 +84,7 @@ def is_users_module(module: str) -> bool:
     top = module.partition(".")[0]
     if module == "__main__":
         return True
-    installed = (getattr(sys.modules.get(module), "__file__", None) or "").startswith(_INSTALLED)
-    library = is_ours(module) or top in _OTHERS or top in sys.stdlib_module_names
-    families = sum((framework.families for framework in frameworks()), ())
-    return not library and not (installed and top.startswith(families))
+    return not (is_ours(module) or top in _OTHERS or top in sys.stdlib_module_names or is_frameworks(module))
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 
-from ..frameworks import frameworks
+from ..frameworks import frameworks, installed
 from .record import CallRecord, Use
 
 _LIBRARIES = tuple(
@@ -60,6 +60,19 @@ def is_ours(module: str) -> bool:
     return package in packages() and "tests" not in inner.split(".")
 
 
+@lru_cache(4_096)
+def is_frameworks(module: str) -> bool:
+    """Whether a module is a part of a framework, or of an integration of it, wherever that was installed (a layer, a
+    folder of its own beside the program). A program's own packages may begin with the same word."""
+    top = module.partition(".")[0]
+    if not any(top.startswith(framework.families) for framework in frameworks()):
+        return False
+    if (getattr(sys.modules.get(module), "__file__", None) or "").startswith(_LIBRARIES):
+        return True
+    own = any(top in framework.packages for framework in frameworks())
+    return own or installed(top.replace("_", "-")) is not None
+
+
 _seen: dict[int, tuple[CodeType, str]] = {}
 """By id of the code, which is kept (to hash it takes longer than all else): see `_name`."""
 _INNER, _BOUNDARY = "", "|"
@@ -68,8 +81,8 @@ _INNER, _BOUNDARY = "", "|"
 def _name(code: CodeType, module: str) -> str:
     """``file:function`` of user code; of other code `_INNER`, or `_BOUNDARY` beyond which the site does not go."""
     file = code.co_filename
-    library = file.startswith(("<frozen", *_LIBRARIES)) or file == "<string>" or is_ours(module)
-    if not library:
+    library = file.startswith(("<frozen", *_LIBRARIES)) or file == "<string>"
+    if not (library or is_ours(module) or is_frameworks(module)):
         return f"{file.rsplit('/', 1)[-1]}:{code.co_qualname}"
     return _BOUNDARY if file.endswith(_boundaries()) else _INNER
 
