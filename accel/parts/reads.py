@@ -88,7 +88,9 @@ def reads_of(component: Any, watch: Watch | None = None) -> Reads:
         return Reads(parts.local, False, [], set())
     if not parts.functions and not parts.classes:
         return NOTHING
-    return _followed(_of_the_programs(type(component)), tuple(parts.classes), tuple(parts.functions), len(METHODS))
+    # By weak references: classes may be made anew with each call.
+    cls, *others = map(weakref.ref, (_of_the_programs(type(component)), *parts.classes))
+    return _followed(cls, tuple(others), tuple(map(weakref.ref, parts.functions)), len(METHODS))
 
 
 class _Parts:
@@ -169,9 +171,17 @@ _KINDS: tuple[tuple[str, Any], ...] = (
 
 
 @lru_cache(KEPT)
-def _followed(component: type, classes: tuple[type, ...], functions: tuple[FunctionType, ...], _: int) -> Reads:
+def _followed(
+    component: weakref.ref[type],
+    classes: tuple[weakref.ref[type], ...],
+    functions: tuple[weakref.ref[FunctionType], ...],
+    _: int,
+) -> Reads:
     """As long as so many methods are known: any may have been declared of its class."""
-    following = Following(component, classes, functions)
+    held, own = component(), tuple(cls for each in classes if (cls := each()) is not None)
+    assert held is not None and len(own) == len(classes), "whoever asks holds them"
+    written_of_it = tuple(function for each in functions if (function := each()) is not None)
+    following = Following(held, own, written_of_it)
     following.go()
     names = None if following.whole else following.environment
     return Reads(following.local, following.context, following.read, names, following.named)
