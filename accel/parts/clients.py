@@ -174,7 +174,7 @@ def _forget(at: int, gone: object) -> None:
 COOKIES = forks.lock()
 """Held by whoever sets cookies that may be no change, or looks at them."""
 _answered: weakref.WeakSet[Cookie] = weakref.WeakSet()
-_OF_CARRIERS = frozenset(
+OF_CARRIERS = frozenset(
     "__cf_bm __cflb __cfruid __cfseq __cfwaitingroom _cfuvid cf_clearance AWSALB AWSALBCORS AWSALBTG AWSALBTGCORS "
     "AWSELB AWSELBCORS ARRAffinity ARRAffinitySameSite ApplicationGatewayAffinity ApplicationGatewayAffinityCORS GCLB "
     "_abck ak_bmsc bm_mi bm_sv bm_sz".split()
@@ -192,4 +192,4 @@ def given_cookies(jar: CookieJar) -> list[Cookie]:
     none of that: early or not, a call has those that it gets."""
     while True:
         with COOKIES, suppress(RuntimeError):  # another thread sets one
-            return [cookie for cookie in jar if cookie.name not in _OF_CARRIERS or cookie not in _answered]
+            return [cookie for cookie in jar if cookie.name not in OF_CARRIERS or cookie not in _answered]

@@ -18,7 +18,7 @@ from ..process.clock import now_s
 from ..process.coroutines import around
 from ..text.objects import is_a
 from . import patches
-from .clients import COOKIES, note_answered
+from .clients import COOKIES, OF_CARRIERS, note_answered
 from .epochs import write
 from .routes import note_led
 
@@ -101,6 +101,21 @@ answers_call: Callable[[], bool] = _never
 """Whether what is being sent here is a call of a component's. Set by `accel.run.turned_away`."""
 
 
+withholds: Callable[[], bool] = _never
+"""Whether cookies of an answer that comes here are to be withheld from its client, as the program has not made the call
+yet. Set by `accel.run.turned_away`."""
+session_opened: Callable[[], None] = lambda: None  # noqa: E731
+"""An answer whose cookies were withheld is here; may raise. Set by the same."""
+
+
+def opens_session(response: Any) -> bool:
+    """Whether an answer sets a cookie that is no carrier's."""
+    with suppress(AttributeError, RuntimeError):
+        told = response.headers.get_list("set-cookie") if hasattr(response.headers, "get_list") else ()
+        return any(each.partition("=")[0].strip() not in OF_CARRIERS for each in told)
+    return False
+
+
 def install() -> None:
     """Look at what clients send from now on that are loaded by now."""
     for package, name, is_async in _CLIENTS:
@@ -121,6 +136,8 @@ def _extract(wrapped: Callable[..., Any], cookies: Any, args: Any, kwargs: Any) 
     """An answer sets cookies in its client."""
     if not answers_call():
         return wrapped(*args, **kwargs)
+    if withholds() and opens_session(args[0] if args else kwargs.get("response")):
+        return None
     with COOKIES:  # nobody looks at them meanwhile
         before = list(cookies.jar)
         try:
@@ -141,15 +158,22 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
     finally:
         if over is not None:
             over()
+    try:
+        _answered(response, began_s)
+    except BaseException:
+        response.close()
+        raise
+    return response
+
+
+def _answered(response: Any, began_s: float) -> None:
+    """Raises what ends the call that it answers."""
     _note_led(response)
+    if opens_session(response) and withholds():
+        session_opened()
     after_s = _after_s(response)
     if after_s is not None:
-        try:
-            turned_away(began_s, after_s)
-        except BaseException:
-            response.close()
-            raise
-    return response
+        turned_away(began_s, after_s)
 
 
 def _note_led(response: Any) -> None:
@@ -171,14 +195,11 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
     finally:
         if over is not None:
             over()
-    _note_led(response)
-    after_s = _after_s(response)
-    if after_s is not None:
-        try:
-            turned_away(began_s, after_s)
-        except BaseException:
-            await response.aclose()
-            raise
+    try:
+        _answered(response, began_s)
+    except BaseException:
+        await response.aclose()
+        raise
     return response
 
 

@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..text.classes import of_class
 from ..text.objects import is_a
@@ -33,6 +33,7 @@ from .methods import METHODS
 from .watch import Watch
 
 MAX_PARTS, MAX_VALUES = 64, 64
+T = TypeVar("T")
 KEPT = 32
 """Of so many classes and functions together, which are kept for that, it is known what they read."""
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
@@ -178,13 +179,16 @@ def _followed(
     _: int,
 ) -> Reads:
     """As long as so many methods are known: any may have been declared of its class."""
-    held, own = component(), tuple(cls for each in classes if (cls := each()) is not None)
-    assert held is not None and len(own) == len(classes), "whoever asks holds them"
-    written_of_it = tuple(function for each in functions if (function := each()) is not None)
-    following = Following(held, own, written_of_it)
+    [cls] = _held((component,))
+    following = Following(cls, _held(classes), _held(functions))
     following.go()
     names = None if following.whole else following.environment
     return Reads(following.local, following.context, following.read, names, following.named)
+
+
+def _held(references: Iterable[weakref.ref[T]]) -> tuple[T, ...]:
+    """What they refer to, which whoever asks holds."""
+    return tuple(one for each in references if (one := each()) is not None)
 
 
 _named: dict[int, tuple[weakref.ref[Any], frozenset[str]]] = {}

@@ -40,15 +40,14 @@ class Member:
         self._over = over
         """How many had returned when it began."""
         self._process = os.getpid()
-        self.crowded = False
-        """Whether more than a few others were under way meanwhile, as far as is known."""
+        self._crowded = False
 
     def returned(self) -> bool:
-        """Whoever called has what he waited for. Whether the run was in a crowd."""
+        """Whoever called has what he waited for. Whether more than a few other runs were under way meanwhile."""
         crowd, self._crowd = self._crowd, None
         if crowd is not None and self._process == os.getpid():
-            self.crowded = crowd.left(self._followed) - self._over > FEW
-        return self.crowded
+            self._crowded = crowd.left(self._followed) - self._over > FEW
+        return self._crowded
 
 
 class Crowd:

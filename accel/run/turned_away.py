@@ -51,6 +51,21 @@ def _answers_call() -> bool:
 http.answers_call = _answers_call
 
 
+def _withholds() -> bool:
+    here = scope.get()
+    return here is not None and here.early and here.call is not None
+
+
+def _session_opened() -> None:
+    """The program's own call is to open it, in its turn."""
+    here = scope.get()
+    if here is not None:
+        raise TurnedAway(str(hindered(here.call, "its answer opens a session")))  # which no client tries again
+
+
+http.withholds, http.session_opened = _withholds, _session_opened
+
+
 def note(run: Run, call: Call, began_s: float, after_s: float = 0.0) -> bool:
     """A call was turned away that had been sent then; whether early ones were at its endpoint meanwhile."""
 

@@ -154,5 +154,5 @@ def test_a_run_is_in_a_crowd_by_how_many_it_meets(others: int, crowded: bool) ->
     run = crowd.join(followed=True)
     for member in (*before, *(crowd.join(followed=False) for _ in range(others - others // 2))):
         member.returned()
-    run.returned()
-    assert run.crowded is crowded
+    assert run.returned() is crowded
+    assert run.returned() is crowded, "also if it is told once more"

@@ -53,7 +53,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[Request] = []
         self.asked = threading.Event()
-        self.sets_cookie = False
+        self.sets_cookie = self.sessions = False
 
     @property
     def url(self) -> str:
@@ -74,7 +74,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.set()
         opens = re.search(r"Open a session for (\w+)", text)
         answer = f"{opens[1]}'s" if opens else f"{who} was told {text}"
-        self._answer(json.dumps(self._body(answer)).encode(), f"tenant={opens[1]}; Path=/" if opens else "")
+        opened = opens[1] if opens else f"s{len(text)}" if self.server.sessions else ""
+        self._answer(json.dumps(self._body(answer)).encode(), f"tenant={opened}; Path=/" if opened else "")
 
     def _body(self, answer: str) -> Any:
         if "embeddings" in self.path:
@@ -423,6 +424,24 @@ def test_a_session_that_the_answer_to_a_call_opens(
     for (result, requests), (expected, sent) in zip(runs(accelerate(make()), servers, TENANTS), plain, strict=True):
         assert result == expected
         assert set(requests) == set(sent)
+
+
+@pytest.mark.parametrize("kind", [chat_openai, chat_openai_of_langchain_s, sdk_openai, llamaindex])
+def test_a_session_that_an_early_answer_would_open(
+    kind: Callable[[str], Made], servers: tuple[Server, Server]
+) -> None:
+    """The server begins to open one with each answer: the program's own call does, in its turn."""
+
+    def make() -> Any:
+        return at_the_beginning(kind(servers[0].url).ask, lambda _: None, servers[0].asked)
+
+    def results(graph: Any) -> list[Any]:
+        told = []
+        for servers[0].sessions in (False, True):
+            told += [result for result, _ in runs(graph, servers, TENANTS)]
+        return told
+
+    assert results(accelerate(make())) == results(make())
 
 
 # --- objects of the program's own classes -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from accel.parts.components import facts_of
 
 PUBLIC, NEAR = "http://proxy.example.com:3128", "http://10.0.0.9:3128"
 PRIVATE = "http://10.1.2.3/v1"
-Client = Callable[..., Any]
+MODELS = "models.example.com"
 
 
 def chat(**given: Any) -> ChatOpenAI:
@@ -86,7 +86,7 @@ class Leads(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         self.send_response(307 if leads else 200)
         if leads:
-            self.send_header("location", f"http://models.example.com:{self.server.server_address[1]}{self.path}")
+            self.send_header("location", f"http://{MODELS}:{self.server.server_address[1]}{self.path}")
         self.send_header("content-length", "0")
         self.end_headers()
 
@@ -97,9 +97,10 @@ class Leads(BaseHTTPRequestHandler):
 @pytest.fixture
 def leading(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     asked = socket.getaddrinfo
-    here: Client = lambda host, *given, **more: asked(  # noqa: E731
-        "127.0.0.1" if host in ("models.example.com", b"models.example.com") else host, *given, **more
-    )
+
+    def here(host: Any, *given: Any, **more: Any) -> Any:
+        return asked("127.0.0.1" if host in (MODELS, MODELS.encode()) else host, *given, **more)
+
     monkeypatch.setattr(socket, "getaddrinfo", here)
     monkeypatch.setattr(routes, "_led", {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), Leads)
