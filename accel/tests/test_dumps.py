@@ -54,7 +54,9 @@ def test_what_is_found_is_there_and_is_printed_in_one_of_its_styles(value: Any, 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "as shown in [1] and [2]", "{name} goes here", "[see the notes", "{'a': }", "f(x) = {x | x > 0}", "[[[[[[[["],
+    ["", "as shown in [1] and [2]", "{name} goes here", "[see the notes", "{'a': }", "f(x) = {x | x > 0}", "[[[[[[[["]
+    + ["one of {'a', 'b', 'c'}", "a[{'x', 'y'}, 1]", "{1: 'one', 2: 'two'}", "[b'raw', 1j]", "['a', ('b', {'c'})]"]
+    + ["[{'deep': " * 400 + "'value'" + "}]" * 400, '[{"deep": ' * 400 + '"value"' + "}]" * 400],
 )
 def test_what_only_looks_like_one(text: str) -> None:
     assert list(dumped(text)) == []

@@ -19,6 +19,8 @@ MOST = 64
 """and how many beginnings of one, in one text."""
 SHORTEST = 8
 """``[1]`` is a footnote more often than a list."""
+DEEPEST = 64
+"""Lists and dicts within each other; more is no value that a program prints for somebody to read."""
 _OPEN = re.compile(r"[\[{](?=\s*[\"'\[{\w-])")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[\[\]{}]', re.DOTALL)
 _FIRST_LINE = re.compile(r"[\[{]\n( +)")
@@ -66,7 +68,7 @@ class Dump:
 def is_plain(value: Tree) -> bool:
     """Whether the value is what Python's own literals give."""
     if isinstance(value, dict):
-        return not is_view(value) and all(map(is_plain, value.values()))
+        return not is_view(value) and all(type(key) is str and is_plain(held) for key, held in value.items())
     if isinstance(value, list):
         return all(map(is_plain, value))
     return value is None or type(value) in (str, int, float, bool)
@@ -119,6 +121,8 @@ def _end_of(text: str, at: int) -> int | None:
     for token in _TOKEN.finditer(text, at, at + LONGEST):
         if token.group() in "[{":
             depth += 1
+            if depth > DEEPEST:
+                return None
         elif token.group() in "]}":
             depth -= 1
             if depth == 0:
@@ -135,7 +139,7 @@ def _json(text: str) -> Tree:
 
 
 def _parsed(text: str) -> Tree:
-    """None if it is neither JSON nor a literal of Python's."""
+    """None if it is neither JSON nor a literal of Python's, or one of what is in no tree: a set, a number as a key."""
     value = _json(text)
     if value is not None:
         return value
@@ -145,4 +149,4 @@ def _parsed(text: str) -> Tree:
             value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return value if isinstance(value, dict | list) else None
+    return value if isinstance(value, dict | list) and is_plain(value) else None
