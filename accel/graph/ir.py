@@ -39,10 +39,18 @@ class Level:
     seen: int | None = None
     """The most elements any run had: no more are issued early."""
     distinct: bool = False
+    repeats: bool = False
+    """Elements that are equal were seen to have a call each: until then, and as long as none was dropped, only one of
+    them is made early."""
     first: int = 0
     """Of the outermost list, the first position that counts: those before are another node's (a loop's first round)."""
     sparse: bool = False
     """Elements of the domain may have none: outputs stand where those of the domain do."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the program is known to make the calls of equal elements."""
+        return self.domain is None or self.repeats
 
     def __str__(self) -> str:
         what = str(self.domain) if self.domain is not None else f"{self.repeat} times"

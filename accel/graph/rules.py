@@ -161,6 +161,7 @@ BEYOND = Rule("beyond", "more elements than any run so far had")
 AT_ONCE = Rule("at once", "its input is complete no sooner than the program makes the call", lasting=True)
 UNWRITTEN = Rule("write", "waits for {node} to be written")
 IN_ORDER = Rule("in order", "waits for the element before it")
+TWICE = Rule("twice", "it is equal to a call of another element, and no run has made such a call twice")
 
 # --- control
 BARRIER = Rule("barrier", "node {node!r} has raised or paused a run there, or is a guard")

@@ -31,7 +31,9 @@ def judge(graph: Graph, trace: Trace) -> Judgement:
         node.evidence.unreplaced == still_given(node.evidence.unreplaced, [(view, call) for call in fit.calls])
         for node, fit in fits
     )
-    return Judgement(sure and same and not any(view.open.values()), {node.name: len(fit.calls) for node, fit in fits})
+    known = all(node.level is None or node.level.keeps or not fit.repeats for node, fit in fits)
+    complete = sure and same and known and not any(view.open.values())
+    return Judgement(complete, {node.name: len(fit.calls) for node, fit in fits})
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
         fixed = not partial or (len(set(partial)) == 1 and all(len(f.calls) <= partial[0] for f, _ in complete))
         bound = _bound(fits, views) if not fixed else None
         cap, fixed = (bound, True) if bound is not None else (cap, fixed)
-        level = replace(level, cap=cap, exact=fixed, seen=seen, distinct=any(fit.distinct for fit in fits))
+        distinct, repeats = any(fit.distinct for fit in fits), any(fit.repeats for fit in fits)
+        level = replace(level, cap=cap, exact=fixed, seen=seen, distinct=distinct, repeats=repeats)
     elif level is not None:
         level = Level(None, repeat=min(counts))
     inputs = {view.witness for fit, view in zip(fits, views, strict=True) if fit.calls}

@@ -42,6 +42,8 @@ class Fit:
     """Whether the node's decisions say that the calls are made."""
     skips: bool = False
     """The program made some of the calls, and not those between them."""
+    repeats: bool = False
+    """It made equal ones."""
 
     @property
     def partial(self) -> bool:
@@ -246,7 +248,8 @@ class View:
         skips, plain = plain is None, plain or []
         places = [binding for _, binding in known[: len(plain)]]
         expected = len(plain) if self.stopped(node) else len(inputs)
-        return Fit(plain, expected, False, places, prediction.decided, skips)
+        repeats = len(set(inputs[: len(plain)])) < len(plain)
+        return Fit(plain, expected, False, places, prediction.decided, skips, repeats)
 
     def follow(self, node: Node) -> Fit:
         """`fit`, and what it predicts is explained."""

@@ -123,6 +123,12 @@ class Calls:
             found = self._by_key.get(key, ())
             return [call for call in found if call.standing == "own" and call.site == site and not call.useless]
 
+    def are_for(self, key: Hashable, node: str) -> bool:
+        """Whether such a call stands for an element of this node of the e-graph."""
+        with self.lock:
+            found = self._by_key.get(key, ())
+            return any(call.bound is not None and call.bound[0] == node and not call.useless for call in found)
+
     def hold(self, call: Call) -> bool:
         """Make an early call known to demands; False if the run is over, or the program has just made this call."""
         with self.lock:

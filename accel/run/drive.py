@@ -18,6 +18,7 @@ from ..graph.rules import (
     LIMITED,
     NOTHING_BEHIND,
     REPLACED,
+    TWICE,
     UNSENT,
     UNWRITTEN,
     Reason,
@@ -162,6 +163,7 @@ class Drive(Forecast):
             reason = self.held(node) or (self.refused(node, element.pasted) if element.pasted else None)
         reason = reason or (early.no_room(bound) if bound is not None else None)
         reason = reason or (LATE() if self._was_made(state, element) else None)
+        reason = reason or (TWICE() if self._is_repeated(state, element) else None)
         if reason:
             return reason
         asked = foretold(self.run, node, self._decided(node))
@@ -180,6 +182,12 @@ class Drive(Forecast):
         """Whether the program has made this very call already, and it was taken for one of which less was known."""
         made = (call.bound for call in self.run.calls.made(element.key, state.node.site))
         return any(at is not None and self.states[at[0]].element(at[1]).key != element.key for at in made)
+
+    def _is_repeated(self, state: Outlook, element: Element) -> bool:
+        """Whether another element's call is equal, and the program may drop one of the two as it is not known to make
+        both."""
+        level = state.node.level
+        return level is not None and not level.keeps and self.run.calls.are_for(element.key, state.node.name)
 
     def _predict_again(self, node: Node) -> None:
         """Its component has changed, and so have the keys of its elements."""

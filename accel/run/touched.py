@@ -66,7 +66,7 @@ def _own(node: Node) -> set[Ref]:
     if level is None or level.domain is None or level.domain.stars != 1 or node.when:
         return set()
     usual = Level(level.domain, cap=level.cap, exact=level.exact, seen=level.seen, first=level.first)
-    if level != replace(usual, sparse=level.first > 0 and level.sparse):
+    if level != replace(usual, repeats=level.repeats, sparse=level.first > 0 and level.sparse):
         return set()  # elements may drop out, and positions move
     found: set[Ref] = {level.domain}
     free: set[Ref] = set()
