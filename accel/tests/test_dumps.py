@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import copy
+import inspect
 import json
+import pprint
+import textwrap
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -97,6 +103,24 @@ def test_a_printed_object_is_known_when_the_answer_is(style: str) -> None:
     known = shown(learnt(program))[-1]
     assert known.startswith(": Findings:\\n{main.decode.content|json|as ")
     assert known.endswith("}\\nSum them up.") and known.count("{") == 1
+
+
+SOURCES = (ast, json.decoder, pprint, copy)
+"""Texts as prompts hold them, with literals of each kind: sets, tuples, bytes, numbers as keys."""
+
+
+@pytest.mark.parametrize("module", SOURCES, ids=lambda module: module.__name__)
+def test_a_prompt_with_a_page_of_a_program_is_learnt(module: ModuleType) -> None:
+    pages = textwrap.wrap(inspect.getsource(module), 2000, replace_whitespace=False)
+
+    def program(script: Script, topic: str) -> None:
+        odd = f"KINDS = [{{'{topic}', 'a'}}, 2], {{1: b'{topic}', 'other': None}}, [1j, ('{topic}',)]"
+        found = [{"text": f"{page}\n{odd} # {number}", "at": number} for number, page in enumerate(pages[:3])]
+        script.call("search", {"query": topic, "k": 3}, found, op="searching")
+        for page in found:
+            script.call("note", f"Question: {topic}\n\nPage {page['at']}:\n{page['text']}", "fine")
+
+    assert shown(learnt(program))[-1].endswith("\\n{main.searching[*].text}")
 
 
 def test_printed_objects_of_a_loop_are_joined() -> None:
