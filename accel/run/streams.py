@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import Any
 
-from .inner import step
+from .inner import close, step
 from .run import Run
 from .scope import Scope, Within, scope
 from .unfollowed import Unfollowed
@@ -32,9 +32,9 @@ def streamed(begin: Callable[[], Run | Unfollowed], open_: Callable[[], Iterator
             yield part
     finally:
         try:
-            close = getattr(parts, "close", None)
-            if close is not None:
-                close()
+            closed = getattr(parts, "close", None)
+            if closed is not None:
+                closed()
         finally:
             run.finish(completed)
 
@@ -57,8 +57,6 @@ async def astreamed(
             yield part
     finally:
         try:
-            close = getattr(parts, "aclose", None)
-            if close is not None:
-                await close()
+            await close(parts)
         finally:
             run.finish(completed)

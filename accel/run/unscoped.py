@@ -19,6 +19,7 @@ from ..parts.methods import Method
 from ..process.clock import now_s
 from .endpoints import TurnedAway
 from .gates import entering, gate_of, leave, making_room
+from .inner import close, step
 from .scope import Within, of_no_run
 from .steps import Steps, atake, take
 from .turned_away import asked, begun_first, noted
@@ -107,8 +108,14 @@ async def _opened(party: Party, limit: int, work: Callable[[], Any]) -> AsyncGen
 async def _rest(party: Party, limit: int, stream: Any) -> AsyncGenerator[Any, None]:
     await atake(entering(party, limit, in_task=True))
     try:
-        async for chunk in stream:
+        stream = aiter(stream)
+        chunk = await step(stream, _END)
+        while chunk is not _END:
             yield chunk
+            chunk = await anext(stream, _END)
+    except GeneratorExit:
+        await close(stream)
+        raise
     finally:
         leave(party)
 
@@ -151,13 +158,17 @@ async def _astream(party: Party, limit: int, work: Callable[[], Any], begun: Any
 
         async def first() -> tuple[Any, Any]:
             stream = aiter(streams())
-            return stream, await anext(stream, _END)
+            return stream, await step(stream, _END)
 
         with Within(of_no_run, party):
             party.makes_room = True
             stream, chunk = await atake(_asked_for(party, first, in_task=True))
-        while chunk is not _END:
-            yield chunk
-            chunk = await anext(stream, _END)
+        try:
+            while chunk is not _END:
+                yield chunk
+                chunk = await anext(stream, _END)
+        except GeneratorExit:
+            await close(stream)
+            raise
     finally:
         leave(party)

@@ -30,10 +30,12 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 from accel.parts import patches
 from accel.process.coroutines import around
+from accel.run.inner import step
 from accel.run.scope import scope
 from accel.run.uses import aused, used
 from accel.trace.sites import call_site
 
+_END = object()
 Entry = tuple[tuple[type, ...], tuple[str, ...], Callable[..., Any]]
 
 
@@ -104,10 +106,10 @@ async def _noted_stream(stream: AsyncGenerator[Any], site: str) -> AsyncIterator
             here = scope.get()
             before = scope.set(here.called_at(site)) if here is not None else None
             try:
-                item = await anext(stream)
-            except StopAsyncIteration:
-                return
+                item = await step(stream, _END)
             finally:
                 if before is not None:
                     scope.reset(before)
+            if item is _END:
+                return
             yield item

@@ -19,8 +19,11 @@ from langgraph.pregel._read import PregelNode  # guarded: see test_framework_fac
 from accel.graph.topology import START
 from accel.parts import patches
 from accel.process.properties import cached_property
+from accel.run.inner import close, step
 from accel.run.scope import Scope, scope
 from accel.trace.record import Visit
+
+_END = object()
 
 
 class _Node(cached_property[Any]):
@@ -150,14 +153,17 @@ def _watching(cls: type) -> type:
             while True:
                 token = scope.set(here)
                 try:
-                    output = await anext(parts)
-                except StopAsyncIteration:
-                    break
+                    part = await step(parts, _END)
                 finally:
                     scope.reset(token)
+                if part is _END:
+                    break
+                output = part
                 yield output
         except BaseException as error:
             _fail(here, visit, error)
+            if isinstance(error, GeneratorExit):
+                await close(parts)
             raise
         here.run.leave(visit, output)
 

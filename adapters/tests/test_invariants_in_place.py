@@ -427,9 +427,7 @@ def test_a_session_that_the_answer_to_a_call_opens(
 
 
 @pytest.mark.parametrize("kind", [chat_openai, chat_openai_of_langchain_s, sdk_openai, llamaindex])
-def test_a_session_that_an_early_answer_would_open(
-    kind: Callable[[str], Made], servers: tuple[Server, Server]
-) -> None:
+def test_a_session_that_an_early_answer_would_open(kind: Callable[[str], Made], servers: tuple[Server, Server]) -> None:
     """The server begins to open one with each answer: the program's own call does, in its turn."""
 
     def make() -> Any:
