@@ -32,6 +32,7 @@ from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 from .components import holds, is_component
 from .computes import set_to
 from .guards import guard_of
+from .surroundings import Metadata, Tags
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
 FRAMEWORK_VARS.update(var for var in vars(_context).values() if is_a(var, ContextVar))  # where traces belong
@@ -138,9 +139,14 @@ def host_of(
     context = context_of(configurable) if context is None else context
     early_config: RunnableConfig = {
         "configurable": {k: v for k, v in configurable.items() if not k.startswith("__")},
-        "tags": list(given.get("tags") or ()),
-        "metadata": dict(given.get("metadata") or {}),
+        "tags": Tags(given.get("tags") or ()),
+        "metadata": Metadata(given.get("metadata") or {}),
     }
+
+    if "recursion_limit" in given:
+        early_config["recursion_limit"] = given["recursion_limit"]
+    if "max_concurrency" in given:
+        early_config["max_concurrency"] = given["max_concurrency"]
 
     around: Mapping[str, Any] | None = var_child_runnable_config.get()
     guard = next(filter(None, (guard_of((layer or {}).get("callbacks")) for layer in (around, *layers))), None)

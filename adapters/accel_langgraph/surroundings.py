@@ -1,4 +1,5 @@
-"""What a component asks LangGraph for from within: `get_config`, `get_store`, `get_stream_writer`, `get_runtime`.
+"""What a component asks LangGraph for from within: `get_config`, `get_store`, `get_stream_writer`, `get_runtime`; and
+the metadata and tags of what runs it, which chains, tools and subgraphs around it may have added to.
 
 The node it is called in has them, an early call has not. A component that asks for them is never called early again
 (`accel.run.nested.asks`), and what it asked for early it has not got. The user's own configurable values an early call
@@ -7,6 +8,7 @@ has, too.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +18,10 @@ from langchain_core.runnables.config import var_child_runnable_config
 from accel.parts import patches
 from accel.run.nested import asks
 from accel.run.scope import scope
+from accel.trace.sites import is_frameworks
 
 _ASKS = "asks LangGraph for its surroundings"
+_READS = "reads the metadata or the tags that it is run with"
 _OF_NODE = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 """Configurable values that differ from node to node."""
 
@@ -70,6 +74,20 @@ def _is_users(key: object) -> bool:
     return not (isinstance(key, str) and (key.startswith("__") or key in _OF_NODE))
 
 
+class Metadata(dict[str, Any]):
+    """Of an early call: what the run was given, for frameworks to hand on."""
+
+    def copy(self) -> Metadata:
+        return Metadata(dict.copy(self))
+
+
+class Tags(list[str]):
+    """The same."""
+
+    def copy(self) -> Tags:
+        return Tags(list.copy(self))
+
+
 def _through(name: str) -> Any:
     def method(self: _Watched, *args: Any, **kwargs: Any) -> Any:
         asks(_ASKS)
@@ -78,9 +96,23 @@ def _through(name: str) -> Any:
     return method
 
 
-for _name in (
-    *("__iter__", "__len__", "__reversed__", "__eq__", "__ne__", "__or__", "__ror__", "__ior__", "__repr__"),
-    *("__setitem__", "__delitem__", "__reduce_ex__", "keys", "values", "items", "copy", "pop", "popitem", "clear"),
-    *("update", "setdefault"),
-):
+def _by_frameworks(kind: type, name: str) -> Any:
+    done = getattr(kind, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        module = sys._getframe(1).f_globals.get("__name__", "")
+        if module != __name__ and not is_frameworks(module):
+            asks(_READS)
+        return done(self, *args, **kwargs)
+
+    return method
+
+
+_OF_ALL = ("__iter__", "__len__", "__reversed__", "__eq__", "__ne__", "__repr__", "__setitem__", "__delitem__")
+_OF_DICTS = ("__or__", "__ror__", "__ior__", "keys", "values", "items", "popitem", "update", "setdefault")
+for _name in (*_OF_ALL, *_OF_DICTS, "__reduce_ex__", "copy", "pop", "clear"):
     setattr(_Watched, _name, _through(_name))
+for _name in (*_OF_ALL, *_OF_DICTS, "__contains__", "__getitem__", "get"):
+    setattr(Metadata, _name, _by_frameworks(dict, _name))
+for _name in (*_OF_ALL, "__contains__", "__getitem__", "__add__", "count", "index"):
+    setattr(Tags, _name, _by_frameworks(list, _name))

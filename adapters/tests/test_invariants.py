@@ -19,6 +19,7 @@ from accel import accelerate
 from accel.errors import AccelError
 from accel.run.call import Call
 from accel.run.calls import Calls
+from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import (
     TENANT,
     TOPICS,
@@ -530,6 +531,49 @@ def test_a_leaf_that_reads_the_configuration_reads_that_of_its_run(user: str) ->
     world.forget()
     world.hooks["b"] = lambda: accel.settle() and world.texts("Beta", early=True) and world.wait_early("Beta")  # type: ignore[assignment, return-value]
     assert fast.invoke({"q": TOPIC}, config)["b"] == B + str({"user": user})
+
+
+def _of_metadata(config: Any) -> str:
+    return str(config["metadata"].get("user", "nobody"))
+
+
+def _of_tags(config: Any) -> str:
+    return "".join(tag for tag in config["tags"] if tag in ("alice", "bob")) or "nobody"
+
+
+READ = {
+    "ensure_config": ensure_config,
+    "variable": lambda: ensure_config(var_child_runnable_config.get()),
+}
+
+
+@pytest.mark.parametrize("how", sorted(READ))
+@pytest.mark.parametrize("reads", [_of_metadata, _of_tags], ids=["metadata", "tags"])
+def test_a_leaf_that_reads_what_a_call_is_labelled_with_reads_that_of_its_call(reads: Any, how: str) -> None:
+    """It may say whose the call is; an early call has only what the run was given."""
+
+    class Labelled(Chat):
+        def _result(self, messages: Any, kwargs: Any) -> Any:
+            return super()._result(messages, {"user": reads(READ[how]())})
+
+    world = World()
+    chain_b = RunnableLambda(lambda q: f"Beta asks: {q}") | Labelled(world)
+    model = Labelled(world)
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        catch_up()
+        user = state["c"]
+        return {"b": chain_b.invoke(state["q"], {"metadata": {"user": user}, "tags": [user]}).content}
+
+    graph = chain(("a", a), ("b", b))
+    fast = accelerate(graph)
+    for number, topic in enumerate(("tides", "reefs", "foxes", "mills", "wells")):
+        given = {"q": topic, "c": ("alice", "bob")[number % 2]}
+        assert fast.invoke(given) == graph.invoke(given)
+        assert accel.settle()
 
 
 def test_another_object_of_the_same_store_class_is_another_store() -> None:
