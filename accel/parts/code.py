@@ -16,7 +16,7 @@ from typing import Any
 from ..process.spare import breathe
 from ..text.classes import of_class, of_classes
 from ..trace.sites import is_frameworks, is_ours
-from .places import cells, plainly
+from .places import cells, plainly, wrapped
 
 _GIVES = {"RESUME", "COPY_FREE_VARS", "LOAD_GLOBAL", "LOAD_DEREF", "RETURN_VALUE"}
 Stored = str | tuple[str, str]
@@ -44,10 +44,11 @@ def written(member: Any) -> list[types.FunctionType]:
     while coming and len(seen) < MAX_WRAPPERS:
         value = coming.pop()
         is_function = type(value) is types.FunctionType
-        if id(value) in seen or not (is_function or hasattr(value, "__wrapped__")):
+        inner = wrapped(value)
+        if id(value) in seen or not (is_function or inner is not None):
             continue
         seen[id(value)] = value
-        coming += [getattr(value, name, None) for name in ("__wrapped__", "_self_wrapper")]
+        coming += [inner, wrapped(value, "_self_wrapper")]
         if is_function and is_users_module(module_of(value)):
             found[value] = None
         elif is_function:

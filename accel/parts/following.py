@@ -15,6 +15,7 @@ from typing import Any
 
 from ..text.classes import of_class
 from ..text.objects import in_class, is_a, own
+from ..trace import homed
 from ..trace.ambient import FRAMEWORK_VARS
 from .code import codes, is_users, is_users_module, module_of, users_bases, written
 from .listed import listed
@@ -264,7 +265,7 @@ class Following:
 
     def _meet(self, name: str, value: Any) -> None:
         """What code names may be more code."""
-        if is_a(value, threading.local):
+        if is_a(value, threading.local) or homed.is_of_thread(value):
             self.local = self.local or name
         elif type(value) is ContextVar:
             self.context = self.context or not (value.name in FRAMEWORK_VARS or value in FRAMEWORK_VARS)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..text.objects import attributes, is_a
+from ..text.objects import attributes, in_class, is_a, own
 from ..text.values import leaves, snapshot
 
 Step = Callable[[Any, Any], Any]
@@ -109,6 +109,24 @@ def plainly(value: Any, name: str) -> Any:
     try:
         return object.__getattribute__(value, name)
     except AttributeError:
+        return None
+
+
+_STORED = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def wrapped(value: Any, name: str = "__wrapped__") -> Any:
+    """What something keeps that wraps a function. None for what only stands for another object, as Flask's `g` does: it
+    would be asked which one, and has none outside a request."""
+    held = vars(value) if is_a(value, type | types.FunctionType) else own(value) or {}
+    if name in held:
+        return held[name]
+    slot = None if is_a(value, type) else in_class(type(value), name)
+    if not isinstance(slot, _STORED):
+        return None
+    try:
+        return slot.__get__(value)
+    except (AttributeError, ValueError):  # not set
         return None
 
 

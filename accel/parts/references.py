@@ -16,6 +16,7 @@ from ..text.objects import is_a, own, slots_of, wraps_functions
 from ..text.turns import NAME
 from .components import is_declared, sort_of
 from .identity import identity_of
+from .places import wrapped
 from .sdks import is_leaf
 from .texts import Says, said_by_program, standing_texts, stands
 from .together import Together
@@ -317,13 +318,13 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     if is_a(value, type):
         return
     if is_a(value, functools.partial):
-        yield from (getattr(value, "__wrapped__", None), value.func, *value.args, *value.keywords.values())
+        yield from (wrapped(value), value.func, *value.args, *value.keywords.values())
     elif is_a(value, types.MethodType):
         yield from (value.__self__, value.__func__)
     elif is_a(value, types.FunctionType):
         yield from _of_function(value, is_component)
     elif wraps_functions(cls):
-        yield value.__wrapped__  # an object that can be called
+        yield wrapped(value)  # an object that can be called
     elif is_a(value, dict):
         yield from list(value.values())[:MAX_HELD]  # copied at once: another thread may change it
     elif is_a(value, CONTAINERS):
@@ -342,9 +343,9 @@ def _slots(value: Any) -> Iterator[Any]:
 
 
 def _of_function(function: types.FunctionType, is_component: Kinds) -> Iterator[Any]:
-    wrapped = getattr(function, "__wrapped__", None)
-    if wrapped is not None:
-        yield wrapped
+    inner = wrapped(function)
+    if inner is not None:
+        yield inner
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents

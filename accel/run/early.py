@@ -36,6 +36,7 @@ from ..parts.patches import has_leaf, original, stands
 from ..process import threads
 from ..text.objects import is_a, own
 from ..text.values import Tree, exactly, is_comparable
+from ..trace import homed
 from ..trace.ambient import set_since
 from . import lent, priorities
 from .call import Call
@@ -176,6 +177,7 @@ def _ended(run: Run, call: Call) -> None:
 
 
 def _enter_context(run: Run, call: Call) -> None:
+    homed.bring(run.entry, run.host.thread)
     scope.set(Scope(run, call=call, early=True))
     run.host.set_config()
     engine.cancel_token.set(call.token)

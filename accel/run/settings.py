@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -200,6 +201,8 @@ class Host:
     """Whom a callback manager, with which the program makes a call, asks whether it may be made; or nobody."""
     references: References = field(default_factory=References)
     """Which live components the program itself refers to."""
+    thread: int = field(default_factory=threading.get_ident)
+    """On which the run begins."""
 
 
 Key = tuple[str, Hashable, Hashable]

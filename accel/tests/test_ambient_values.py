@@ -193,6 +193,7 @@ def test_contexts_of_flask_differ_in_their_data_alone() -> None:
         def __init__(self, app: Any, tenant: str) -> None:
             self.app, self.session, self._cv_tokens = app, {"tenant": tenant}, [object()]
             self.request = {"wsgi.version": (1, 0), "wsgi.input": object(), "HTTP_X_TENANT": tenant}
+            self.request |= {"wsgi.early_hints": lambda: tenant, "gunicorn.socket": object(), "wsgi.url_scheme": "http"}
 
     Flask.__module__, Flask.__qualname__ = "flask.app", "Flask"
     RequestContext.__module__, RequestContext.__qualname__ = "flask.ctx", "RequestContext"

@@ -34,7 +34,7 @@ from ..process import forks
 from ..text.objects import entries, in_class, own
 from ..text.objects import items as held_by
 from ..text.values import Opaque
-from . import webs
+from . import homed, webs
 
 FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
@@ -100,14 +100,15 @@ _process_key = os.urandom(16)
 def user_vars(context: Mapping[contextvars.ContextVar[Any], Any]) -> dict[contextvars.ContextVar[Any], Hashable]:
     """The user's ContextVars with what they hold now: plain values, else the object and what is in it."""
     theirs = FRAMEWORK_VARS
-    return {var: held(value) for var, value in context.items() if var.name not in theirs and var not in theirs}
+    items = context.items()
+    return {var: held(homed.here(var, value)) for var, value in items if var.name not in theirs and var not in theirs}
 
 
 def set_since(
     before: Mapping[contextvars.ContextVar[Any], Any], now: Mapping[contextvars.ContextVar[Any], Any]
 ) -> list[str]:
     """The names of the user's ContextVars that hold another value, or none any more; nobody looks into values."""
-    found = [var for var, value in now.items() if not _is_still(before.get(var, _UNSET), value)]
+    found = [var for var, value in now.items() if not _is_still(*homed.kept(var, before.get(var, _UNSET), value))]
     found += [var for var in before if var not in now]
     return [var.name for var in found if var.name not in FRAMEWORK_VARS and var not in FRAMEWORK_VARS]
 

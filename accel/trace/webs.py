@@ -39,7 +39,10 @@ _FIELDS = {
 """By class, the fields that hold machinery, or say again what others do."""
 
 _OF_SCOPES = {"router", "route", "endpoint", "extensions"}
-_OF_ENVIRONS = {"wsgi.input", "wsgi.errors", "wsgi.file_wrapper", "gunicorn.socket"}
+_OF_SERVERS = (".wsgi.", ".gunicorn.", ".werkzeug.", ".uwsgi.", ".gevent.")
+"""How the names of what a server puts into a WSGI environment begin: streams, sockets and functions, made for each
+request, are its machinery."""
+_SAID = (str, bool, int, tuple)
 
 
 def is_machinery(cls: type) -> bool:
@@ -54,7 +57,8 @@ def data(cls: type, parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     if issubclass(cls, dict) and {".type", ".asgi"} <= here:  # an ASGI scope
         without |= {f".{key}" for key in _OF_SCOPES} | {name for name in here if name.endswith("_astack")}
     if issubclass(cls, dict) and ".wsgi.version" in here:  # a WSGI environment
-        without |= {f".{key}" for key in _OF_ENVIRONS} | {name for name in here if name.startswith(".werkzeug.")}
+        without |= {name for name, part in parts if name.startswith(_OF_SERVERS) and type(part) not in _SAID}
+        without |= {name for name in here if name.startswith(".werkzeug.")}
     if ".environ" in here and "werkzeug.wrappers.request.Request" in _names(cls):
         without.add(".headers")  # a view of the environment
     return [part for part in parts if part[0] not in without] if without else parts
