@@ -78,15 +78,24 @@ def _nothing() -> None:
     """Stands for what comes before all that waits, so that the thread looks."""
 
 
+class _Inbox:
+    """What a worker has to do, and its time. Made in the process that does it, when it is first needed: a server may
+    put something else in the place of Python's threads and queues after a fork (gevent), and they must fit."""
+
+    def __init__(self, spare: bool) -> None:
+        self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.first: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.spare = Spare() if spare else None
+
+
 class Worker:
     """One daemon thread that does posted work in order: off the program's path, never concurrent with itself. With
     `spare` time alone, unless somebody waits for it."""
 
     def __init__(self, name: str, spare: bool = False) -> None:
         self._name = name
-        self._spare = Spare() if spare else None
-        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._first: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._spares = spare
+        self._inbox: _Inbox | None = None
         self._start = forks.lock()
         self._thread: threading.Thread | None = None
         self.number = 0
@@ -100,13 +109,20 @@ class Worker:
     def renew(self) -> None:
         """In a forked child: no thread yet, and nothing of the parent's to do."""
         self.number += 1
-        self._inbox, self._first, self._thread = queue.SimpleQueue(), queue.SimpleQueue(), None
-        self._spare = Spare() if self._spare is not None else None
+        self._inbox = self._thread = None
+
+    @property
+    def inbox(self) -> _Inbox:
+        if self._inbox is None:
+            with self._start:
+                self._inbox = self._inbox or _Inbox(self._spares)
+        return self._inbox
 
     def welcome(self) -> None:
         """What comes is of a program that nothing was done for yet (`Spare.welcome`)."""
-        if self._spare is not None:
-            self._spare.welcome()
+        spare = self.inbox.spare
+        if spare is not None:
+            spare.welcome()
 
     def post(self, work: Callable[[], None], first: bool = False) -> None:
         """`first`: before all that waits."""
@@ -116,28 +132,29 @@ class Worker:
             self._posted.append(work)
             self._drain()
             return
+        inbox = self.inbox
         if self._thread is None or not self._thread.is_alive():
             with self._start:
                 if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                    self._thread = threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True)
                     self._thread.start()
         if first:
-            self._first.put(work)
+            inbox.first.put(work)
             work = _nothing
-        self._inbox.put(work)
+        inbox.posted.put(work)
 
-    def _serve(self) -> None:
-        spare = self._spare
+    def _serve(self, inbox: _Inbox) -> None:
+        spare = inbox.spare
         if spare is not None:
             spare.begin()
         while True:
-            work = self._inbox.get()
+            work = inbox.posted.get()
             done = False
             while not done:
                 if spare is not None:
                     spare.wait()
                 began_s = thread_time()
-                now = self._before(work)
+                now = self._before(inbox, work)
                 with suppress(Over):
                     self.do(now)
                 if ended:
@@ -147,10 +164,10 @@ class Worker:
                 done = now is work
             del work, now
 
-    def _before(self, work: Callable[[], None]) -> Callable[[], None]:
+    def _before(self, inbox: _Inbox, work: Callable[[], None]) -> Callable[[], None]:
         """What comes before it; itself if nothing does."""
         with suppress(queue.Empty):
-            return self._first.get_nowait()
+            return inbox.first.get_nowait()
         return work
 
     def _drain(self) -> None:
@@ -178,20 +195,21 @@ class Worker:
 
     def stop(self) -> threading.Thread | None:
         """Nothing that waits is done any more, and what is going on ends soon: the thread that it is on, if any."""
-        for inbox in (self._first, self._inbox):
+        inbox = self.inbox
+        for waiting in (inbox.first, inbox.posted):
             with suppress(queue.Empty):
                 while True:
-                    inbox.get_nowait()
-        if self._spare is not None:
-            self._spare.stop()
-        self._inbox.put(_nothing)
+                    waiting.get_nowait()
+        if inbox.spare is not None:
+            inbox.spare.stop()
+        inbox.posted.put(_nothing)
         return self._thread
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until everything posted so far is done; False if that takes longer than `timeout_s`."""
         if ended:
             return False
-        done, spare = threading.Event(), self._spare
+        done, spare = threading.Event(), self.inbox.spare
         if spare is not None:
             spare.hurry()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from typing import Any
 
@@ -139,7 +140,7 @@ def test_long_work_breathes_unless_somebody_waits_for_it(clock: Clock) -> None:
 
 def test_settling_hurries_a_worker_that_has_used_up_its_time() -> None:
     worker, done = Worker("spare", spare=True), []
-    held: Any = worker._spare
+    held: Any = worker.inbox.spare
     held._left_s = -1e6
     for number in range(3):
         worker.post(lambda number=number: done.append(number))  # type: ignore[misc]
@@ -163,3 +164,19 @@ def test_first_lessons_go_before_what_waits() -> None:
     go.set()
     assert worker.settle(30)
     assert done == ["first", "a", "b"]
+
+
+def test_what_a_worker_needs_is_made_when_it_is_first_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fork a server may put other threads and queues in the place of Python's, which must fit each other:
+    gunicorn's workers of gevent do so, with `--preload` after the program has been accelerated."""
+
+    class Queue(queue.Queue[Any]):
+        """Of another library."""
+
+    worker = Worker("early bird")
+    worker.renew()
+    monkeypatch.setattr(queue, "SimpleQueue", Queue)
+    done: list[int] = []
+    worker.post(lambda: done.append(1))
+    assert worker.settle(30.0) and done == [1]
+    assert isinstance(worker.inbox.posted, Queue)
