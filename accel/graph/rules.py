@@ -190,8 +190,8 @@ UNVOUCHED = Rule("not vouched for", "{component} is not called early: {why}", li
 UNFIT = Rule("unfit", "{why}")
 MOVED = Rule(
     "context set",
-    "the program sets the ContextVar {name} before it, and an early call would see what that held when the run began",
-    "set it before the run, or pass what it holds",
+    "the program sets {name} before it, and an early call would see what was there when the run began",
+    "set it before the run, or pass it in the input",
 )
 FAILING = Rule("failing", "calls of its component have failed in this run")
 TELLS = Rule("tells", "its component {how}")

@@ -242,7 +242,6 @@ class Forecast:
             old.bound = None  # it failed, and the program tries again
         elif old is not None and old is not call:
             if old.key == call.key:
-                old.fed = old.method.op == "searching"
                 if not old.fed and old.state != "failed" and not self.run.calls.is_failing(old.identity):
                     self.run.note_miss(name)
             else:

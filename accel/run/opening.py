@@ -95,6 +95,9 @@ def open_call(
     return call
 
 
+CONFIGURABLE = "configurable values"
+
+
 def sent(run: Run, call: Call, component: Any, keys: tuple[str, ...]) -> None:
     """The program sends the input of a call to its component, which holds these credentials."""
     if not run.bindings.facts(component).local:
@@ -117,17 +120,21 @@ def _ambient(run: Run, key: Hashable, method: Method) -> Ambient:
 
 
 def _moved(run: Run, component: Any) -> str:
-    """A ContextVar that the program has set since the run began, if code of its own in the component may read it. Into
-    values nobody looks but where that code names a ContextVar."""
+    """What the program has set since the run began: configurable values, or a ContextVar, if code of its own in the
+    component may read it. Into values nobody looks but where that code names a ContextVar."""
+    if run.ambient is INCOMPARABLE:
+        return ""
+    if run.host.config() != run.ambient[1]:
+        return CONFIGURABLE
     reads = run.identities.reads(component)
-    if reads is NOTHING or run.ambient is INCOMPARABLE:
+    if reads is NOTHING:
         return ""
     here = contextvars.copy_context()
     names = set_since(run.entry, here)
     if not names and reads.context:
         before, now = run.ambient[0], user_vars(here)
         names = [var.name for var, value in now.items() if before.get(var) != value]
-    return names[0] if names else ""
+    return f"the ContextVar {names[0]}" if names else ""
 
 
 def _manager(args: Any, kwargs: Any) -> Any:

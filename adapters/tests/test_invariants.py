@@ -502,8 +502,9 @@ def test_a_configurable_value_that_differs_at_the_demand_counts() -> None:
 
     def b(state: State) -> State:
         world.node("b")
+        here = var_child_runnable_config.get()
         config: RunnableConfig = {"configurable": {"user": "another"}}
-        token = var_child_runnable_config.set(config)
+        token = var_child_runnable_config.set(config if state["q"] == TOPIC else here)
         try:
             return {"b": model.invoke(f"Beta asks: {state['q']}").content}
         finally:
@@ -574,6 +575,40 @@ def test_a_leaf_that_reads_what_a_call_is_labelled_with_reads_that_of_its_call(r
         given = {"q": topic, "c": ("alice", "bob")[number % 2]}
         assert fast.invoke(given) == graph.invoke(given)
         assert accel.settle()
+
+
+@pytest.mark.parametrize("within", ["chain", "subgraph"])
+@pytest.mark.parametrize("component", [Chat, ReadonlyStore], ids=["model", "store"])
+def test_what_the_program_calls_with_configurable_values_of_its_own_is_not_early(component: Any, within: str) -> None:
+    """An early call has those of its run: it could not stand for the program's, which would be made once more."""
+    world = World()
+    model = Chat(world)
+    other = component(world) if component is Chat else component(world, {"x": "found"})
+
+    def asks(state: State) -> State:
+        if component is Chat:
+            return {"b": other.invoke(f"Beta asks: {state['q']}").content}
+        return {"b": other.similarity_search(f"Beta asks: {state['q']}")[0].page_content}
+
+    own = chain(("b", asks)) if within == "subgraph" else RunnableLambda(asks)
+
+    def a(state: State) -> State:
+        return {"a": model.invoke(f"Alpha asks: {state['q']}").content}
+
+    def b(state: State) -> State:
+        catch_up()
+        return {"b": own.invoke({"q": state["q"]}, {"configurable": {"thread_id": "1", "user": state["c"]}})["b"]}
+
+    graph = chain(("a", a), ("b", b))
+    fast = accelerate(graph)
+    for topic in ("tides", "reefs", "foxes", "mills", "wells"):
+        given = {"q": topic, "c": f"user of {topic}"}
+        expected = graph.invoke(given)
+        world.forget()
+        assert fast.invoke(given) == expected
+        assert accel.settle()
+        assert len(world.texts("Beta")) == 1
+    assert "configurable values" in str(accel.report(fast))
 
 
 def test_another_object_of_the_same_store_class_is_another_store() -> None:
