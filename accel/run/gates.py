@@ -122,8 +122,8 @@ class Gate:
             if not borne or len(self._inside) + len(borne) < limit:
                 self._inside.add(party)
                 return None
-            found = InTheWay([call for call in borne if _gives_way(call, here)])
-            left_s = [end - now for call, end in borne.items() if _is_borne(call, limit, here, blocks)]
+            found = InTheWay([call for call in borne if _gives_way(call, here, blocks)])
+            left_s = [end - now for call, end in borne.items() if _is_borne(call, here, blocks)]
             found.timeout_s = min(left_s, default=0.0)
             if not left_s:
                 self._inside.add(party)
@@ -184,20 +184,18 @@ class Gate:
         self._early[call] = now_s() + patience_s(kind_of(call.component))
 
 
-def _gives_way(call: Party, here: asyncio.AbstractEventLoop | None) -> bool:
-    """Whether an early call is given up for a demand: it waits itself, or only feeds predictions, or is another loop's.
-    Never one that the program waits for."""
-    return not call.wanted and (call.waiting or call.only_feeds or call.loop not in (None, here))
+def _gives_way(call: Party, here: asyncio.AbstractEventLoop | None, blocks: asyncio.AbstractEventLoop | None) -> bool:
+    """Whether an early call is given up for a demand: it waits itself, or only feeds predictions, or is of another loop
+    and the demand can't wait for it. Never one that the program waits for."""
+    foreign = call.loop not in (None, here)
+    return not call.wanted and (call.waiting or call.only_feeds or (foreign and not _is_borne(call, here, blocks)))
 
 
-def _is_borne(
-    call: Party, limit: int, here: asyncio.AbstractEventLoop | None, blocks: asyncio.AbstractEventLoop | None
-) -> bool:
+def _is_borne(call: Party, here: asyncio.AbstractEventLoop | None, blocks: asyncio.AbstractEventLoop | None) -> bool:
     """Whether a demand waits until an early call is out of the component; else it enters beside it."""
     if call.loop in (None, here):
         return not call.wanted or call.may_go_on
-    # It has been cancelled; a component for one call at a time is not entered before it is out.
-    return limit == 1 and not call.wanted and call.loop is not blocks and call.may_go_on
+    return not call.wanted and call.loop is not blocks and call.may_go_on
 
 
 def leave(party: Party) -> None:
