@@ -26,7 +26,7 @@ import threading
 import types
 import uuid
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -34,7 +34,7 @@ from ..process import forks
 from ..text.objects import entries, in_class, own
 from ..text.objects import items as held_by
 from ..text.values import Opaque
-from . import homed, webs
+from . import homed, tracing, webs
 
 FRAMEWORK_VARS: set[str | contextvars.ContextVar[Any]] = {
     "accel_scope",
@@ -84,8 +84,6 @@ _DATALESS = (
     threading.Thread, asyncio.Lock, asyncio.Event, asyncio.Condition, asyncio.Semaphore, asyncio.AbstractEventLoop,
     asyncio.Task, logging.Logger, contextvars.Token, contextlib.ExitStack, contextlib.AsyncExitStack,
 )  # fmt: skip
-_TRACING = ("opentelemetry.trace", "opentelemetry.sdk.", "langsmith.", "langfuse.", "ddtrace.", "sentry_sdk.")
-"""Modules whose objects say where a trace belongs, and nothing about the run."""
 _UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 """What OpenTelemetry makes its keys different with in every process."""
 _HEAP_TYPE = 1 << 9
@@ -99,9 +97,7 @@ _process_key = os.urandom(16)
 
 def user_vars(context: Mapping[contextvars.ContextVar[Any], Any]) -> dict[contextvars.ContextVar[Any], Hashable]:
     """The user's ContextVars with what they hold now: plain values, else the object and what is in it."""
-    theirs = FRAMEWORK_VARS
-    items = context.items()
-    return {var: held(homed.here(var, value)) for var, value in items if var.name not in theirs and var not in theirs}
+    return {var: held(homed.here(var, value)) for var, value in context.items() if _is_users(var, (value,))}
 
 
 def set_since(
@@ -110,7 +106,11 @@ def set_since(
     """The names of the user's ContextVars that hold another value, or none any more; nobody looks into values."""
     found = [var for var, value in now.items() if not _is_still(*homed.kept(var, before.get(var, _UNSET), value))]
     found += [var for var in before if var not in now]
-    return [var.name for var in found if var.name not in FRAMEWORK_VARS and var not in FRAMEWORK_VARS]
+    return [var.name for var in found if _is_users(var, [there[var] for there in (before, now) if var in there])]
+
+
+def _is_users(var: contextvars.ContextVar[Any], values: Iterable[Any]) -> bool:
+    return var.name not in FRAMEWORK_VARS and var not in FRAMEWORK_VARS and not all(map(tracing.is_of_a_trace, values))
 
 
 _UNSET: Any = object()
@@ -209,7 +209,7 @@ def _leaves(name: str, value: Any, depth: int = 0, within: tuple[int, ...] = ())
     """The single values in a value, with their names; none for what holds no data. Runs no code of the user's: even
     `isinstance` would, of an object that stands for another one."""
     kind = type(value)
-    if value is None or issubclass(kind, (*_DATALESS, *LISTENERS)) or kind.__module__.startswith(_TRACING):
+    if value is None or issubclass(kind, (*_DATALESS, *LISTENERS)) or kind.__module__.startswith(tracing.MODULES):
         return
     if issubclass(kind, _PLAIN) or in_class(kind, "get_secret_value"):
         yield name, _shown(name, value)

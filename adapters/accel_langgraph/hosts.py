@@ -17,6 +17,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 from langchain_core.tracers._streaming import _StreamingCallbackHandler  # guarded: see test_framework_facts
 from langgraph._internal._constants import CONFIG_KEY_RUNTIME  # guarded as well
+from langsmith import run_trees
 from langsmith._internal import _context  # guarded as well
 
 from accel.graph.topology import Control
@@ -35,7 +36,10 @@ from .guards import guard_of
 from .surroundings import Metadata, Tags
 
 FRAMEWORK_VARS.update(("child_runnable_config", "tracing_callback_v2", "run_collector", "langgraph_tool_call_writer"))
-FRAMEWORK_VARS.update(var for var in vars(_context).values() if is_a(var, ContextVar))  # where traces belong
+FRAMEWORK_VARS.update(
+    var for module in (_context, run_trees) for var in vars(module).values() if is_a(var, ContextVar)
+)  # where traces belong
+FRAMEWORK_VARS.update(("active_span_id", "active_instrument_tags"))  # LlamaIndex' for the same, on all threads
 LISTENERS.update((BaseCallbackHandler, BaseCallbackManager))
 _COORDINATES = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
 _THEIRS = re.compile(
