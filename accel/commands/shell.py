@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ..errors import AccelError, ConfigurationError
+from ..run import switch
 from .config import project_file, run_config
 from .findings import USAGE
 from .programs import Program, opened, options
@@ -197,7 +198,10 @@ def ran(
     work: Callable[[Program, Callable[[int, int, str], None]], T],
     what: str,
 ) -> T:
-    """What comes of work with an open program; at a terminal, with a bar of its progress."""
+    """What comes of work with an open program; at a terminal, with a bar of its progress. Raises ConfigurationError
+    where Accel is off, as nothing would have been tried."""
+    if switch.state() == "off":
+        raise ConfigurationError("Accel is off in this environment, so nothing would be accelerated.", "ACCEL=on")
     given = run_config(config)
     with redirect_stdout(sys.stderr), opened(program, env_file=env_file, awaited=awaited, config=given) as of:
         with bar(what) as progress:

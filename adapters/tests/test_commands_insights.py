@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from accel import __version__
 from accel.cli import app
+from accel.run import switch
 from accel.tests.reported import check_chrome_trace, check_mermaid, check_page
 from adapters.tests import checked_programs as programs
 
@@ -54,6 +55,16 @@ def test_a_folder_that_is_not_there_is_said_before_anything_runs(inputs: str) ->
 def test_a_format_that_timelines_have_not_is_said_before_anything_runs(inputs: str) -> None:
     said = accel("timeline", "no_such_program.py:graph", "--inputs", inputs, "--out", "run.pdf")
     assert said.exit_code == 2 and "run.pdf ends in no format of a timeline" in said.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "explain", "timeline", "check", "bench"])
+def test_where_accel_is_off_nothing_is_run(
+    command: str, inputs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switch, "_process", "off")
+    out = ["--out", str(tmp_path / "run.html")] if command == "timeline" else []
+    said = accel(command, f"{MODULE}:graph", "--inputs", inputs, *out)
+    assert said.exit_code == 2 and "Accel is off" in said.stderr and "ACCEL=on" in said.stderr
 
 
 def test_explain_draws_into_files(inputs: str, tmp_path: Path) -> None:
