@@ -108,7 +108,7 @@ class Says:
             log.info("%s: %d early calls are running, no more at a time", self.program, budget.max_outstanding)
 
     def used_up(self, cap: Cap) -> None:
-        what = f"a cap is used up: {cap}; nothing is early until some of it is older than that"
+        what = f"a cap is used up: {cap}, with what is under way; nothing is early until that is over, or older"
         self.stands_down("cap", what, "accel.report(fast) says what is in vain; a higher accel.Cap(...)", of=str(cap))
 
     def stands_down(self, reason: str, what: str, remedy: str, of: str = "") -> None:
