@@ -3,6 +3,7 @@
 Users of the same folder, also in other processes, share one server; the last one that leaves stops it.
 """
 
+import atexit
 import contextlib
 import sys
 import warnings
@@ -13,6 +14,7 @@ from accel.errors import EngineStartError, MissingExtra
 from accel.process import forks
 from accel_local.cache import cache_dir
 
+GONE_AFTER_S = 3.0
 _lock = forks.lock()
 _users: dict[Path, int] = {}  # in this process; across processes the server's package counts
 
@@ -42,6 +44,7 @@ class EmbeddedPostgres:
             raise MissingExtra("The embedded Postgres", "pgvector", error.name or "") from error
         self._data = (Path(folder).expanduser() if folder else cache_dir("postgres")).resolve()
         self._closed = False
+        self._process: Any = None
         self._record = Record()
         try:
             with _lock:
@@ -60,6 +63,16 @@ class EmbeddedPostgres:
             ) from error
 
     @property
+    def stopped(self) -> bool:
+        """Whether the server has ended under its users: the system had no memory left, or somebody ended it."""
+        import psutil
+
+        try:
+            return self._process is not None and self._process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        except psutil.NoSuchProcess:
+            return True
+
+    @property
     def dsn(self) -> str:
         return str(self._server.get_uri())
 
@@ -69,7 +82,9 @@ class EmbeddedPostgres:
         self._closed = True
         with _lock:
             _users[self._data] -= 1
-            if _users[self._data] == 0:
+            if self.stopped:
+                self._forget_the_server()
+            elif _users[self._data] == 0:
                 with contextlib.suppress(OSError):  # the folder was removed under it
                     self._forget_the_killed()
                     self._server.cleanup()
@@ -82,7 +97,19 @@ class EmbeddedPostgres:
         with contextlib.suppress(OSError, ValueError, IndexError, psutil.NoSuchProcess):
             server = psutil.Process(int((self._data / "postmaster.pid").read_text().splitlines()[0]))
             if str(self._data) in server.cmdline():  # or the file is old, and the number another process's by now
+                self._process = server
                 self._record.write([server])
+
+    def _forget_the_server(self) -> None:
+        """The server's package would give it to the next user, and stop it at the end of the process. As long as the
+        system still lists it, the package takes it for one that runs."""
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            self._process.wait(GONE_AFTER_S)
+        atexit.unregister(self._server._cleanup)
+        if self._server._instances.get(self._data) is self._server:
+            del self._server._instances[self._data]
 
     def _forget_the_killed(self) -> None:
         """The server's package would keep it up for processes that didn't live to leave."""

@@ -164,12 +164,18 @@ class PgVectorStore:
                 await self._owner.execute(f'DROP TABLE IF EXISTS "{table}"')
                 await self._owner.execute("SELECT pg_advisory_unlock(hashtext(%s))", (table,))
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a server of our own has ended: the next call starts another one, with the same data."""
+        return self._server is not None and self._server.stopped
+
     async def close(self) -> None:
+        stopped = self.stopped
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
         owner, self._owner = self._owner, None
-        if owner is not None:
+        if owner is not None and not stopped:
             async with owner:
                 await owner.execute(f"DROP TABLE IF EXISTS {self._table}")
         server, self._server = self._server, None

