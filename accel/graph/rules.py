@@ -273,7 +273,9 @@ NOTHING_EARLY = Rule("off", "nothing is issued", 'speculate="auto" lets calls go
 PART = Rule("part", "it is a part of the call of {component} around it, which was not early itself")
 WRITES = Rule("writes", "it may change something, so the program alone makes it")
 FAILED = Rule("failed", "it raised")
-BROKEN_OFF = Rule("broken off", "the request raised or was stopped, and after that nothing is early")
+BROKEN_OFF = Rule(
+    "broken off", "the request or a node of it raised, or it was stopped, and after that nothing is early"
+)
 TOO_LONG = Rule("too long", "the request made more than {calls} calls; of such none is worked out")
 FED = Rule(
     "fed",

@@ -76,7 +76,7 @@ def headline(report: Measured) -> Iterator[str]:
     if report.stopped and not requests:
         return
     if not requests:
-        yield "Nothing is measured yet: no request that was followed has ended well."
+        yield "Nothing is measured yet: no request that was followed has ended well, without a node that raised."
     elif not any(request.early for request in report.requests):
         yield f"Nothing was early yet: {seconds(report.took_s)} per request, {_mean(report)}"
     else:
@@ -94,7 +94,7 @@ def headline(report: Measured) -> Iterator[str]:
             said += f"; its best schedule {engines}: {seconds(limit)}"
         yield said
     elif report.runs:
-        yield "  last request: it raised, was stopped, or made too many calls to be worked out"
+        yield "  last request: it or a node of it raised, or it was stopped, or made too many calls to be worked out"
     if report.deadlines.runs:
         met, runs = report.deadlines.met, report.deadlines.runs
         yield f"  deadlines: {met} of {plural(runs, 'request')} met theirs ({met / runs:.0%})"

@@ -91,7 +91,7 @@ def _notes(trace: Trace, before: Trace | None) -> list[str]:
     if before is not None:
         return ["Before: a recorded request with the same input, in which nothing was early."]
     if not trace.completed:
-        return ["The request raised or was stopped, so nothing is worked out for it."]
+        return ["The request or a node of it raised, or it was stopped, so nothing is worked out for it."]
     return [
         "Before: the same request without early calls, worked out: its calls in the program's own order, each as long "
         "as it took, and the program's own time between them."
