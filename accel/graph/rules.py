@@ -284,6 +284,12 @@ FED = Rule(
 )
 BEHIND = Rule("behind", "it needs what {line} brought, which was not there sooner")
 UNDECLARED_TOOL = Rule("undeclared tool", "nobody said what the tool {component} does", lift=READONLY)
+GIVEN_TOOL = Rule(
+    "given more",
+    "the tool {component} is declared, but takes what its node has at that moment (a config, a state or a runtime), "
+    "which an early call has not",
+    "pass what it needs as an argument",
+)
 UNSEEN_CLIENT = Rule(
     "unseen client",
     "nobody said what {component} does, which sent {requests} to {host}: Accel sees no calls of it",

@@ -22,6 +22,7 @@ from ..graph.rules import (
     FAILED,
     FED,
     FIRST_SEEN,
+    GIVEN_TOOL,
     JUST_LEARNT,
     LATE,
     LIMITED,
@@ -37,7 +38,7 @@ from ..graph.rules import (
     Reason,
 )
 from ..learn.learner import UNEXPLAINED
-from ..parts.components import TOOL, facts_of
+from ..parts.components import TOOL, facts_of, is_declared
 from ..run.settings import Settings
 from ..run.soonest import Best
 from ..run.tally import Line
@@ -257,7 +258,7 @@ def _held_back(
 
 def _unseen(use: Use) -> Reason:
     if not isinstance(use, Outgoing):
-        return UNDECLARED_TOOL(component=use.name)
+        return (GIVEN_TOOL if is_declared(use.tool) else UNDECLARED_TOOL)(component=use.name)
     return use.let_be or UNSEEN_CLIENT(
         component=use.name, requests=f"{use.verb} requests", host=use.host or "somewhere"
     )

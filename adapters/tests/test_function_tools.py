@@ -13,7 +13,7 @@ import accel
 from accel import accelerate
 from accel.parts.components import kind_of
 from adapters.tests.agent_programs import Scripted, with_a_loop
-from adapters.tests.core_fakes import World
+from adapters.tests.core_fakes import World, chain
 from adapters.tests.test_agents import LAST, QUESTIONS, asked, invoke
 
 Declare = Callable[[Callable[..., Any]], BaseTool]
@@ -101,3 +101,18 @@ def test_tools_of_one_class_are_told_by_their_functions() -> None:
     one, other = Tool("one", lambda text: text, "One."), Tool("other", lambda text: text * 2, "Other.")
     assert kind_of(one) != kind_of(other)
     assert kind_of(one) == kind_of(Tool("again", one.func, "Again."))
+
+
+def test_the_report_says_of_a_declared_tool_what_keeps_it_from_being_early() -> None:
+    @tool
+    def look(query: str, config: RunnableConfig) -> str:
+        """Look."""
+        return f"found {query} for {config['configurable'].get('user')}"
+
+    accel.register(look, readonly=True, local=True, concurrency=4)
+    fast = accel.accelerate(chain(("a", lambda state: {"a": look.invoke({"query": state["q"]})})))
+    for topic in ("tides", "reefs", "foxes"):
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    said = " ".join(str(accel.report(fast)).split())
+    assert "the tool look is declared, but takes what its node has" in said and "nobody said" not in said
