@@ -18,7 +18,8 @@ from langchain_core.runnables.config import var_child_runnable_config
 from accel.parts import patches
 from accel.run.nested import asks
 from accel.run.scope import scope
-from accel.trace.sites import is_frameworks
+from accel.trace import tracing
+from accel.trace.sites import is_frameworks, is_ours
 
 _ASKS = "asks LangGraph for its surroundings"
 _READS = "reads the metadata or the tags that it is run with"
@@ -101,7 +102,7 @@ def _by_frameworks(kind: type, name: str) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         module = sys._getframe(1).f_globals.get("__name__", "")
-        if module != __name__ and not is_frameworks(module):
+        if not (is_ours(module) or is_frameworks(module) or module.startswith(tracing.MODULES)):
             asks(_READS)
         return done(self, *args, **kwargs)
 
