@@ -104,7 +104,7 @@ def set_since(
     before: Mapping[contextvars.ContextVar[Any], Any], now: Mapping[contextvars.ContextVar[Any], Any]
 ) -> list[str]:
     """The names of the user's ContextVars that hold another value, or none any more; nobody looks into values."""
-    found = [var for var, value in now.items() if not _is_still(*homed.kept(var, before.get(var, _UNSET), value))]
+    found = [var for var, value in now.items() if not _is_still(*homed.since(var, before.get(var, _UNSET), value))]
     found += [var for var in before if var not in now]
     return [var.name for var in found if _is_users(var, [there[var] for there in (before, now) if var in there])]
 

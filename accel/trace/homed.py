@@ -24,9 +24,9 @@ def here(var: ContextVar[Any], value: Any) -> Any:
     return value.data if value.thread_id == threading.get_ident() else _NOTHING
 
 
-def kept(var: ContextVar[Any], *values: Any) -> tuple[Any, ...]:
-    """What values of a variable hold, whichever thread it is for."""
-    return tuple(value.data if _is_homed(value) else value for value in values) if var.name == _NAME else values
+def since(var: ContextVar[Any], before: Any, value: Any) -> tuple[Any, Any]:
+    """What a variable held before, for the thread that it was for, and what it shows on this one."""
+    return (before.data if var.name == _NAME and _is_homed(before) else before), here(var, value)
 
 
 def bring(context: Mapping[ContextVar[Any], Any], thread: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -98,7 +99,11 @@ async def test_on_a_loop_they_see_what_the_program_sees_there() -> None:
     fast = accelerate(program)
     for number, topic in enumerate(TOPICS):
         TENANT.name = ("ann", "ben", "cat")[number % 3]
-        assert await fast.ainvoke({"q": topic}) == await program.ainvoke({"q": topic})
+        expected = await program.ainvoke({"q": topic})
+        world.forget()
+        assert await fast.ainvoke({"q": topic}) == expected
+        assert await asyncio.to_thread(accel.settle)
+        assert len(world.texts("Beta")) == 1, "and nobody is asked for somebody else"
 
 
 def test_a_proxy_is_not_asked_for_what_it_stands_for() -> None:
