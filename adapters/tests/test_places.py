@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 import accel
 from accel import accelerate
+from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import TOPICS, Chat, SampledChat, World, train
 
 NEW = {"q": "deserts of Chile"}
@@ -36,6 +37,7 @@ def fan_out(world: World) -> Any:
             world.wait(lambda: bool(world.texts("About third")))
         about = worker.invoke(f"About {state['line']}").content
         world.node("each")
+        catch_up()
         return {"found": [worker.invoke(f"More than {about}").content]}
 
     builder = StateGraph(Items)
