@@ -29,5 +29,19 @@ async def close(stream: Any) -> None:
         await closed()
 
 
+class Closing:
+    """Around handing on an inner stream: it is closed where ours is."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is GeneratorExit:
+            await close(self._stream)
+
+
 def _left_to_ours(stream: Any) -> None:
     """It is thrown away together with ours, which closes it."""

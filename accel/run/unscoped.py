@@ -19,7 +19,7 @@ from ..parts.methods import Method
 from ..process.clock import now_s
 from .endpoints import TurnedAway
 from .gates import entering, gate_of, leave, making_room
-from .inner import close, step
+from .inner import Closing, step
 from .scope import Within, of_no_run
 from .steps import Steps, atake, take
 from .turned_away import asked, begun_first, noted
@@ -109,13 +109,11 @@ async def _rest(party: Party, limit: int, stream: Any) -> AsyncGenerator[Any, No
     await atake(entering(party, limit, in_task=True))
     try:
         stream = aiter(stream)
-        chunk = await step(stream, _END)
-        while chunk is not _END:
-            yield chunk
-            chunk = await anext(stream, _END)
-    except GeneratorExit:
-        await close(stream)
-        raise
+        async with Closing(stream):
+            chunk = await step(stream, _END)
+            while chunk is not _END:
+                yield chunk
+                chunk = await anext(stream, _END)
     finally:
         leave(party)
 
@@ -163,12 +161,9 @@ async def _astream(party: Party, limit: int, work: Callable[[], Any], begun: Any
         with Within(of_no_run, party):
             party.makes_room = True
             stream, chunk = await atake(_asked_for(party, first, in_task=True))
-        try:
+        async with Closing(stream):
             while chunk is not _END:
                 yield chunk
                 chunk = await anext(stream, _END)
-        except GeneratorExit:
-            await close(stream)
-            raise
     finally:
         leave(party)

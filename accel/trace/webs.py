@@ -39,7 +39,7 @@ _FIELDS = {
 """By class, the fields that hold machinery, or say again what others do."""
 
 _OF_SCOPES = {"router", "route", "endpoint", "extensions"}
-_OF_SERVERS = (".wsgi.", ".gunicorn.", ".werkzeug.", ".uwsgi.", ".gevent.")
+_OF_SERVERS = (".wsgi.", ".gunicorn.", ".uwsgi.", ".gevent.")
 """How the names of what a server puts into a WSGI environment begin: streams, sockets and functions, made for each
 request, are its machinery."""
 _SAID = (str, bool, int, tuple)

@@ -146,7 +146,6 @@ def host_of(
         "tags": Tags(given.get("tags") or ()),
         "metadata": Metadata(given.get("metadata") or {}),
     }
-
     if "recursion_limit" in given:
         early_config["recursion_limit"] = given["recursion_limit"]
     if "max_concurrency" in given:

@@ -19,7 +19,7 @@ from langgraph.pregel._read import PregelNode  # guarded: see test_framework_fac
 from accel.graph.topology import START
 from accel.parts import patches
 from accel.process.properties import cached_property
-from accel.run.inner import close, step
+from accel.run.inner import Closing, step
 from accel.run.scope import Scope, scope
 from accel.trace.record import Visit
 
@@ -150,20 +150,19 @@ def _watching(cls: type) -> type:
         here, visit = begun
         output: Any = None
         try:
-            while True:
-                token = scope.set(here)
-                try:
-                    part = await step(parts, _END)
-                finally:
-                    scope.reset(token)
-                if part is _END:
-                    break
-                output = part
-                yield output
+            async with Closing(parts):
+                while True:
+                    token = scope.set(here)
+                    try:
+                        part = await step(parts, _END)
+                    finally:
+                        scope.reset(token)
+                    if part is _END:
+                        break
+                    output = part
+                    yield output
         except BaseException as error:
             _fail(here, visit, error)
-            if isinstance(error, GeneratorExit):
-                await close(parts)
             raise
         here.run.leave(visit, output)
 
