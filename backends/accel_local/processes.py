@@ -102,8 +102,8 @@ def sweep() -> None:
     for record in cache_dir("run").glob("*.json"):
         try:
             content = json.loads(record.read_text())
-            processes = [process for entry in content["uses"] if (process := _find(*entry)) is not None]
-            if _find(*content["owner"]) is not None:
+            processes = [process for entry in content["uses"] if (process := find(*entry)) is not None]
+            if find(*content["owner"]) is not None:
                 used.update(processes)
             else:
                 left[record] = processes
@@ -159,7 +159,8 @@ def _identity(process: psutil.Process) -> tuple[int, float]:
         return process.pid, 0.0
 
 
-def _find(pid: int, created: float) -> psutil.Process | None:
+def find(pid: int, created: float) -> psutil.Process | None:
+    """None if it is gone, also where its parent hasn't asked after it yet."""
     try:
         process = psutil.Process(pid)
         same = abs(process.create_time() - created) < 1.0

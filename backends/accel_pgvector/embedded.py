@@ -65,12 +65,9 @@ class EmbeddedPostgres:
     @property
     def stopped(self) -> bool:
         """Whether the server has ended under its users: the system had no memory left, or somebody ended it."""
-        import psutil
+        from accel_local.processes import find
 
-        try:
-            return self._process is not None and self._process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-        except psutil.NoSuchProcess:
-            return True
+        return self._process is not None and find(self._process.pid, self._process.create_time()) is None
 
     @property
     def dsn(self) -> str:

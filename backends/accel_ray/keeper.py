@@ -23,7 +23,7 @@ import psutil
 
 from accel.backend import BackendError
 from accel_local.cache import cache_dir
-from accel_local.processes import still_running, sweep
+from accel_local.processes import find, still_running, sweep
 from accel_ray.config import LocalRay
 
 START_S = 120.0
@@ -43,12 +43,7 @@ class Kept:
 
     def process(self) -> psutil.Process | None:
         """None if it is gone."""
-        try:
-            process = psutil.Process(self.pid)
-            alive = process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.created) < 1.0
-        except psutil.NoSuchProcess:
-            return None
-        return process if alive else None
+        return find(self.pid, self.created)
 
 
 def _file(namespace: str, suffix: str) -> Path:
