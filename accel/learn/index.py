@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
+from operator import is_
 from typing import Any
 
 from ..process.spare import breathe
 from ..text.constants import Constants
-from ..text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
+from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, enumerate_stars, follow
 from ..text.extract import EXTRACTORS, extract
-from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Ref, Step
+from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Counter, Extract, Head, Join, Ref, Step
 from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
 from ..trace.record import Inside, Visit
@@ -39,7 +40,7 @@ Ends = tuple[tuple[int, Head], ...]
 """Where the first parts of a text end (its first sentence, line ...), those that are long enough to be recognised."""
 
 
-class Values:
+class Values(Env):
     """Grows as nodes are learnt."""
 
     def __init__(
@@ -94,6 +95,8 @@ class Values:
         self._elements: dict[tuple[str, Path], list[Row]] = {}
         self._frozen: dict[tuple[str, Path, Path | None], list[Hashable]] = {}
         self._as_shown: dict[str, list[tuple[Step, str]]] = {}
+        self._joined: dict[tuple[Join, Index, int], tuple[list[Tree], str]] = {}
+        """Texts, and the outputs that they were put together of: most candidates for a call hold the same."""
         self._begun, self._short = (Beginnings[tuple[str, Ends]](n, SEED) for n in SHORTEST)
         self._bare, self._short_bare = (Beginnings[tuple[str, str]](n, SEED) for n in SHORTEST)
         """Texts without what an edit may change."""
@@ -112,6 +115,14 @@ class Values:
     def value(self, node: str) -> Tree:
         """`Env`: the recorded outputs."""
         return self.outputs.get(node, UNKNOWN)
+
+    def joined(self, join: Join, binding: Index, position: int) -> str:
+        at = join, binding[: join.bound], position if isinstance(join.limit, Counter) else 0
+        outputs = [self.value(ref.node) for ref in join.refs]
+        held = self._joined.get(at)
+        if held is None or not all(map(is_, held[0], outputs)):
+            held = self._joined[at] = outputs, super().joined(join, binding, position)
+        return held[1]
 
     def since(self, node: str, path: tuple[str | int, ...]) -> int:
         """The position in the trace from which on this value was known."""

@@ -9,7 +9,7 @@ from ..graph.ir import Confidence, Evidence, Level, Node
 from ..text.templates import Bound, Ref
 from ..text.values import freeze, leaves
 from .computed import FEWEST, computes
-from .decisions import Table, decisions
+from .decisions import Outcome, Table, decisions
 from .shape import Shape
 from .view import Fit, View
 
@@ -69,14 +69,28 @@ def _bound(fits: list[Fit], views: Sequence[View]) -> Bound | None:
     return None
 
 
+Told = dict[tuple[Outcome, ...], tuple[Table, ...]]
+"""By what became of the calls of a node, what tells that."""
+
+
 def decided(
-    node: Node, fits: list[Fit], views: Sequence[View], earlier: Sequence[Node], shape: Shape | None = None
+    node: Node,
+    fits: list[Fit],
+    views: Sequence[View],
+    earlier: Sequence[Node],
+    shape: Shape | None = None,
+    told: Told | None = None,
 ) -> tuple[Node, list[Fit]]:
-    """The node with what decides whether its calls are made, if it sometimes isn't demanded and something tells."""
+    """The node with what decides whether its calls are made, if it sometimes isn't demanded and something tells.
+    `told`: what was found before, after the same earlier nodes."""
     if node.when or all(not fit.skips and not fit.partial for fit in fits):
         return node, fits
-    outcomes = [outcome for view in views if view.complete for outcome in view.outcomes(node, shape)]
-    tables = decisions(outcomes, earlier)
+    outcomes = tuple(outcome for view in views if view.complete for outcome in view.outcomes(node, shape))
+    tables = told.get(outcomes) if told is not None else None
+    if tables is None:
+        tables = decisions(outcomes, earlier)
+        if told is not None:
+            told[outcomes] = tables
     if not tables:
         return node, fits
     settled = replace(node, when=tuple(table.seen_in(1) for table in tables), level=_sparse(node, tables))

@@ -20,7 +20,7 @@ from .cover import EDITED, holds_edited
 from .fold import Covered, cover_call, cover_like, cover_text, mates
 from .foreign import literals
 from .index import SHORTEST
-from .judging import decided, judged
+from .judging import Told, decided, judged
 from .shape import Place, Shape
 from .view import Fit, View
 
@@ -70,6 +70,8 @@ class Search:
         self._late = {node.name for node in nodes if node.at_boundary}
         self._visits = {node.name for node in nodes if node.at_boundary and node.many}
         self._relays = {node.name: node.relay for node in nodes if node.relay is not None}
+        self._told: Told = {}
+        """Most candidates for a call agree in which of its site's calls they expect."""
         self.alike: list[CallRecord] = []
         """Of the last search that found no candidate at all: the calls that could have shared one."""
 
@@ -159,7 +161,7 @@ class Search:
                     node, shape, [own if v is view else v.fit(node, shape) for v in self._views]
                 )
                 if any(fit.skips for fit in fits):
-                    node, fits = decided(node, fits, self._views, self._nodes, shape)
+                    node, fits = decided(node, fits, self._views, self._nodes, shape, self._told)
                 if not any(call in fit.calls for fit in fits):
                     continue
                 score = Best(node, fits).score

@@ -6,19 +6,18 @@ from collections.abc import Set
 from typing import Protocol
 
 from ..graph.rules import Reason
-from ..text.evaluate import Index
+from ..text.evaluate import Env, Index
 from ..text.values import Tree
 from ..trace.record import Visit
 from .call import Call
 
 
-class Follower(Protocol):
+class Follower(Env, Protocol):
     """What a run tells of what happens in it, and what issues early calls for that."""
 
     reasons: dict[str, Reason | None]
     """By node: the last reason why it was held, None if it was issued."""
 
-    def value(self, node: str) -> Tree: ...
     def start(self) -> None: ...
     def publish(self, node: str, place: Index, value: Tree) -> None: ...
     def entered(self, visit: Visit) -> None: ...

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from ..graph.ir import Node
 from ..graph.predict import cap_of, predict
 from ..graph.rules import Reason
-from ..text.evaluate import UNKNOWN, Index, follow, has_gap, relayed, replaces
+from ..text.evaluate import UNKNOWN, Env, Index, follow, has_gap, relayed, replaces
 from ..text.extract import Open
 from ..text.pasted import pasted
 from ..text.templates import Field
@@ -29,7 +29,7 @@ from .settings import Bound
 from .touched import Changed, Places, note
 
 
-class Forecast:
+class Forecast(Env):
     """See the module. `env.value` is this object's `value`."""
 
     def __init__(self, run: Run, compiled: Compiled) -> None:

@@ -15,7 +15,7 @@ from accel.graph.ir import Graph, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
 from accel.graph.verify import GraphError
-from accel.text.evaluate import UNKNOWN, Index, has_gap, maker, relayed, text_of
+from accel.text.evaluate import UNKNOWN, Env, Index, has_gap, maker, relayed, text_of
 from accel.text.extract import Open, Partial
 from accel.text.templates import Join, Ref, Template, leaves_in
 from accel.text.values import Tree, freeze
@@ -153,7 +153,7 @@ def interpret(graph: Graph, trace: Trace, order: Sequence[str] | None = None) ->
     return run.result()
 
 
-class _Interpreter:
+class _Interpreter(Env):
     def __init__(self, graph: Graph, recorded: Recorded) -> None:
         self._graph, self._recorded = graph, recorded
         self._outputs: dict[str, Tree] = {}

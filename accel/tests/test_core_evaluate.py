@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from accel.graph.ir import Evidence, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import nested, predict
-from accel.text.evaluate import UNKNOWN, enumerate_stars, follow, has_gap, maker
+from accel.text.evaluate import UNKNOWN, Env, enumerate_stars, follow, has_gap, maker
 from accel.text.extract import EXTRACTORS, Open, Partial
 from accel.text.pasted import pasted
 from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
 
 
-class Known(dict[str, Any]):
+class Known(dict[str, Any], Env):
     """Outputs by node; what isn't there is unknown."""
 
     def value(self, node: str) -> Any:

@@ -18,7 +18,7 @@ from accel.run.outlook import Outlook
 from accel.tests.interpret import interpret
 from accel.tests.test_core_computed import SCORES, TOWNS, VOTES, last, learnt
 from accel.tests.test_core_learn import Script, shown
-from accel.text.evaluate import UNKNOWN, has_gap
+from accel.text.evaluate import UNKNOWN, Env, has_gap
 from accel.text.extract import Open, Partial
 from accel.text.templates import STAR, Collect, Ref, Whole
 from accel.text.values import Tree
@@ -115,7 +115,7 @@ def test_a_run_that_no_lesson_has_seen_is_foretold(answers: str) -> None:
     assert len(interpret(graph, script.done()).calls) == 4
 
 
-class Known:
+class Known(Env):
     """What a run knows: these answers."""
 
     def __init__(self, answers: dict[str, Tree]) -> None:

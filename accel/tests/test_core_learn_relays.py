@@ -20,7 +20,7 @@ from accel.learn.check import judge
 from accel.learn.lessons import learn
 from accel.tests.interpret import Recorded, interpret
 from accel.tests.random_programs import Host, words
-from accel.text.evaluate import DROPPED, UNKNOWN, relayed
+from accel.text.evaluate import DROPPED, UNKNOWN, Env, relayed
 from accel.text.extract import Open, Partial
 from accel.text.templates import STAR, Ref, Relay
 from accel.text.values import Tree
@@ -281,7 +281,7 @@ def test_a_loop_is_foretold_whatever_its_rounds_are_made_of(made: Made, learnt: 
 # --- what is handed on ------------------------------------------------------------------------------------------------
 
 
-class Values(dict[str, Tree]):
+class Values(dict[str, Tree], Env):
     """What is known."""
 
     def value(self, node: str) -> Tree:

@@ -70,6 +70,10 @@ class Env(Protocol):
 
     def value(self, node: str) -> Tree: ...
 
+    def joined(self, join: Join, binding: Index, position: int) -> str:
+        """The joined text; a `Partial` up to the first gap."""
+        return _join(join, binding, position, self)
+
 
 def step_into(value: Tree, step: Step, whole: bool = False) -> Tree:
     """One step of a path; `UNKNOWN` where the value has no such step. `whole`: somebody has seen that it has no gap."""
@@ -246,7 +250,6 @@ def _row_text(join: Join, values: list[str | None]) -> str | None:
 
 
 def _join(join: Join, binding: Index, position: int, env: Env) -> str:
-    """The joined text; a `Partial` up to the first gap."""
     out: list[str] = []
     for i, item in enumerate(_items(join, binding, position, env)):
         if i and item is not None:
@@ -267,7 +270,7 @@ def text_of(template: Template, binding: Index, position: int, env: Env) -> str:
         elif isinstance(part, Counter):
             out.append(str(position + part.offset))
         elif isinstance(part, Join):
-            joined = _join(part, binding, position, env)
+            joined = env.joined(part, binding, position)
             out.append(joined)
             if isinstance(joined, Partial):
                 return Partial("".join(out))
