@@ -7,13 +7,15 @@ configuration, between two calls that go through the very same object.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from operator import is_
+from types import MemberDescriptorType
 from typing import Any
 
-from ..text.objects import entries, field, in_class, is_a, own, slots_of
+from ..text.classes import of_class
+from ..text.objects import entries, in_class, is_a, own, slots_of
 
 _every = chain.from_iterable
 _OBJECT, _DICT, _ROW, _TOLD = range(4)
@@ -42,8 +44,8 @@ class Watch:
         if own(value) is not None:
             names, values = self._add((_OBJECT, "", id(value)), value, *_both(vars(value)))
             held.update(zip(names, values, strict=True))
-        if in_class(type(value), "__pydantic_private__") is not None:
-            for more in self.told(value, "apart", lambda: [field(value, name) for name in _APART]):
+        if apart := _apart(type(value)):
+            for more in self.told(value, "apart", lambda: [_in(slot, value) for slot in apart]):
                 if type(more) is dict:
                     held.update(self.mapping(more))
         slots = [each for each in slots_of(type(value)) if not each[0].startswith("__pydantic_")]
@@ -155,6 +157,13 @@ def _same_but(one: _Part, other: _Part, names: Iterable[str]) -> bool:
 
 _APART = ("__pydantic_private__", "__pydantic_extra__")
 _NOTHING = object()
+
+
+@of_class
+def _apart(cls: type) -> Sequence[MemberDescriptorType]:
+    """Where a pydantic model keeps what are no attributes."""
+    slots = (in_class(cls, name) for name in _APART)
+    return [slot for slot in slots if type(slot) is MemberDescriptorType]
 
 
 def _in(slot: Any, value: Any) -> Any:

@@ -117,9 +117,8 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         return method
     if not all(stands(bound.component, name) for name in {bound.method.name, method.name}):
         return OVERLAID()
-    facts = facts_of(bound.component, run.identities)
-    if not facts.pure:  # since the run first used it
-        return UNVOUCHED(component=type(bound.component).__name__, why=facts.reason)
+    if not bound.facts_now.pure:  # since the run first used it
+        return UNVOUCHED(component=type(bound.component).__name__, why=bound.facts_now.reason)
     if not run.plan.program.stands(node, run.host.references):
         return FORMER()
     try:
@@ -159,7 +158,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         assert loop is not None
         try:
             if loop_here() is loop:
-                _on_loop(run, call, args, kwargs)
+                _on_loop(run, call, args, kwargs, looked=loop.get_task_factory() is None)
             else:
                 loop.call_soon_threadsafe(lambda: _on_loop(run, call, args, kwargs))
         except RuntimeError:  # the loop is closed: the run was abandoned
@@ -213,8 +212,9 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
         _early_done(run, call, args, kwargs, result)
 
 
-def _on_loop(run: Run, call: Call, args: Any, kwargs: Any) -> None:
-    if not run.calls.begin(call) or _changed(run, call, run.plan.keys.note(call.component)):
+def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, looked: bool = False) -> None:
+    """`looked`: at the component, in this turn of the loop, in which nothing of the program's has happened since."""
+    if not run.calls.begin(call) or (not looked and _changed(run, call, run.plan.keys.note(call.component))):
         _ended(run, call)
         return
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from ..errors import ConfigurationError, choose, knows_its_options
 from ..graph.rules import Reason
 from ..graph.topology import Control
-from ..parts.components import Facts
+from ..parts.components import Facts, facts_of
 from ..parts.identity import Identities
 from ..parts.methods import Method
 from ..parts.references import References
@@ -222,6 +222,14 @@ class Bound:
     unused: bool = False
     """One like those that the program makes at this call site, run by run: this run has used none of them yet."""
     _identity: Hashable = None
+    _facts_now: Facts | None = None
+
+    @property
+    def facts_now(self) -> Facts:
+        """As somebody vouches for it when this is first asked for, which may be after this run first used it."""
+        if self._facts_now is None:
+            self._facts_now = facts_of(self.component, self.identities)
+        return self._facts_now
 
     @property
     def identity(self) -> Hashable:
