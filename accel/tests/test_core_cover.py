@@ -21,6 +21,7 @@ from accel.learn.index import Values
 from accel.learn.lessons import lesson
 from accel.learn.readings import ALL, READINGS, without
 from accel.tests.test_core_learn import TOPICS, Script, Words, learnt, shown
+from accel.text.templates import STAR, Counter, Join, Ref
 from accel.trace.record import Trace
 
 ACCEL = str(Path(accel.__file__).parent)
@@ -204,3 +205,16 @@ def places_of(number: int) -> int:
 
 def test_values_that_begin_alike_have_no_place_each_wherever_one_of_them_stands() -> None:
     assert places_of(40) < 4 * places_of(10) * SLACK
+
+
+def test_joined_texts_are_those_of_the_outputs_as_they_are() -> None:
+    known = Values()
+    items = Join(Ref("search", (STAR, "text")), (", ",))
+    first = Join(Ref("search", (STAR, "text")), (", ",), limit=Counter(1))
+    shown = []
+    for words in (("oak", "elm"), ("oak", "ash"), ("oak", "ash")):
+        known.outputs["search"] = [{"text": word} for word in words]
+        shown.append([known.joined(items, (), 0), *(known.joined(first, (), position) for position in range(2))])
+    assert shown == [["oak, elm", "oak", "oak, elm"], *[["oak, ash", "oak", "oak, ash"]] * 2]
+    known.forget("search")
+    assert known.joined(items, (), 0) == ""
