@@ -195,7 +195,7 @@ class Builder:
             best = self._agreed(search, site, best, plain, view, call)
             if not ordinal:
                 best = self._handed_on(search, view, call, best)
-            if self._is_known(best.node):
+            if self._is_known(best.node) and not self._is_an_item(best.node, best.fits):
                 ended = self._rounds.ended(best.node, best.fits)
                 node, fits = self._relays.led(*decided(ended.node, ended.fits, self.views, self.nodes))
                 self._accept(node, fits, search.late(node))
@@ -209,6 +209,16 @@ class Builder:
 
     def _is_known(self, node: Node | None) -> TypeGuard[Node]:
         return node is not None and node.evidence.confidence != "seen" and not self._data.is_in(node)
+
+    def _is_an_item(self, node: Node, fits: Sequence[Fit]) -> bool:
+        """Whether a call whose input is all literal is one of several of its site, and comes at another place in each
+        run or, as far as anybody can tell, at will: it is about what a few runs happened to have in common."""
+        if node.level is not None or node.when or any(node.refs()):
+            return False
+        calls = [[call for call in view.trace.calls if call.site == node.site] for view in self.views]
+        places = {made.index(fit.calls[0]) for made, fit in zip(calls, fits, strict=True) if fit.calls}
+        sometimes = any(made and not fit.calls for made, fit in zip(calls, fits, strict=True))
+        return max(map(len, calls)) > 1 and (len(places) > 1 or sometimes)
 
     def _may_be_computed(self, search: Search, site: str, best: Best) -> bool:
         """Whether functions may give something for a site: where nothing else explains it, or what does is equal in

@@ -60,3 +60,35 @@ def test_what_an_answer_repeats_of_its_question_is_the_program_s() -> None:
 
     first, second = (node for node in learn(traces(program, [{"q": words(n, 3)} for n in range(2)])).nodes if node.site)
     assert first.evidence.confidence == second.evidence.confidence == "verified"
+
+
+ITEMS = ("tides", "moss", "granite", "lichen", "ferries", "peat")
+
+
+def asks_about_items(host: Host) -> None:
+    for item in host.trace.input.pop("hidden"):
+        host.ask("a", f"A note on {item}", "fine")
+
+
+def literal_calls(*runs: str) -> list[str]:
+    """What is asked early in any run that comes, after runs that asked about these items."""
+    made = traces(asks_about_items, [{"q": words(n, 3), "hidden": items.split()} for n, items in enumerate(runs)])
+    return [str(node.input) for node in learn(made).nodes if node.site and node.predictable]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        ("tides moss granite", "lichen tides peat"),
+        ("tides moss", "tides peat", "granite lichen"),
+        ("tides moss", "lichen", "tides ferries peat"),
+    ],
+    ids=["at another place", "not in all runs", "not in all runs of other lengths"],
+)
+def test_an_item_that_some_runs_happen_to_share_is_no_literal(runs: tuple[str, ...]) -> None:
+    assert literal_calls(*runs) == []
+
+
+def test_what_every_run_asks_at_the_same_place_is_the_programs() -> None:
+    assert literal_calls("tides moss", "tides peat", "tides granite") == ["A note on tides"]
+    assert literal_calls("tides moss", "tides moss") == ["A note on tides", "A note on moss"]
