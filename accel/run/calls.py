@@ -244,7 +244,7 @@ class Calls:
             self._failed.setdefault(call.identity, set()).add(call.key)
             if self.is_failing(call.identity):
                 for other in self.all():
-                    if other.identity == call.identity and not other.demanded:
+                    if other.identity == call.identity and other.state == "queued":
                         self.drop(other)
 
     def is_failing(self, identity: Hashable) -> bool:

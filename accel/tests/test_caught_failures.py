@@ -128,6 +128,13 @@ def test_a_component_that_keeps_failing_is_left_alone_in_that_run() -> None:
     assert run.counts.retired == 10
 
 
+def test_early_calls_that_were_made_before_errors_are_used_all_the_same() -> None:
+    plan = trained()
+    run, asked = ran(plan, 4, 3, 4, mends=False)
+    assert run.counts.wasted == 2, "the two that failed"
+    assert len(asked) == 5 + 2 + 5 + 2, "of the things two twice, each answer, and those two"
+
+
 def test_nothing_that_was_there_before_an_error_is_shared_with_the_next_attempt() -> None:
     """Copies of an embedding answer equal demands, but for those of another attempt."""
     embedder = Embedder()
