@@ -34,21 +34,30 @@ ended = False
 """The interpreter is about to end: nothing is posted any more, and no thread is started."""
 
 
-def spawn(work: Callable[[], None]) -> None:
-    """Run `work` at once on a thread of ours; never waits for a free one."""
+def spawn(work: Callable[[], None]) -> bool:
+    """Run `work` at once on a thread of ours; never waits for a free one. False if the process can have no more."""
     if ended:
-        return
+        return True
     if issuer.inline:
         work()
-        return
+        return True
     with _lock:
         inbox = _idle.pop() if _idle else None
     if inbox is not None:
         inbox.put(work)
-        return
+        return True
     inbox = queue.SimpleQueue()
     inbox.put(work)
-    threading.Thread(target=_serve, args=(inbox,), name=_EARLY, daemon=True).start()
+    return _started(threading.Thread(target=_serve, args=(inbox,), name=_EARLY, daemon=True))
+
+
+def _started(thread: threading.Thread) -> bool:
+    """Whether it runs: systems bound how many threads a process, a user or a container may have."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
@@ -136,8 +145,8 @@ class Worker:
         if self._thread is None or not self._thread.is_alive():
             with self._start:
                 if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True)
+                    self._thread = thread if _started(thread) else None  # what comes next tries again
         if first:
             inbox.first.put(work)
             work = _nothing
@@ -187,11 +196,12 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - see `faults`
             self.faults += 1
             where = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may hold data
-            log.error(
-                "%s: a defect in Accel, %s; the program is not affected. Remedy: report it with these lines, and "
-                "ACCEL=off until then\n%s",
-                self._name, type(error).__name__, where,
-            )  # fmt: skip
+            with suppress(Exception):  # of a handler that raises
+                log.error(
+                    "%s: a defect in Accel, %s; the program is not affected. Remedy: report it with these lines, and "
+                    "ACCEL=off until then\n%s",
+                    self._name, type(error).__name__, where,
+                )  # fmt: skip
 
     def stop(self) -> threading.Thread | None:
         """Nothing that waits is done any more, and what is going on ends soon: the thread that it is on, if any."""

@@ -261,7 +261,7 @@ def test_a_key_that_changes_between_issue_and_entrance_is_not_used(monkeypatch: 
     one = Model("one", key="sk-of-ann")
     ends: list[str] = []
     began: list[Callable[[], None]] = []
-    monkeypatch.setattr(threads, "spawn", began.append)
+    monkeypatch.setattr(threads, "spawn", lambda work: began.append(work) is None)
     with opened(Plan()) as run:
         run.bindings.note("here", one, ASK, run.identities.of(one, False))
         for text in ("first", "second"):
