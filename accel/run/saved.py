@@ -68,7 +68,7 @@ def load(path: str) -> Plan:
         raise ConfigurationError(f"There is no plan at {path}.", "Write one with fast.save_plan(path).") from None
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}.", "Give the path of a plan.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path} is not JSON: {error}", _AGAIN) from None
     if not isinstance(data, dict) or data.get("accel_plan") != VERSION:
         raise ConfigurationError(f"{path} is not an Accel plan of version {VERSION}.", _AGAIN)

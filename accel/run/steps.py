@@ -97,12 +97,18 @@ def take(steps: Steps[R]) -> R:
     """On this thread."""
     turn = _Turn(steps)
     while True:
+        stop: StopIteration | None = None
         try:
             step = turn.next()
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         except _Stopped as stopped:
-            raise stopped.error from None
+            stop = stopped.error
+        if stop is not None:
+            try:
+                raise stop  # here, where it gets no other context than its own
+            finally:
+                del stop
         try:
             turn.value = _here(step)
         except BaseException as raised:  # noqa: BLE001  the steps have it

@@ -165,7 +165,9 @@ def test_a_missing_file_says_how_to_write_one(tmp_path: Path) -> None:
     assert "fast.save_plan(path)" in caught.value.remedy
 
 
-@pytest.mark.parametrize("text", ["", "{", "not json", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "not json", "\x00", "[" * 100_000], ids=["empty", "cut", "words", "nul", "deep"]
+)
 def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
