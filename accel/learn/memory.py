@@ -12,7 +12,9 @@ from typing import TypeVar
 from ..graph.ir import Graph, Node
 from ..text.values import freeze
 from ..trace.record import Trace
+from ..trace.released import release
 from .lessons import Lesson
+from .search import first_of
 
 T = TypeVar("T")
 MAX_TRACES = 12
@@ -55,6 +57,11 @@ class Memory:
             shapes = Counter(kept.nodes for kept in self._kept[:-1])
             most, _ = shapes.most_common(1)[0]
             self._kept.remove(next(kept for kept in self._kept if kept.nodes == most))
+
+    def supersede(self, last: Trace | None) -> None:
+        """A run is not the last one any more."""
+        for call in last.calls if last is not None else ():
+            release(call, first_of(call))
 
     def explained(self) -> None:
         """A run went by that what is known explains."""

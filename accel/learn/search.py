@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..graph.first import First, leads
 from ..graph.ir import Node
@@ -14,6 +15,7 @@ from ..text.evaluate import Index
 from ..text.templates import Ref
 from ..text.values import Tree, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
+from ..trace.released import Released
 from .candidates import candidates
 from .computed import computes
 from .cover import EDITED, holds_edited
@@ -331,7 +333,9 @@ def first_of(call: CallRecord, tree: Tree = None) -> First | None:
     """What the call's component does first, as its adapter says; `tree`: the input's template, which must tell it."""
     method = METHODS.get((call.family, call.method))
     inner = method.inner if method is not None else None
-    first = inner.first(call.component, call.input) if inner is not None else None
+    first: Any = call.first
+    if not isinstance(call, Released):
+        first = inner.first(call.component, call.input) if inner is not None else None
     return first if first is None or tree is None or leads(tree, first.path) else None
 
 

@@ -52,12 +52,11 @@ from .within_runs import WithinRuns
 from .worth import Worth
 
 MAX_HISTORY = 256
-MAX_WAITING = 32
+MAX_WAITING = 8
 FIRST = 8
 """So many runs of a program are learnt from before all that waits of others that have had theirs."""
 ENOUGH = 4
-"""So many runs wait for the first lesson, and no more are followed before it: a server's first seconds are full of
-runs."""
+"""So many runs wait for the first lesson, and no more are followed before it."""
 UNSAID = "its input holds words of the saved plan that this program does not say"
 MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
@@ -283,6 +282,7 @@ class Plan:
     def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)
         self.program.ran(run.host.references)
+        self._memory.supersede(self.last)
         self.last = trace
         self.reasons |= run.reasons
         self._within.answered(run.learnt_at, {call.site for call in trace.calls if call.retired})

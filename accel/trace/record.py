@@ -168,6 +168,8 @@ class CallRecord:
     """When the early call that answered it started, and"""
     answered_s: float | None = None
     """when it had its result."""
+    first: object = None
+    """What its component does first, once it is let go (`released`)."""
 
     @property
     def ok(self) -> bool:

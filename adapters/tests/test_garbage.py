@@ -121,3 +121,30 @@ def test_runs_that_wait_for_a_lesson_are_few(monkeypatch: pytest.MonkeyPatch) ->
     alive = {run for ref in Chat.runs if (run := ref()) is not None}
     assert 0 < len(alive) <= MAX_WAITING + 1
     assert len(posted) <= 2 * (MAX_WAITING + 1)
+
+
+def test_models_of_earlier_runs_are_gone() -> None:
+    """A program that makes one for each request has its connections, too."""
+    made: list[weakref.ref[Chat]] = []
+
+    def answer(state: State) -> Any:
+        llm = Chat()
+        made.append(weakref.ref(llm))
+        words = f"{len(made) ** 7:x}"  # nobody foresees them, so that all runs are kept to be learnt from
+        return {"notes": [llm.invoke(f"{state['question']}: {part} {words}").text for part in PARTS]}
+
+    graph = StateGraph(State)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", END)
+    fast = accel.accelerate(graph.compile())
+    alive = []
+    for number in range(20):
+        fast.plan.pace.news()
+        fast.invoke({"question": f"Lisbon {number}"})
+        assert accel.settle()
+        gc.collect()
+        alive.append(sum(ref() is not None for ref in made))
+    assert len(made) == 20
+    assert max(alive[4:]) <= 4, "of the last run, and what the plan may call"
+    assert "answer" in str(fast.report()), "which the last run is still told by"
