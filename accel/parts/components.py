@@ -24,6 +24,7 @@ from .listed import at, listed
 from .methods import METHODS, Method
 from .own_code import own_code
 from .patches import has_leaf, installations, is_installed
+from .reads import names_in
 from .recipients import ADDRESS_FIELDS, stays_near
 from .sdks import DECLARED, declare
 
@@ -294,7 +295,8 @@ def facts_of(component: Any, identities: Identities | None = None) -> Facts:
     """Everything known about a live component, most specific first. `pure` is True only if somebody vouches for it.
     `identities`: those of a run, which has looked at it before."""
     facts = _facts_but_local(component)
-    why = _unlisted(component, facts) or (_of_its_thread(component, identities) if facts.pure else "")
+    why = _unlisted(component, facts)
+    why = why or ((_of_its_thread(component, identities) or _by_what_was_set(component)) if facts.pure else "")
     facts = replace(facts, pure=False, reason=why) if why else facts
     if facts.local is not None:
         return facts
@@ -323,6 +325,13 @@ def _of_its_thread(component: Any, identities: Identities | None) -> str:
     return f"{name}, a threading.local that its code reads, {_ELSEWHERE}" if name else ""
 
 
+def _by_what_was_set(component: Any) -> str:
+    """Why it may tell an early call from the program's own, whose input is equal; or nothing."""
+    return _ANEW if not _SET.isdisjoint(names_in(component)) else ""
+
+
+_SET = frozenset((".model_fields_set", ".__pydantic_fields_set__", "exclude_unset="))
+_ANEW = "it goes by which fields of its input somebody has set, and what an early call is given is built anew"
 _ELSEWHERE = "holds other values on another thread; keep them in a ContextVar that is set before the run, or pass them"
 
 

@@ -100,7 +100,7 @@ class Following:
         """Attributes of whatever object that it does so to."""
         self._taken: set[str] = set()
         self.named: set[str] = set()
-        """Variables and, with a dot before them, attributes of whatever objects."""
+        """Variables, attributes of whatever objects (".name"), and arguments that it gives by name ("name=")."""
         self._done: set[FunctionType] = set()
 
     def go(self) -> None:
@@ -150,7 +150,8 @@ class Following:
         taken = {step.name for step in steps if step.does == "take"}
         if not _BY_TEXT.isdisjoint(loaded | taken):
             taken.update(step.name for step in steps if step.does == "constant")
-        self.named |= loaded | {f".{name}" for name in taken}
+        given = [name for each in code.co_consts if type(each) is tuple for name in each if type(name) is str]
+        self.named |= loaded | {f".{name}" for name in taken} | {f"{name}=" for name in given}
         imported: dict[str, Any] = {}
         for at, step in enumerate(steps):
             if step.does == "take":

@@ -195,7 +195,7 @@ _named: dict[int, tuple[weakref.ref[Any], frozenset[str]]] = {}
 
 
 def names_in(component: Any) -> frozenset[str]:
-    """The variables and, with a dot before them, the attributes that the code of a component names, where that is the
+    """The variables, attributes (".name") and arguments ("name=") that the code of a component names, where that is the
     program's own, as it was when this was asked first."""
     if listed(type(component)) is not None:
         return frozenset()

@@ -31,9 +31,11 @@ from ..parts.clients import is_closed
 from ..parts.components import called_plainly, facts_of, note_talks, note_told, talks, tells_within
 from ..parts.epochs import epoch, resource_of
 from ..parts.http import causes
+from ..parts.listed import listed
 from ..parts.methods import METHODS, Method
 from ..parts.patches import has_leaf, original, stands
 from ..process import threads
+from ..text.copies import hands_back
 from ..text.objects import is_a, own
 from ..text.values import Tree, exactly, is_comparable
 from ..trace import homed
@@ -152,7 +154,10 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         return LATE()
     run.plan.says.issued(run.name, node, bound.component)
     if method.kind in ("sync", "stream"):
-        threads.spawn(lambda: _on_thread(run, call, args, kwargs))
+        if not threads.spawn(lambda: _on_thread(run, call, args, kwargs)):
+            run.calls.drop(call)
+            call.leave()
+            return BUSY()
     else:
         loop = run.host.loop
         assert loop is not None
@@ -199,7 +204,7 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     try:
         if call.method.kind == "stream":
             for chunk in leaf_method(*args, **kwargs):
-                if call.state == "dropped":
+                if call.state == "dropped" or (not call.chunks.parts and _has_edited(run, call, args, kwargs)):
                     return
                 call.chunks.note_asides(kwargs.get("run_manager"))
                 run.feed(call, chunk)
@@ -225,6 +230,8 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, looked: bool = False)
             if call.method.kind == "astream":
                 stream = leaf_method(*args, **kwargs)
                 async for chunk in await stream if call.method.opens else stream:
+                    if not call.chunks.parts and _has_edited(run, call, args, kwargs):
+                        return
                     call.chunks.note_asides(kwargs.get("run_manager"))
                     run.feed(call, chunk)
                 result = call.method.merged(call.chunks.parts)
@@ -255,13 +262,30 @@ def _early_done(run: Run, call: Call, args: Any, kwargs: Any, result: Any) -> No
     if call.hindered or (result is None and call.chunks.parts):  # chunks that make no result
         give_up(run, call)
         return
-    if _hands_back(result, (*args, *kwargs.values())):
+    if _has_edited(run, call, args, kwargs):
+        return
+    if _hands_back(call, result, (*args, *kwargs.values())):
         run.disqualify(
             call,
             "it hands back the objects it was given, and an early call is given copies",
             "give back new objects, if its calls are to be early",
         )
     run.done(call, result, (*args, *kwargs.values()))
+
+
+def _has_edited(run: Run, call: Call, args: Any, kwargs: Any) -> bool:
+    """Whether it has changed what it was given, which the program would see, and go on with. Of the classes of the
+    table none does."""
+    if listed(type(call.component)) is not None:
+        return False
+    if exactly(call.method.seen_input(call.component, args, kwargs)) == exactly(call.input):
+        return False
+    run.disqualify(
+        call,
+        "it changes what it is given, and an early call is given copies",
+        "have it change a copy, if its calls are to be early",
+    )
+    return True
 
 
 def _told(run: Run, call: Call, kwargs: Any) -> bool:
@@ -300,9 +324,11 @@ def _leaves_behind(run: Run, call: Call) -> bool:
     return bool(names)
 
 
-def _hands_back(result: Any, given: Iterable[Any]) -> bool:
-    """Whether a list shares objects with a list that was given: a program may change one and expect the other to have
-    changed."""
+def _hands_back(call: Call, result: Any, given: Iterable[Any]) -> bool:
+    """Whether a list shares objects with a list that was given, or anything that a declared method gives with anything:
+    a program may change one and expect the other to have changed."""
+    if call.method.direct:
+        return listed(type(call.component)) is None and hands_back(result, given)
     if not is_a(result, list | tuple):
         return False
     shared = {id(held) for value in given if is_a(value, list | tuple) for held in _mutable(value)}

@@ -62,6 +62,16 @@ def shares(result: Any, given: Iterable[Any]) -> bool:
     return bool(ours) and any(id(each) in ours for value in given for each in _changeable(value, opened=True))
 
 
+def hands_back(result: Any, given: Iterable[Any]) -> bool:
+    """The same of what may be anything: of the data in it."""
+    given_data = {id(each) for value in given for each in _data_in(value)}
+    return bool(given_data) and any(id(each) in given_data for each in _data_in(result))
+
+
+def _data_in(value: Any) -> Iterator[Any]:
+    return (each for each in _changeable(value, opened=True) if _inside(each, type(each)) is not None)
+
+
 def changeable(value: Any) -> Iterator[Any]:
     """The objects that data is made of, apart from those that never change. Raises Uncopied if it isn't data."""
     return _changeable(value, opened=False)

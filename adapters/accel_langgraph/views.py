@@ -37,7 +37,8 @@ def view_messages(messages: Any, component: Any) -> Tree:
 
 
 _TELL_IDS = frozenset(
-    ".__dict__ .dict .id .model_dump .model_dump_json dumpd dumps message_to_dict messages_to_dict vars".split()
+    ".__dict__ .dict .id .model_dump .model_dump_json .to_json "
+    "dumpd dumps include_id= message_to_dict messages_to_dict pickle vars".split()
 )
 """By one of these names code comes to a message's id. What takes the text of a whole message (`repr`) says something
 else in every run, by ids that nobody can know."""
