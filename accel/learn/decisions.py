@@ -19,6 +19,7 @@ from ..text.extract import extract
 from ..text.functions import THRESHOLDS, thresholds
 from ..text.templates import STAR, VERDICTS, Extract, Ref, Step
 from ..text.values import Tree, is_handed_on, leaves
+from ..trace.beside import BESIDE
 from .readings import Readings
 
 DECIDE = ("none", "llm", "tool")
@@ -107,7 +108,7 @@ def _tables(outcomes: Sequence[Outcome], earlier: Sequence[Node], beside: bool) 
     if made is None:
         return []
     tables: dict[frozenset[tuple[int, str]], Table] = {}
-    sources = (node for node in earlier if node.op.engine in DECIDE and not node.gathers)
+    sources = (node for node in earlier if node.op.engine in DECIDE and not node.gathers and node.name != BESIDE)
     for source in sorted(sources, key=lambda node: node.at_boundary):
         said_then = _short_values(source, made, beside)
         known = [_short_values(source, outcome, beside) for outcome in outcomes] if said_then else []

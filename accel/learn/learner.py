@@ -9,6 +9,7 @@ from typing import TypeGuard
 from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
 from ..text.templates import Ref
+from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
 from .computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
 from .foreign import Data
@@ -66,6 +67,8 @@ class Builder:
             self._take_name(node.name)
         if not before:
             self.nodes.append(Node("input", OPS["input"]))
+        if BESIDE not in before and any(view.trace.beside is not None for view in self.views):
+            self.nodes.append(Node(BESIDE, OPS["input"]))
         found = ancestries(self.views)
         answered = {visit.node for view in self.views for visit in view.trace.visits if visit.answers}
         answered = {name for name in answered if f"{name}.in" not in before or f"{name}.answers" in before}

@@ -17,6 +17,7 @@ from ..process.spare import breathe
 from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, relayed, replaces
 from ..text.templates import STAR, Field, Ref, Relay, Star
 from ..text.values import Opaque, Tree, freeze, texts_of
+from ..trace.beside import BESIDE
 from ..trace.record import CallRecord, Trace, Visit
 from .decisions import DECIDE, Outcome
 from .index import Values
@@ -128,12 +129,13 @@ class View:
         """Run input and everything that entered or left framework nodes, by their `Node.ancestry`; what they found
         `answered`, of those with such a source."""
         values, trace = self.values, self.trace
-        values.outputs["input"] = trace.input
+        values.outputs["input"], values.outputs[BESIDE] = trace.input, trace.beside
         values.moments = {call.start: call.visit for call in trace.calls if call.visit is not None}
         if self.indexed:
             searches = (call for call in trace.calls if OPS[call.op].engine not in DECIDE)
             values.found = {text for call in searches for text in texts_of(call.output)} | trace.found
             values.add("input", (), trace.input, 0, early=True, texts=True)
+            values.add(BESIDE, (), trace.beside, 0, early=True, texts=True)
         visits: dict[str, list[tuple[Index, Visit]]] = {name: [] for name in ancestries}
         for visit in trace.visits:
             place = told(ancestries[visit.node], visit.place)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..text.templates import Counter, Join, Leaf, Ref, Template, refs_in
 from ..text.values import Opaque, Tree, leaves
+from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
 from .steps import REQUEST, name_of
 
@@ -80,6 +81,8 @@ def _named(ref: Ref, graph: Graph) -> str:
         return " or ".join(dict.fromkeys(_named(handed, graph) for handed in node.relay.refs))
     if ref.node == REQUEST:
         return f"the request's {ref.field[0]}" if ref.field and isinstance(ref.field[0], str) else "the request"
+    if ref.node == BESIDE:
+        return f"the run's {'.'.join(step for step in ref.path if isinstance(step, str))}"
     name, _, way = ref.node.rpartition(".")
     return f"what `{name}` {_WAYS[way]}"
 

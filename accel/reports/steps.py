@@ -10,6 +10,7 @@ from ..graph.ir import DECIDING, Graph, Node
 from ..graph.rules import AT_ONCE, LATE
 from ..parts.components import facts_of
 from ..text.templates import Extract, Ref, Star
+from ..trace.beside import BESIDE
 from ..trace.sites import NOWHERE, function_of, where
 from .rows import place_of
 
@@ -137,7 +138,7 @@ def _sources(ref: Ref, node: Node, plan: Plan, found: dict[str, Step]) -> Iterat
     elif source.relay is not None:
         for handed in source.relay.refs:
             yield from _sources(handed, node, plan, found)
-    elif ref.node == REQUEST:
+    elif ref.node in (REQUEST, BESIDE):
         yield REQUEST, Need(decides=decides)
     else:  # what enters or leaves a framework node
         name = ref.node.rpartition(".")[0]

@@ -26,6 +26,7 @@ from ..graph.rules import (
 from ..parts import hosts, http, sdks
 from ..process import threads
 from ..text.evaluate import has_gap
+from ..text.values import Tree
 from ..trace.ambient import INCOMPARABLE
 from . import early, pools
 from . import route as route  # from the first run on, calls of patched leaves come into runs
@@ -95,7 +96,7 @@ class Drive(Forecast):
                 self._said(node, reason)
                 ready.add(element)
                 return
-            refused = self.refused(node, element.pasted) if element.pasted else None
+            refused = self.refused(node, element.pasted, element.input) if element.pasted else None
             reason = self._said(node, refused or self._issue(state, element, moment))
             if reason is None:
                 asked = not stake(self.run, node, self._decided(node))  # what may be in vain has its bounds
@@ -160,7 +161,7 @@ class Drive(Forecast):
         before = self.run.bindings.of(node)
         bound = self.run.bindings.now(node, moment)
         if not alike(before, bound):
-            reason = self.held(node) or (self.refused(node, element.pasted) if element.pasted else None)
+            reason = self.held(node) or (self.refused(node, element.pasted, element.input) if element.pasted else None)
         reason = reason or (early.no_room(bound) if bound is not None else None)
         reason = reason or (LATE() if self._was_made(state, element) else None)
         reason = reason or (TWICE() if self._is_repeated(state, element) else None)
@@ -194,11 +195,11 @@ class Drive(Forecast):
         if not self.run.closed:
             self._update(node, {})
 
-    def refused(self, node: Node, values: list[str]) -> Reason | None:
-        """The same of an element that holds these values."""
+    def refused(self, node: Node, values: list[str], given: Tree = None) -> Reason | None:
+        """The same of an element that holds these values, with this input."""
         if not self._replaced.isdisjoint(node.evidence.unreplaced):
             return REPLACED()
-        return refuses(self.run, node, values, self._decided(node))
+        return refuses(self.run, node, values, self._decided(node), given)
 
     def _decided(self, node: Node, after: frozenset[str] = frozenset()) -> bool:
         """Whether its calls are made, as far as what decides them tells; without that, as far as those are that it
@@ -241,7 +242,11 @@ class Drive(Forecast):
         if element.known < element.prefilled + least * CHARS_PER_TOKEN:
             return True
         stands = self.run.plan.program.stands(node, self.run.host.references)
-        if self.refused(node, element.pasted) or not stands or not prefill(self.run, node, element.input):
+        if (
+            self.refused(node, element.pasted, element.input)
+            or not stands
+            or not prefill(self.run, node, element.input)
+        ):
             return False
         element.prefilled = element.known
         return True
@@ -261,7 +266,7 @@ class Drive(Forecast):
             if tree is None or has_gap(tree) or run.calls.has(key := bound.key(tree)):
                 continue
             sent = self.leaving(node, binding, 0) if judged else []
-            if not sent or not self.refused(node, sent):
+            if not sent or not self.refused(node, sent, tree):
                 asked = foretold(run, node, self._decided(node))
                 call = early.issue(run, node, run.bindings.now(node, moment), tree, key, asked)
                 if isinstance(call, Reason):

@@ -30,12 +30,13 @@ LIKELY = 0.5
 @dataclass
 class Case:
     """A call that may be issued. `values`: what its holes would send along; `decided`: what decides whether its calls
-    are made says that they are."""
+    are made says that they are; `input`: as far as it is known, which also tells where it goes."""
 
     run: Run
     node: Node
     values: list[str]
     decided: bool
+    input: Tree = None
 
     @property
     def certain(self) -> bool:
@@ -111,9 +112,9 @@ Found = Reason | Mapping[str, Any] | bool | None
 """Nothing, or the values of the rule's sentence, or a reason by another rule."""
 
 
-def refuses(run: Run, node: Node, values: list[str], decided: bool = True) -> Reason | None:
-    """Why nothing may be issued for this node now."""
-    case = Case(run, node, values, decided)
+def refuses(run: Run, node: Node, values: list[str], decided: bool = True, given: Tree = None) -> Reason | None:
+    """Why nothing may be issued for this node now. `given`: the input of the call, if it is a certain one."""
+    case = Case(run, node, values, decided, given if given is not None else node.input)
     for rule, holds in ASKED:
         found = holds(case)
         if found:
@@ -219,7 +220,7 @@ def _egress(case: Case) -> Found:
         if not values:
             return None
     bound = case.component
-    if run.ledger.knows(recipient(bound.component, bound.keys, case.node.input), values):
+    if run.ledger.knows(recipient(bound.component, bound.keys, case.input), values):
         return None
     return rules.UNMET() if bound.unused else rules.EGRESS()
 

@@ -33,6 +33,7 @@ from ..process.clock import now_s
 from ..process.threads import collecting, issuer
 from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
+from ..trace.beside import BESIDE, told_beside
 from ..trace.record import CallRecord, Trace, Visit
 from . import batch, gates, handing, names
 from .bindings import Bindings
@@ -79,7 +80,7 @@ class Run:
         self.entry = contextvars.copy_context()
         variables, self.ambient = at_begin(self.entry, host.config)
         self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
-        self.trace.ambient = dimensions(variables, host.beside)
+        self.trace.ambient, self.trace.beside = dimensions(variables, host.beside), told_beside(variables, host.beside)
         plan.keys.check()
         self.ledger = Ledger()
         self.graph: Graph = plan.graph
@@ -109,11 +110,9 @@ class Run:
         self.entered = 0
         """How many calls of the program are inside their components."""
         self.site_counts: dict[str, int] = {}
-        self.prefilling = 0
-        """Prompts whose beginning is being prefilled."""
+        self.prefilling = 0  # prompts whose beginning is
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.token = engine.CancelToken()
-        """Cancelled when the run is over: ends prefills."""
+        self.token = engine.CancelToken()  # cancelled when the run is over: ends prefills
         load.count(+1)
         self.member = plan.pace.crowd.join(followed=True)
         if not self.quiet and plan.graph.nodes:
@@ -140,6 +139,7 @@ class Run:
                 call.bound = None
             visits, self._without_place = list(self.trace.visits), []
         forecast.publish("input", (0,), self.trace.input)
+        forecast.publish(BESIDE, (0,), self.trace.beside)
         for visit in visits:
             self._hear(methodcaller("entered", visit), visit, forecast)
             if visit.end is not None:

@@ -153,7 +153,7 @@ def at_begin(
 def dimensions(variables: Mapping[contextvars.ContextVar[Any], Any], beside: Mapping[str, Any]) -> dict[str, str]:
     """Every value that came in beside the input, by name. `beside`: by kind, what the framework was given; sets of
     tags. What is None says nothing."""
-    given = [(f"ContextVar {_name_of(var)}", _value_of(seen)) for var, seen in variables.items()]
+    given = [(f"ContextVar {_name_of(var)}", value_of(seen)) for var, seen in variables.items()]
     found: dict[str, str] = {}
     for name, leaf in itertools.chain.from_iterable(itertools.starmap(_told, [*beside.items(), *given])):
         if name in beside and leaf in ("dict", "set"):
@@ -176,7 +176,8 @@ class _Bulk:
     data: Hashable
 
 
-def _value_of(seen: Any) -> Any:
+def value_of(seen: Any) -> Any:
+    """Of a variable, as `user_vars` gives it."""
     first, value = seen
     return first.obj if isinstance(first, Opaque) else value
 

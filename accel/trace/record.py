@@ -247,6 +247,8 @@ class Trace:
     """Ran to its end, or until it paused: not raised or abandoned."""
     raised: bool = False
     """It ended by an error, that nobody else's cancelling or leaving was."""
+    beside: Tree = None
+    """The values that came in beside the input (`accel.trace.beside`)."""
     ambient: Mapping[str, str] = field(default_factory=dict)
     """The dimensions of the context it ran in (`accel.trace.ambient`)."""
     found: set[str] = field(default_factory=set)
@@ -356,7 +358,7 @@ class Trace:
         """A copy that won't grow under a learner's hands; without what has no place yet."""
         visits = [visit for visit in list(self.visits) if self.has_place(visit)]
         calls = [call for call in list(self.calls) if call.visit is None or self.has_place(call.visit)]
-        return Trace(self.input, calls, visits, self.started_s)
+        return Trace(self.input, calls, visits, self.started_s, beside=self.beside)
 
     @property
     def paused(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langgraph.graph import START, StateGraph
@@ -21,6 +22,7 @@ import accel
 from accel import accelerate
 from accel.parts.credentials import Keys
 from accel.parts.recipients import recipient
+from adapters.tests.catching_up import catch_up
 from adapters.tests.three_calls import State
 
 GATEWAY = "https://gateway.example.com"
@@ -77,6 +79,51 @@ def test_what_one_recipient_has_is_not_sent_to_another_at_the_same_host(other: s
     fast.invoke({"topic": "my secret number 123-45"})
     assert accel.settle(10)
     assert [text for text in sent if text.startswith("cheap")] == []
+
+
+@pytest.mark.parametrize("always", [True, False], ids=["every call", "not the first"])
+def test_a_header_that_a_run_brings_tells_whose_the_calls_are(always: bool) -> None:
+    """One that all calls of a run have keeps none of them; what another account has is not sent to this one early."""
+    sent: list[tuple[str, str]] = []
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        time.sleep(0.02)  # what makes an early call worth while
+        text = json.loads(request.content)["messages"][-1]["content"]
+        sent.append((request.headers.get("x-tenant", "none"), text))
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text[::-1]}}
+        body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+        return httpx.Response(200, json=body)
+
+    shared = model(http_client=httpx.Client(transport=httpx.MockTransport(answers)))
+    accel.register(shared, pure=True, concurrency=8)
+    early_before_work: list[list[tuple[str, str]]] = []
+
+    def look(state: State, config: RunnableConfig) -> State:
+        headers = {"x-tenant": config["configurable"]["tenant"]} if always else {}
+        outline = str(shared.invoke(f"Is this personal? {state['topic']}", extra_headers=headers).content)
+        catch_up()
+        early_before_work.append(list(sent))
+        return {"outline": outline}
+
+    def work(state: State, config: RunnableConfig) -> State:
+        headers = {"x-tenant": config["configurable"]["tenant"]}
+        return {
+            name: str(shared.invoke(f"{name} {state['topic']}", extra_headers=headers).content)  # type: ignore[misc]
+            for name in ("keywords", "both")
+        }
+
+    graph = StateGraph(State).add_node("look", look).add_node("work", work).add_edge(START, "look")
+    fast = accelerate(graph.add_edge("look", "work").compile())
+    topics = ("bees and hives", "iron in Sweden", "the far side of the moon", "bread of long ago", "a letter to Anna")
+    for topic, tenant in zip(
+        topics, ("ann-of-leeds", "ben-of-ghent", "ann-of-leeds", "ben-of-ghent", "cleo"), strict=True
+    ):
+        sent.clear()
+        fast.invoke({"topic": topic}, {"configurable": {"tenant": tenant}})
+        assert accel.settle(10)
+        asked = [f"Is this personal? {topic}", f"keywords {topic}", f"both {topic}"]
+        assert sorted(sent) == sorted(zip((tenant if always else "none", tenant, tenant), asked, strict=True))
+    assert len(early_before_work[-1]) == (3 if always else 1)
 
 
 def of(component: Any, **asked: Any) -> Any:
