@@ -234,7 +234,7 @@ class Plan:
         """A run is over: count it and, off the program's path, learn what it showed."""
         with self._lock:
             self.runs += 1
-            self.total += run.counts
+            self.total, self.own_s = self.total + run.counts, self.own_s + run.own_s
             self.history.append(run.counts)
             self.deadlines.note(run.trace, run.settings.deadline_s)
             if self._learner != learner.number:  # in a forked child: nobody will come for them
@@ -277,7 +277,7 @@ class Plan:
             self._hope(run, trace, saved_s)
         finally:
             with self._lock:
-                self.own_s += run.own_s + thread_time() - began_s
+                self.own_s += thread_time() - began_s
 
     def _learn(self, run: Lived, trace: Trace) -> None:
         self._note_facts(run)

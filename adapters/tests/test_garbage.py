@@ -121,6 +121,7 @@ def test_runs_that_wait_for_a_lesson_are_few(monkeypatch: pytest.MonkeyPatch) ->
     alive = {run for ref in Chat.runs if (run := ref()) is not None}
     assert 0 < len(alive) <= MAX_WAITING + 1
     assert len(posted) <= 2 * (MAX_WAITING + 1)
+    assert fast.plan.own_s > 0.0, "what following has taken counts, also of runs that nobody learns from"
 
 
 def test_models_of_earlier_runs_are_gone() -> None:
