@@ -135,7 +135,8 @@ class View:
             searches = (call for call in trace.calls if OPS[call.op].engine not in DECIDE)
             values.found = {text for call in searches for text in texts_of(call.output)} | trace.found
             values.add("input", (), trace.input, 0, early=True, texts=True)
-            values.add(BESIDE, (), trace.beside, 0, early=True, texts=True)
+            if trace.beside is not None:
+                values.add(BESIDE, (), trace.beside, 0, early=True, texts=True)
         visits: dict[str, list[tuple[Index, Visit]]] = {name: [] for name in ancestries}
         for visit in trace.visits:
             place = told(ancestries[visit.node], visit.place)

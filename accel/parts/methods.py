@@ -78,6 +78,8 @@ class Method:
     """The call of another component that it begins with."""
     direct: bool = False
     """A leaf where the program itself calls it. What other components call of it is a part of theirs."""
+    relisted: bool = False
+    """The framework makes the list for it with each call: who adds to it changes nothing of the program's."""
     takes: Callable[[Any], bool] | None = None
     """Of which components of a patched class calls are seen; None: of all."""
 
@@ -89,6 +91,10 @@ class Method:
     @property
     def is_async(self) -> bool:
         return self.kind in ("async", "astream")
+
+    def handed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an early call, of which others are still to be asked whether the call has changed them."""
+        return ([*args[0]], *args[1:]) if self.relisted and args else args
 
     # What a program's own class takes and gives may be anything: what can't be seen is nobody's concern but Accel's.
 

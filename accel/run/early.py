@@ -203,14 +203,14 @@ def _body(run: Run, call: Call, args: Any, kwargs: Any) -> None:
     leaf_method = original(call.component, call.method)
     try:
         if call.method.kind == "stream":
-            for chunk in leaf_method(*args, **kwargs):
+            for chunk in leaf_method(*call.method.handed(args), **kwargs):
                 if call.state == "dropped" or (not call.chunks.parts and _has_edited(run, call, args, kwargs)):
                     return
                 call.chunks.note_asides(kwargs.get("run_manager"))
                 run.feed(call, chunk)
             result = call.method.merged(call.chunks.parts)
         else:
-            result = leaf_method(*args, **kwargs)
+            result = leaf_method(*call.method.handed(args), **kwargs)
     except BaseException as error:  # noqa: BLE001 - a failure is the demand's, if one has joined; else it is dropped
         _early_failed(run, call, kwargs, error)
     else:
@@ -228,7 +228,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, looked: bool = False)
         leaf_method = original(call.component, call.method)
         try:
             if call.method.kind == "astream":
-                stream = leaf_method(*args, **kwargs)
+                stream = leaf_method(*call.method.handed(args), **kwargs)
                 async for chunk in await stream if call.method.opens else stream:
                     if not call.chunks.parts and _has_edited(run, call, args, kwargs):
                         return
@@ -236,7 +236,7 @@ def _on_loop(run: Run, call: Call, args: Any, kwargs: Any, looked: bool = False)
                     run.feed(call, chunk)
                 result = call.method.merged(call.chunks.parts)
             else:
-                result = await leaf_method(*args, **kwargs)
+                result = await leaf_method(*call.method.handed(args), **kwargs)
         except BaseException as error:
             _early_failed(run, call, kwargs, error)
             if is_a(error, asyncio.CancelledError):

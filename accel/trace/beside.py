@@ -16,14 +16,14 @@ BESIDE = "beside"
 def told_beside(variables: Mapping[contextvars.ContextVar[Any], Any], beside: Mapping[str, Any]) -> Tree:
     """By kind, as the framework tells; ContextVars by their names. Credentials are none of it, nor are objects, which
     would be kept alive. None if nothing came in."""
-    kinds = {**beside, "ContextVar": {var.name: value_of(seen) for var, seen in variables.items()}}
-    return _data(snapshot({kind: value for kind, value in kinds.items() if value})) or None
+    given = {"ContextVar": {var.name: value_of(seen) for var, seen in variables.items()}, **beside}
+    return _data(snapshot({kind: value for kind, value in given.items() if value is not None}))
 
 
 def _data(tree: Tree) -> Tree:
     if isinstance(tree, dict):
         held = {name: _data(value) for name, value in tree.items() if not CREDENTIAL.search(name)}
-        return {name: value for name, value in held.items() if value is not None}
+        return {name: value for name, value in held.items() if value is not None} or None
     if isinstance(tree, list):
         held_all = [_data(item) for item in tree]
         return held_all if None not in held_all else None

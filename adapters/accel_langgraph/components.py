@@ -220,6 +220,7 @@ def _chat() -> Iterator[Method]:
         "calls": closed_calls,
         "tokens": _chat_tokens,
         "lend": _lend_chat,
+        "relisted": True,
         "own": {"run_manager": None},
         "prefill": "accel_prefill",
         "aprefill": "accel_aprefill",

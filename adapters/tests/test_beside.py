@@ -176,3 +176,26 @@ def test_credentials_are_no_values_of_prompts() -> None:
         fast.invoke(state(number), {"configurable": {"api_key": "sk-12345678", "user": "Alice"}})
         assert settle()
     assert fast.plan.last.beside == {"configurable": {"user": "Alice"}}
+
+
+class Asked:
+    """Works when it is looked at."""
+
+    def __init__(self) -> None:
+        self.user = "Alice"
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("asked")
+
+    __len__ = __iter__ = __hash__ = __bool__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("asked")
+
+
+def test_a_context_is_not_asked_what_it_is() -> None:
+    fast = accelerate(program(lambda config: "nobody"))
+    for number in range(2):
+        fast.invoke(state(number), {"configurable": {"user": Asked()}})
+        assert settle()
+    assert fast.plan.last.beside is None

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypedDict
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import START, StateGraph
@@ -92,6 +92,36 @@ def test_messages_are_as_the_model_leaves_them(model: type[Marks]) -> None:
     differing, fast = told_apart(build)
     assert differing == 0
     assert ["it changes what it is given" in why for why in fast.plan.disqualified.values()] == [True]
+
+
+class Adds(Marks):
+    """Puts a message of its own before those that it is given, into a list that LangChain has made for it."""
+
+    __accel__: ClassVar[dict[str, Any]] = {"local": True, "concurrency": 8}
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        messages.insert(0, SystemMessage("Be kind."))
+        text = "\n".join(f"{len(messages)} words on {messages[-1].content}, and {n}" for n in range(3))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+
+def test_what_a_model_adds_to_its_list_keeps_no_call_from_being_early() -> None:
+    def build() -> Any:
+        llm = Adds()
+
+        def first(state: State) -> Any:
+            return {"items": llm.invoke(f"Parts of {state['topic']}").text.split("\n")}
+
+        def second(state: State) -> Any:
+            catch_up()
+            given = [[HumanMessage(f"More on {item}")] for item in state["items"]]
+            return {"found": [[llm.invoke(messages).text for messages in given], list(map(len, given))]}
+
+        return two_steps(first, second)
+
+    differing, fast = told_apart(build)
+    assert differing == 0
+    assert fast.plan.total.retired > 0 and not fast.plan.disqualified
 
 
 class MarksBlocks(CustomLLM):
