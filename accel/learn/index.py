@@ -15,6 +15,7 @@ from ..text.extract import EXTRACTORS, extract
 from ..text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Counter, Extract, Head, Join, Ref, Step
 from ..text.turns import ARGS, CALLS, ID
 from ..text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
+from ..trace.beside import BESIDE
 from ..trace.record import Inside, Visit
 from .beginnings import Beginnings
 from .decisions import Said
@@ -167,9 +168,9 @@ class Values(Env):
                     yield at, value, ends
 
     def given_in(self, text: str, before: int) -> Iterator[tuple[int, str]]:
-        """Where short fields of the run's input begin in a text, that the program never says: from where else would
-        they come? Not what stands there often, as common words do. Nobody asks unless it is known what the program
-        says."""
+        """Where short fields of what the run was given begin in a text, that the program never says: from where else
+        would they come? Not what stands there often, as common words do. Nobody asks unless it is known what the
+        program says."""
         places: dict[str, list[int]] = {}
         for at, (value, _) in self._short.find(text) if self._program is not None else ():
             if text.startswith(value, at):
@@ -180,8 +181,8 @@ class Values(Env):
 
     def _is_field(self, value: str, before: int) -> bool:
         """Whether the run was given it, by name and in no list."""
-        sources = self.seen(value, before)
-        return any(source.node == "input" and all(type(step) is str for step in source.path) for source in sources)
+        given = (source for source in self.seen(value, before) if source.node in ("input", BESIDE))
+        return any(all(type(step) is str for step in source.path) for source in given)
 
     def edited_in(self, text: str) -> Iterator[tuple[int, str]]:
         """Where values may begin in a text, edited on their way or not."""
