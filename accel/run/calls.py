@@ -190,7 +190,8 @@ class Calls:
             if not call.early or not call.happens("drop"):
                 return
             made = call.fed or call.given_up
-            in_vain = not (made or call.nested or call.turned_away) and call.lender is None
+            idle = bool(call.waits)  # inside, for a place of a call that it begins with: it has done nothing
+            in_vain = not (made or call.nested or call.turned_away or idle) and call.lender is None
             wasted = before != "queued" and in_vain
             was_over, never_began = before == "done", before == "queued" and call.loop is not None
             call.outcome.drop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, get_args
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -14,6 +15,7 @@ from accel.process import forks
 from accel.run.call import STANDINGS, STATES, Call, Event, Standing, State
 from accel.run.calls import Calls
 from accel.run.settings import Counts
+from accel.run.waiting import Party, Woken, begin
 from accel.trace.record import CallRecord
 
 FACTS = Facts(pure=True, concurrency=4, twins=False, streams_equal=False)
@@ -59,6 +61,19 @@ def test_nothing_happens_to_what_failed_or_was_dropped() -> None:
         call = Call(ONCE, COMPONENT, None, "", "", AMBIENT, standing="own")
         call.state = state
         assert not call.happens(event) and call.state == state and call.standing == "own"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_early_call_that_only_waits_is_not_in_vain(waits: bool) -> None:
+    """For the place of a call that it begins with, until it gives way to one of the program's: nothing was done."""
+    counts = Counts()
+    calls = Calls(forks.lock(), counts)
+    call = Call(ONCE, COMPONENT, None, "", "key", AMBIENT, standing="early")
+    assert calls.hold(call) and calls.begin(call)
+    if waits:
+        assert begin(call, lambda: (Party(COMPONENT),), Woken())
+    call.abandon()
+    assert call.state == "dropped" and counts.wasted == (0 if waits else 1)
 
 
 class Orders(RuleBasedStateMachine):
