@@ -164,7 +164,7 @@ IN_ORDER = Rule("in order", "waits for the element before it")
 TWICE = Rule("twice", "it is equal to a call of another element, and no run has made such a call twice")
 
 # --- control
-BARRIER = Rule("barrier", "node {node!r} has raised or paused a run there, or is a guard")
+BARRIER = Rule("barrier", "node {node!r} has raised or paused a run there, or is a guard, as middleware may be")
 CACHING = Rule("cache inside", "a cache may answer inside node {node!r}")
 CACHED = Rule("cached node", "a cache may answer instead of node {node!r}")
 LEG = Rule("leg", "it comes before a pause of node {node!r}, or after one, and the node goes on elsewhere")
@@ -179,7 +179,7 @@ UNUSED = Rule(
     "unused",
     "its component was not used in this run yet; before that, only one is called early that the graph itself holds, "
     "neither made in a node nor chosen from a list or dict of several, in a context that was seen, with a key that "
-    "nobody changed",
+    "nobody changed; one whose key a function gives is left to the program",
     lasting=True,
 )
 OTHER = Rule(
