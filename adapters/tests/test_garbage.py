@@ -18,6 +18,7 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 from accel.process import threads
+from accel.reports.bars import after
 from accel.run.plan import MAX_WAITING
 from accel.run.run import Run
 from accel.run.scope import scope
@@ -149,3 +150,6 @@ def test_models_of_earlier_runs_are_gone() -> None:
     assert len(made) == 20
     assert max(alive[4:]) <= 4, "of the last run, and what the plan may call"
     assert "answer" in str(fast.report()), "which the last run is still told by"
+    first = fast.plan.traces[0]
+    assert {call.component for call in first.calls} == {None}
+    assert {bar.what for lane in after(first, "").lanes for bar in lane.bars} == {"Chat"}
