@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 
 import accel
 from accel import accelerate
-from accel.parts import identity
+from accel.parts import identity, reads
 from accel.parts.components import facts_of
 from accel.parts.identity import Identities, identity_of
 from accel.parts.reads import Reads, reads_of
@@ -63,6 +63,7 @@ def world() -> Iterator[World]:
     REQUEST.tenant = SESSION._local.tenant = "ann"
     yield World()
     del REQUEST.tenant, SESSION._local.tenant
+    reads.forget_all()  # that a variable of `core_fakes` has changed would be remembered of its models for good
 
 
 class ByFunction(UnknownChat):
