@@ -29,6 +29,7 @@ from accel.run.switch import Mode
 from accel.run.waiting import loop_here
 from accel.text.objects import is_a
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
+from accel.trace.beside import COORDINATES
 
 from .components import holds, is_component
 from .computes import set_to
@@ -42,6 +43,7 @@ FRAMEWORK_VARS.update(
 FRAMEWORK_VARS.update(("active_span_id", "active_instrument_tags"))  # LlamaIndex' for the same, on all threads
 LISTENERS.update((BaseCallbackHandler, BaseCallbackManager))
 _COORDINATES = frozenset({"checkpoint_ns", "checkpoint_id", "checkpoint_map"})
+COORDINATES.update(("thread_id", *_COORDINATES))
 _THEIRS = re.compile(
     r"accel(_|$)|lc_|ls_|__|langgraph_(step|node|triggers|path|checkpoint_ns|version|api_url|plan|host)$|checkpoint_(ns|id)$"
 )

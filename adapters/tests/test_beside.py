@@ -171,10 +171,10 @@ def test_a_plan_holds_nobodys_name(way: str, users: str, tmp_path: Path) -> None
     assert "Hello, " in saved and "Alice" not in saved and "Bob" not in saved
 
 
-def test_credentials_are_no_values_of_prompts() -> None:
+def test_credentials_and_threads_are_no_values_of_prompts() -> None:
     fast = accelerate(program(lambda config: "nobody"))
     for number in range(2):
-        fast.invoke(state(number), {"configurable": {"api_key": "sk-12345678", "user": "Alice"}})
+        fast.invoke(state(number), {"configurable": {"api_key": "sk-12345678", "thread_id": "a", "user": "Alice"}})
         assert settle()
     assert fast.plan.last.beside == {"configurable": {"user": "Alice"}}
 
