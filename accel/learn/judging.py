@@ -86,11 +86,9 @@ def decided(
     if node.when or all(not fit.skips and not fit.partial for fit in fits):
         return node, fits
     outcomes = tuple(outcome for view in views if view.complete for outcome in view.outcomes(node, shape))
-    tables = told.get(outcomes) if told is not None else None
-    if tables is None:
-        tables = decisions(outcomes, earlier)
-        if told is not None:
-            told[outcomes] = tables
+    told = {} if told is None else told
+    if (tables := told.get(outcomes)) is None:
+        tables = told[outcomes] = decisions(outcomes, earlier)
     if not tables:
         return node, fits
     settled = replace(node, when=tuple(table.seen_in(1) for table in tables), level=_sparse(node, tables))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..trace.alone import Alone, Beside, alone
 from ..trace.record import CallRecord, Trace, Use, Visit
-from ..trace.sites import NOWHERE, function_of, where
+from ..trace.sites import NOWHERE, called, function_of, where
 from .rows import foreign_uses, place_of, seconds_of
 
 PROGRAM = "the program"
@@ -153,7 +153,7 @@ def _lanes(
         start_s, asked_s, end_s, seen_s = at(call)
         retired = early and call.retired and start_s < asked_s
         bar = Bar(
-            _name(call), _place(call), _class(call), call.op, start_s, asked_s, end_s,
+            _name(call), _place(call), called(call), call.op, start_s, asked_s, end_s,
             seen_s, retired, call.failed, call.tokens, call,
         )  # fmt: skip
         lanes.setdefault(call.within or PROGRAM, Lane(call.within or PROGRAM)).bars.append(bar)
@@ -175,13 +175,7 @@ def _place(call: CallRecord | Use) -> str:
 
 def _name(call: CallRecord | Use) -> str:
     """The user's function that makes the call; else what is called."""
-    return function_of(where(call.site)) or (_class(call) if isinstance(call, CallRecord) else call.name)
-
-
-def _class(call: CallRecord) -> str:
-    """Of its component, as its site names it where that is no more (`trace.released`)."""
-    gone = call.component is None
-    return call.site.split("|")[2].rpartition(".")[2] if gone else type(call.component).__name__
+    return function_of(where(call.site)) or called(call)
 
 
 def _number(bars: list[Bar]) -> None:

@@ -129,7 +129,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         return UNLOADED()
     except Exception:  # noqa: BLE001  # a class of the program's that can't be made of its fields
         return UNBUILT()
-    if exactly(method.seen_input(bound.component, args, kwargs)) != key[-1]:
+    if not _is_input(method, bound.component, args, kwargs, key):
         return UNBUILT()
     if not is_comparable(tree):
         return MUTABLE()
@@ -170,6 +170,11 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
             run.calls.drop(call)
             call.leave()
     return call
+
+
+def _is_input(method: Method, component: Any, args: Any, kwargs: Any, key: Any) -> bool:
+    """Whether a call with these arguments is the one with this key."""
+    return bool(exactly(method.seen_input(component, args, kwargs)) == key[-1])
 
 
 def _ended(run: Run, call: Call) -> None:
@@ -278,7 +283,7 @@ def _has_edited(run: Run, call: Call, args: Any, kwargs: Any) -> bool:
     table none does."""
     if listed(type(call.component)) is not None:
         return False
-    if exactly(call.method.seen_input(call.component, args, kwargs)) == exactly(call.input):
+    if _is_input(call.method, call.component, args, kwargs, call.key):
         return False
     run.disqualify(
         call,

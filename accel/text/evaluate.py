@@ -72,7 +72,15 @@ class Env(Protocol):
 
     def joined(self, join: Join, binding: Index, position: int) -> str:
         """The joined text; a `Partial` up to the first gap."""
-        return _join(join, binding, position, self)
+        out: list[str] = []
+        for i, item in enumerate(_items(join, binding, position, self)):
+            if i and item is not None:
+                out.extend(part if isinstance(part, str) else str(i + part.offset) for part in join.sep)
+            if item is not None:
+                out.append(item)
+            if item is None or isinstance(item, Partial):
+                return Partial("".join(out))
+        return "".join(out)
 
 
 def step_into(value: Tree, step: Step, whole: bool = False) -> Tree:
@@ -245,18 +253,6 @@ def _row_text(join: Join, values: list[str | None]) -> str | None:
             return Partial("".join(out)) if out else None
         out.append(text)
         if isinstance(text, Partial):
-            return Partial("".join(out))
-    return "".join(out)
-
-
-def _join(join: Join, binding: Index, position: int, env: Env) -> str:
-    out: list[str] = []
-    for i, item in enumerate(_items(join, binding, position, env)):
-        if i and item is not None:
-            out.extend(part if isinstance(part, str) else str(i + part.offset) for part in join.sep)
-        if item is not None:
-            out.append(item)
-        if item is None or isinstance(item, Partial):
             return Partial("".join(out))
     return "".join(out)
 

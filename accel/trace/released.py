@@ -19,7 +19,8 @@ class Released(CallRecord):
 
     @property
     def component(self) -> Any:
-        return _component.__get__(self)()
+        held = _component.__get__(self)
+        return held() if type(held) is ref else held
 
 
 def release(call: CallRecord, first: object) -> None:
@@ -27,6 +28,7 @@ def release(call: CallRecord, first: object) -> None:
     if isinstance(call, Released):
         return
     with suppress(TypeError):  # no weak references
-        call.component = ref(call.component)
+        held = ref(call.component)
         call.first = first
-        call.__class__ = Released
+        call.__class__ = Released  # first: somebody may be looking at it
+        _component.__set__(call, held)

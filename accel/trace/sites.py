@@ -159,8 +159,15 @@ def line_of(call: CallRecord | Use) -> str:
     frame = where(call.site)
     if frame != NOWHERE:
         return frame
-    what = call.name if isinstance(call, Use) else type(call.component).__name__
-    return f"{what} in {call.within or 'the program'}"
+    return f"{called(call)} in {call.within or 'the program'}"
+
+
+def called(call: CallRecord | Use) -> str:
+    """The tool, or the class of the component; as the site names it where that is no more (`released`)."""
+    if isinstance(call, Use):
+        return call.name
+    component = call.component
+    return type(component).__name__ if component is not None else call.site.split("|")[2].rpartition(".")[2]
 
 
 def function_of(line: str) -> str:
