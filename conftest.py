@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from accel.run import hopes
-from accel.run.pace import load
+from accel.run.gains import hopes
+from accel.run.gains.pace import load
 
 
 def pytest_collection_finish() -> None:

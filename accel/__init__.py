@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .parts.components import register as register
     from .parts.functions import pure as pure
     from .reports.report import Report as Report
-    from .run.deadline import deadline as deadline
-    from .run.plan import Plan as Plan
+    from .run.gains.deadline import deadline as deadline
+    from .run.plans.plan import Plan as Plan
     from .run.settings import Budget as Budget
     from .run.settings import Cap as Cap
     from .run.switch import mode as mode
@@ -57,8 +57,8 @@ _HOMES = {
     "parts.components": ("register",),
     "parts.functions": ("pure",),
     "reports.report": ("Report",),
-    "run.deadline": ("deadline",),
-    "run.plan": ("Plan",),
+    "run.gains.deadline": ("deadline",),
+    "run.plans.plan": ("Plan",),
     "run.settings": ("Budget", "Cap"),
     "run.switch": ("mode", "set_mode"),
 }

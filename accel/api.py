@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 from .errors import ConfigurationError, MissingExtra, WrongObject, kind_of, knows_its_options
 from .frameworks import Framework, frameworks
 from .insight import Insight, load_plan
-from .parts import patches
+from .parts.methods import patches
 from .process.threads import learner
 from .run.ongoing import followed
-from .run.plan import Plan
+from .run.plans.plan import Plan
+from .run.plans.which import Identity
 from .run.settings import Budget, Egress, Settings, Speculate
 from .run.switch import read_environment
-from .run.which import Identity
 
 T = TypeVar("T")
 

@@ -19,19 +19,20 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from .errors import AccelWarning, ConfigurationError, WrongObject, check_options, kind_of
 from .process.threads import learner
 from .reports import explain as explained
-from .reports import timeline as pictures
 from .reports.explain import Format
+from .reports.pictures import timeline as pictures
 from .reports.report import Report
-from .run import batch as batches
-from .run import deadline, saved, switch
-from .run.given import Configs, configured, several, unawaited, unlearnt
-from .run.journal import Serde
-from .run.many import Asked, Many
-from .run.plan import Plan
+from .run import switch
+from .run.batches.given import Configs, configured, several, unawaited, unlearnt
+from .run.batches.journal import Serde
+from .run.batches.many import Asked, Many
+from .run.calls import batch as batches
+from .run.gains import deadline
+from .run.plans import saved
+from .run.plans.plan import Plan
 from .run.scope import scope
 from .run.settings import PASSING, Settings
-from .run.switch import Mode
-from .run.waiting import loop_here
+from .run.waits.waiting import loop_here
 
 SETTLE_S = 60.0
 StrPath = str | os.PathLike[str]
@@ -334,7 +335,7 @@ class Insight:
         return await many.aall(lambda value: self._accel_arun(value, **options), inputs)
 
     def _accel_settings(
-        self, asynchronous: bool = False, asked: Mode | None = None, within_s: float | None = None
+        self, asynchronous: bool = False, asked: switch.Mode | None = None, within_s: float | None = None
     ) -> Settings | None:
         """What the run is to heed that begins with a call of it; None if that goes on as without Accel, or as part of
         the run that it is inside of; PASSING if this run is not worth following. By the call's metadata, `asked`: how

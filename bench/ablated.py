@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from accel.learn import lessons
-from accel.learn.readings import without
+from accel.learn.covers.readings import without
 
 
 def pytest_configure() -> None:

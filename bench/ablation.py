@@ -1,4 +1,4 @@
-"""`python -m bench ablation`: what each reading of the learner (`accel.learn.readings`) is worth.
+"""`python -m bench ablation`: what each reading of the learner (`accel.learn.covers.readings`) is worth.
 
 The corpus programs are recorded once. Then lessons from their first runs, with each reading switched off in turn, say
 which calls of a later run they predict: all of it is computed from records, so that no clock and no noise counts.
@@ -27,9 +27,9 @@ from rich.console import Console
 import accel_local
 from accel.graph.ir import Graph
 from accel.learn.check import followed
-from accel.learn.foreign import Wording
+from accel.learn.covers.foreign import Wording
+from accel.learn.covers.readings import ALL, READINGS, Readings, without
 from accel.learn.lessons import extend, lesson
-from accel.learn.readings import ALL, READINGS, Readings, without
 from accel.text.extract import EXTRACTORS
 from accel.text.functions import FUNCTIONS, OF_FRAMEWORKS
 from accel.trace.record import CallRecord, Trace

@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from accel.engine.profile import Profile
 from accel.process.clock import now_s
-from accel.reports.costs import Costs
+from accel.reports.limits.costs import Costs
 from accel_sim.kv_cache import KVCache
 from accel_sim.tokens import PieceTokenizer
 

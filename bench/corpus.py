@@ -7,8 +7,8 @@ last `STEADY`: what a program shows rarely (the branches of a router) is known b
 request with the plans that the first one saved.
 
 A call is *predictable* if its input is complete well before the program makes the call, in the best schedule we know
-(`accel.reports.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few between
-any two nodes. Raw records go to a file, which keeps those of other programs that were measured on this machine;
+(`accel.reports.limits.limit`): by a millisecond of virtual time, or ten of real time, in which frameworks take a few
+between any two nodes. Raw records go to a file, which keeps those of other programs that were measured on this machine;
 `--write` makes `bench/CORPUS.md` of all of them.
 """
 
@@ -34,11 +34,11 @@ import accel
 import accel_local
 from accel.learn.check import ties
 from accel.process import clock
-from accel.reports.limit import Limit, best_of, latencies
-from accel.reports.workload import Workload
-from accel.run.plan import Plan
+from accel.reports.limits.limit import Limit, best_of, latencies
+from accel.reports.limits.workload import Workload
+from accel.run.gains.worth import tokens_of
+from accel.run.plans.plan import Plan
 from accel.run.settings import Counts
-from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import events_of
 from accel.trace.record import Trace

@@ -29,7 +29,7 @@ from rich.table import Table
 
 import accel
 import accel_local
-from accel.reports.limit import limit
+from accel.reports.limits.limit import limit
 from accel_llamaindex import AccelEmbedding, AccelLLM, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimStoreConfig, profile_of
 from bench.machine import machine_name

@@ -22,8 +22,8 @@ from langgraph.types import Interrupt
 import accel
 from accel.graph.passes import PASSES, without
 from accel.process import clock
-from accel.reports.limit import Limit, limit
-from accel.run.plan import Plan
+from accel.reports.limits.limit import Limit, limit
+from accel.run.plans.plan import Plan
 from accel.run.settings import Counts
 from accel.trace.record import Trace
 from bench.engines import Engines

@@ -28,7 +28,7 @@ from typing import Any
 from rich.console import Console
 
 import accel
-from accel.run.pace import load
+from accel.run.gains.pace import load
 from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED
 from bench.sections import command_of, table

@@ -31,7 +31,7 @@ prefix caches are emptied between arms. `BM25Retriever`, a class of the benchmar
 `accel.register(local, concurrency, readonly)` for the accelerated arms; nothing else is declared.
 
 The *limit* is the best schedule we know for the calls that the unmodified program made, on a model of the same engines:
-each may start as soon as its input is known (`accel/reports/limit.py`). The best possible schedule may be a little
+each may start as soon as its input is known (`accel/reports/limits`). The best possible schedule may be a little
 faster; where a run was faster than the limit, the limit was too slow an estimate. It is too fast an estimate where a
 model repeats what it was given, as the small one on real engines does ("The answer is 12." as draft, critique and
 answer): whatever equals an earlier value counts as known then, which nobody could rely on. *Share of limit* is the

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import accel_local
 from accel.engine import profile as profiles
 from accel.errors import AccelError
-from accel.reports.timeline import side_by_side
+from accel.reports.pictures.timeline import side_by_side
 from accel.trace.record import Trace
 from bench import measure
 from bench.engines import Engines, on_this_machine, simulated

@@ -37,7 +37,7 @@ import accel
 import accel_local
 from accel.engine.profile import Profile
 from accel.errors import AccelError
-from accel.reports.costs import Costs
+from accel.reports.limits.costs import Costs
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelReranker, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimRerankConfig, SimStoreConfig, profile_of, virtual
 from accel_sim.llm import SimLLM

@@ -45,7 +45,7 @@ def apart(test: Callable[..., None] | None = None, *, within_s: float = WITHIN_S
 
 def _inside(module: str, name: str, arguments: dict[str, Any], said: str, within_s: float) -> None:
     from accel.learn import view
-    from accel.run import hopes
+    from accel.run.gains import hopes
 
     view.AT_ONCE_S = -1.0  # components here take no time: see conftest.py
     hopes.LEAST_S = math.inf

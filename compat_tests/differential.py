@@ -26,9 +26,9 @@ from typing import Any, Protocol
 
 from accel.api import _scopes
 from accel.learn import view
-from accel.run import hopes
-from accel.run.pace import load
-from accel.run.saved import save
+from accel.run.gains import hopes
+from accel.run.gains.pace import load
+from accel.run.plans.saved import save
 from compat_tests.arms import Arm, Outcome, Runners
 from compat_tests.checks import Egress, calls_differ, foreign_in_plans, other_keys, strangers
 from compat_tests.fakes import register_fakes

@@ -13,7 +13,7 @@ from langgraph.graph import START, StateGraph
 
 import accel
 from accel.run.scope import scope
-from accel.run.waiting import Woken
+from accel.run.waits.waiting import Woken
 from compat_tests.fakes import Parts
 from compat_tests.graphs import Topic
 from compat_tests.probe import Probe

@@ -13,7 +13,7 @@ import pytest
 import accel
 import accel_local
 from accel.process import clock
-from accel.reports.replay import Replay
+from accel.reports.limits.replay import Replay
 from accel.run.settings import Settings
 from accel_langgraph import AccelChatModel, AccelVectorStore
 from bench.engines import Engines, simulated

@@ -38,8 +38,8 @@ import accel
 import accel_local
 from accel.backend import Backend
 from accel.engine.profile import Profile
-from accel.reports.limit import Limit, latencies, limit
-from accel.reports.timeline import side_by_side
+from accel.reports.limits.limit import Limit, latencies, limit
+from accel.reports.pictures.timeline import side_by_side
 from accel.run.settings import Counts
 from accel.trace.record import Trace
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore

@@ -23,7 +23,7 @@ import accel
 import accel_local
 from accel.graph.passes import PASSES, only
 from accel.process import clock
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel_langgraph import AccelChatModel, AccelEmbeddings, AccelVectorStore
 from accel_sim import SimEmbeddingConfig, SimLLMConfig, SimStoreConfig, profile_of, virtual
 

@@ -23,9 +23,9 @@ from ..api import accelerate, settle
 from ..errors import ConfigurationError
 from ..learn.check import ties
 from ..process.clock import now_s
-from ..reports.limit import best_of, latencies
+from ..reports.limits.limit import best_of, latencies
+from ..reports.limits.workload import Unbatched
 from ..reports.rows import MAX_CALLS
-from ..reports.workload import Unbatched
 from ..run.settings import Counts
 from ..trace.flow import events_of
 from .cassette import Cassette

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AccelError, ConfigurationError
-from ..parts.methods import Method
-from ..parts.sdks import DECLARED
+from ..parts.methods.methods import Method
+from ..parts.methods.sdks import DECLARED
 from ..text.values import Tree
 from .codec import Names, Unwritable, alike_of, decoded, encoded, key_of, secrets_of
 from .kinds import Programs

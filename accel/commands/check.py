@@ -16,7 +16,7 @@ from typing import Any
 
 from ..api import accelerate, settle
 from ..errors import ConfigurationError
-from ..run.pace import load
+from ..run.gains.pace import load
 from ..text.values import freeze, snapshot
 from .cassette import Cassette
 from .compare import GENERATED, Difference, difference, error_in_words, plain, shortened

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from ..parts.credentials import credentials_of
+from ..parts.identities.credentials import credentials_of
 from ..text.objects import is_a
 from ..text.values import Opaque, Tree, Vector, is_handed_on, rebuild, snapshot, thaw
 from ..trace.ambient import CREDENTIAL

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..run.given import several
+from ..run.batches.given import several
 
 _LINE = 'Write one JSON value on a line: {"question": "..."}, or "..." for a program that takes text.'
 

@@ -17,9 +17,9 @@ from ..api import settle
 from ..errors import ConfigurationError
 from ..insight import Insight
 from ..reports.explain import form_of
-from ..reports.timeline import format_of
-from ..reports.timeline import timeline as draw
-from ..run.pace import load
+from ..reports.pictures.timeline import format_of
+from ..reports.pictures.timeline import timeline as draw
+from ..run.gains.pace import load
 from .cassette import Cassette
 from .compare import error_in_words
 from .programs import Program, options

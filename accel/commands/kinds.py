@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..errors import ConfigurationError
 from ..frameworks import Framework, frameworks
-from ..parts.methods import Method
+from ..parts.methods.methods import Method
 
 Told = dict[str, Any]
 """What a user sees of one run, by its kind: "result", and the chunks of each stream. Filled while it goes on: an error

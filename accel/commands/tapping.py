@@ -1,6 +1,6 @@
 """Every call of a component in a run of a program, unmodified or accelerated: counted, and answered from a cassette.
 
-It sits below Accel's patches (`accel.parts.patches.tap`): what runs early is seen, too.
+It sits below Accel's patches (`accel.parts.methods.patches.tap`): what runs early is seen, too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import AccelError, CallCancelled
-from ..parts import hosts, patches, sdks
-from ..parts.methods import Method
+from ..parts.methods import patches, sdks
+from ..parts.methods.methods import Method
+from ..parts.network import hosts
 from ..process.clock import now_s
 from ..run.scope import scope
 from ..text.values import Tree, is_class_name, is_comparable, leaves
@@ -87,7 +88,7 @@ _one = threading.Lock()
 
 
 class Tapping:
-    """`accel.parts.patches.Tap`."""
+    """`accel.parts.methods.patches.Tap`."""
 
     def __init__(
         self, programs: Programs, cassette: Cassette | None, wait: Wait = lambda took_s: LEAST_S, exact: bool = True

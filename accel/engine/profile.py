@@ -1,7 +1,7 @@
 """How fast an engine is: measured on this machine or published, as curves of (size, seconds).
 
 A profile decides what splitting, batching and waiting are worth, drives the simulated engines, and makes the limit
-(`accel.reports.limit`) computable. Files are JSON and hold one profile per kind of engine.
+(`accel.reports.limits.limit`) computable. Files are JSON and hold one profile per kind of engine.
 """
 
 from __future__ import annotations

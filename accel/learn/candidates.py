@@ -11,11 +11,11 @@ from typing import Any
 from ..graph.ir import Level
 from ..text.templates import GATHERS, STAR, Clip, Collect, Counter, Join, Leaf, Part, Ref, Step, Template, Whole
 from ..text.values import Tree
-from .cover import cost_of
-from .fold import Covered, skeletons
-from .holes import AnyPosition, Hole, Modes, Parts, Rank, Row, Skeleton
-from .readings import ALL, Readings
-from .shape import Shape, put_at
+from .covers.cover import cost_of
+from .covers.fold import Covered, skeletons
+from .covers.holes import AnyPosition, Hole, Modes, Parts, Rank, Row, Skeleton
+from .covers.readings import ALL, Readings
+from .covers.shape import Shape, put_at
 
 MAX_COMBINATIONS = 24
 MAX_OPTIONS = 4

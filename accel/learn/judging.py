@@ -8,9 +8,9 @@ from dataclasses import replace
 from ..graph.ir import Confidence, Evidence, Level, Node
 from ..text.templates import Bound, Ref
 from ..text.values import freeze, leaves
-from .computed import FEWEST, computes
-from .decisions import Outcome, Table, decisions
-from .shape import Shape
+from .computing.computed import FEWEST, computes
+from .covers.decisions import Outcome, Table, decisions
+from .covers.shape import Shape
 from .view import Fit, View
 
 MOST_BESIDE = 2

@@ -11,9 +11,9 @@ from ..graph.ops import OPS
 from ..text.templates import Ref
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
-from .computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
-from .foreign import Data
-from .gathered import Gathered
+from .computing.computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
+from .computing.gathered import Gathered
+from .covers.foreign import Data
 from .judging import decided
 from .relays import Proposal, Relays
 from .rounds import Rounds

@@ -16,10 +16,10 @@ from ..graph.verify import verify
 from ..text.constants import Constants
 from ..text.values import freeze
 from ..trace.record import Trace
-from .foreign import Data, Wording
-from .index import Values
+from .covers.foreign import Data, Wording
+from .covers.index import Values
+from .covers.readings import ALL, Readings
 from .learner import Builder
-from .readings import ALL, Readings
 from .relays import Proposal, Refuted
 from .view import View, sites_of
 from .witness import witness

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from ..graph.ir import Node
-from ..parts.places import Place, key
+from ..parts.program.places import Place, key
+from ..parts.program.texts import Column, Said, Standing
+from ..parts.program.wording import Texts, shared, whole_in
 from ..parts.references import References
-from ..parts.texts import Column, Said, Standing
-from ..parts.wording import Texts, shared, whole_in
 from ..text.constants import Table
-from .cover import stands_alone
-from .foreign import literals
+from .covers.cover import stands_alone
+from .covers.foreign import literals
 from .memory import asked_for
 
 LOOKED_AGAIN = 32
@@ -40,7 +40,7 @@ class Program:
         self._ran = False
         self._standing = Standing()
         self._now: Said | None = None
-        """What it says, as the lesson under way has looked it up; see `accel.parts.texts`."""
+        """What it says, as the lesson under way has looked it up; see `accel.parts.program.texts`."""
         self._found: dict[str, Place | None] = {}
         self._texts: Texts | None = None
         self._chosen: Texts | None = None

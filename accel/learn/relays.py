@@ -15,10 +15,10 @@ from ..graph.ops import OPS
 from ..text.evaluate import UNKNOWN
 from ..text.templates import STAR, Ref, Relay
 from ..trace.record import CallRecord
-from .cover import cost_of
-from .fold import cover_call, cover_like
-from .holes import ANY, Hole, OpenPath, Row, filled
-from .index import SHORTEST
+from .covers.cover import cost_of
+from .covers.fold import cover_call, cover_like
+from .covers.holes import ANY, Hole, OpenPath, Row, filled
+from .covers.index import SHORTEST
 from .judging import judged
 from .search import counting
 from .view import Fit, View

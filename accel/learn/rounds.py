@@ -21,8 +21,8 @@ from ..text.templates import STAR, Ref, Taken, Talk, Whole
 from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, NONE, SOME, Turn
 from ..text.values import Tree, freeze, is_class_name, leaves, same
 from ..trace.record import CallRecord
-from .foreign import literals
-from .holes import Path
+from .covers.foreign import literals
+from .covers.holes import Path
 from .judging import judged
 from .view import Fit, View
 

@@ -10,20 +10,20 @@ from typing import Any
 from ..graph.first import First, leads
 from ..graph.ir import Node
 from ..graph.ops import OPS
-from ..parts.methods import METHODS
+from ..parts.methods.methods import METHODS
 from ..text.evaluate import Index
 from ..text.templates import Ref
 from ..text.values import Tree, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from ..trace.released import Released
 from .candidates import candidates
-from .computed import computes
-from .cover import EDITED, holds_edited
-from .fold import Covered, cover_call, cover_like, cover_text, mates
-from .foreign import literals
-from .index import SHORTEST
+from .computing.computed import computes
+from .covers.cover import EDITED, holds_edited
+from .covers.fold import Covered, cover_call, cover_like, cover_text, mates
+from .covers.foreign import literals
+from .covers.index import SHORTEST
+from .covers.shape import Place, Shape
 from .judging import Told, decided, judged
-from .shape import Place, Shape
 from .view import Fit, View
 
 MAX_APART = 4

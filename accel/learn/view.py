@@ -19,9 +19,9 @@ from ..text.templates import STAR, Field, Ref, Relay, Star
 from ..text.values import Opaque, Tree, freeze, texts_of
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord, Trace, Visit
-from .decisions import DECIDE, Outcome
-from .index import Values
-from .shape import Place, Shape, outline_of, split_at, taken_apart
+from .covers.decisions import DECIDE, Outcome
+from .covers.index import Values
+from .covers.shape import Place, Shape, outline_of, split_at, taken_apart
 
 Ancestry = tuple[bool, ...]
 """`Node.ancestry`."""

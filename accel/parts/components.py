@@ -15,18 +15,18 @@ from typing import Any, TypeVar, Unpack
 
 from ..errors import ConfigurationError
 from ..process import forks
-from . import hosts
 from .declarable import check_component, check_facts, names_of, note, reference
-from .facts import Entry, Said
-from .identity import Identities
-from .listed import Facts as Facts
-from .listed import at, listed
-from .methods import METHODS, Method
-from .own_code import own_code
-from .patches import has_leaf, installations, is_installed
-from .reads import names_in
-from .recipients import ADDRESS_FIELDS, stays_near
-from .sdks import DECLARED, declare
+from .identities.identity import Identities
+from .identities.own_code import own_code
+from .identities.reads import names_in
+from .listed.facts import Entry, Said
+from .listed.table import Facts as Facts
+from .listed.table import at, listed
+from .methods.methods import METHODS, Method
+from .methods.patches import has_leaf, installations, is_installed
+from .methods.sdks import DECLARED, declare
+from .network import hosts
+from .network.recipients import ADDRESS_FIELDS, stays_near
 
 C = TypeVar("C")
 _UNKNOWN = Facts()

@@ -14,9 +14,9 @@ from typing import Any
 from ..errors import ConfigurationError, choose, kind_of
 from ..frameworks import frameworks
 from ..process.clock import now_s
-from . import patches
-from .facts import Said
-from .hosts import Get
+from .listed.facts import Said
+from .methods import patches
+from .network.hosts import Get
 
 FACT_NAMES = tuple(Said.__annotations__)
 _FUNCTIONS = (

@@ -16,11 +16,11 @@ from typing import Any, TypeVar, overload
 from ..errors import AccelWarning, ConfigurationError, knows_its_options
 from ..text.copies import copy_data
 from ..text.values import snapshot
-from . import patches
 from .components import Facts, register, vouch
 from .declarable import check_function, forms
-from .methods import METHODS, Kind, Method, build_call, read_call
-from .wrappers import wrapper
+from .methods import patches
+from .methods.methods import METHODS, Kind, Method, build_call, read_call
+from .methods.wrappers import wrapper
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,10 +15,10 @@ from ..frameworks import frameworks
 from ..text.objects import is_a, own, slots_of, wraps_functions
 from ..text.turns import NAME
 from .components import is_declared, sort_of
-from .identity import identity_of
-from .places import wrapped
-from .sdks import is_leaf
-from .texts import Says, said_by_program, standing_texts, stands
+from .identities.identity import identity_of
+from .methods.sdks import is_leaf
+from .program.places import wrapped
+from .program.texts import Says, said_by_program, standing_texts, stands
 from .together import Together
 
 MAX_OBJECTS = 4_000
@@ -110,7 +110,7 @@ class References:
         says: Says = lambda value, held: None,
         ways: Ways | None = None,
     ) -> None:
-        """`says`: see `accel.parts.texts`. `ways`: of the program, kept from run to run."""
+        """`says`: see `accel.parts.program.texts`. `ways`: of the program, kept from run to run."""
         self._roots = list(roots)
         self._ways = ways or Ways()
         self._step = functools.partial(_leads, is_component=is_component, is_opened=is_opened)

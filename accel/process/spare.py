@@ -27,7 +27,7 @@ def _nobody_knows() -> bool:
 
 
 busy: Callable[[], bool] = _nobody_knows
-"""Whether the process has no time to spare at the moment; set by who measures it (`accel.run.pace`)."""
+"""Whether the process has no time to spare at the moment; set by who measures it (`accel.run.gains.pace`)."""
 
 _here = threading.local()
 

@@ -12,7 +12,7 @@ from ..trace.sites import where
 from .text import learnt_from
 
 if TYPE_CHECKING:
-    from ..run.plan import Plan
+    from ..run.plans.plan import Plan
 
 
 def _sites(plan: Plan) -> Iterator[str]:

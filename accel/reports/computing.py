@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.rules import COMPUTED, PURE_FUNCTION, Reason
 from ..learn.learner import UNEXPLAINED
-from ..parts.own_code import is_the_programs
-from ..parts.places import cells
+from ..parts.identities.own_code import is_the_programs
+from ..parts.program.places import cells
 from ..parts.references import referenced
-from ..run.soonest import Best
+from ..run.gains.soonest import Best
 from ..trace.record import Trace
 from ..trace.sites import codes_of, name_of
 
 if TYPE_CHECKING:
-    from ..run.plan import Plan
+    from ..run.plans.plan import Plan
 
 MOST_NAMED = 3
 SOONER_S = 0.005

@@ -27,22 +27,22 @@ from ..graph.rules import (
     Lift,
 )
 from ..parts.components import TOOL, facts_of, function_of, said_of, sort_of
-from ..parts.hosts import is_declared
-from ..parts.methods import METHODS
-from ..parts.recipients import endpoint_of
+from ..parts.methods.methods import METHODS
+from ..parts.network.hosts import is_declared
+from ..parts.network.recipients import endpoint_of
+from ..run.gains.soonest import Best
 from ..run.settings import Settings
-from ..run.soonest import Best
 from ..text.turns import CALLS, NAME
 from ..text.values import Tree, texts_of
 from ..trace.record import CallRecord, Outgoing, Trace, Use
 from ..trace.sites import line_of
 from . import computing
-from .held import EGRESS, MANY, Missing
-from .replay import Ran, Replay
+from .limits.held import EGRESS, MANY, Missing
+from .limits.replay import Ran, Replay
 from .rows import SLOW_S, foreign_uses, own_work, seconds_of
 
 if TYPE_CHECKING:
-    from ..run.plan import Plan
+    from ..run.plans.plan import Plan
 
 MAX_CALLS = 400
 """Of a run: working it out takes time with the square of their number."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, cast
 from ..errors import ConfigurationError
 from ..process.threads import learner
 from .compiled import compiled
-from .drawing import svg
 from .measured import LEARNING_S
-from .steps import steps_of
+from .steps.drawing import svg
+from .steps.steps import steps_of
+from .steps.words import in_words, mermaid
 from .text import learnt_from
-from .words import in_words, mermaid
 
 if TYPE_CHECKING:
-    from ..run.plan import Plan
+    from ..run.plans.plan import Plan
 
 Format = Literal["text", "mermaid", "svg"]
 

@@ -12,18 +12,18 @@ from ..parts.declarable import unseen
 from ..process.properties import cached_property
 from ..process.threads import learner
 from ..run import switch
-from ..run.caps import CapNow
+from ..run.gains.caps import CapNow
+from ..run.gains.soonest import Best
+from ..run.gains.tally import Request, request_of
 from ..run.settings import Settings, is_amount
-from ..run.soonest import Best
-from ..run.tally import Request, request_of
 from ..trace.record import Trace
-from .best import best
 from .declarations import Advice, Declaration, Undeclared, advice, undeclared
-from .limit import Limit, limit
+from .limits.best import best
+from .limits.limit import Limit, limit
 from .rows import MAX_CALLS, Row, rows, seconds_of
 
 if TYPE_CHECKING:
-    from ..run.plan import Plan
+    from ..run.plans.plan import Plan
 
 LEARNING_S = 60.0
 """How long a report waits for what is being learnt."""

@@ -39,16 +39,16 @@ from ..graph.rules import (
 )
 from ..learn.learner import UNEXPLAINED
 from ..parts.components import TOOL, facts_of, is_declared
+from ..run.gains.soonest import Best
+from ..run.gains.tally import Line
 from ..run.settings import Settings
-from ..run.soonest import Best
-from ..run.tally import Line
 from ..text.objects import is_a
 from ..trace.record import CallRecord, Outgoing, Trace, Use, Visit
 from ..trace.sites import function_of, line_of
 from .computing import SOONER_S, computed
 
 if TYPE_CHECKING:
-    from ..run.plan import Plan
+    from ..run.plans.plan import Plan
 
 MAX_CALLS = 400
 """Of a run: a schedule takes time with the square of their number."""

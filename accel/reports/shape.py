@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..run.batch import Batch
-    from ..run.caps import CapNow
-    from ..run.tally import Request
+    from ..run.calls.batch import Batch
+    from ..run.gains.caps import CapNow
+    from ..run.gains.tally import Request
     from .declarations import Declaration
     from .measured import Measured
     from .rows import Row

@@ -7,12 +7,12 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..graph.rules import COMPOSITE, LIMITED, PART
-from ..run.pace import GAINLESS, NO_TIME, UNREAD
+from ..run.gains.pace import GAINLESS, NO_TIME, UNREAD
 
 if TYPE_CHECKING:
-    from ..run.batch import Batch
-    from ..run.caps import CapNow
-    from ..run.plan import Plan
+    from ..run.calls.batch import Batch
+    from ..run.gains.caps import CapNow
+    from ..run.plans.plan import Plan
     from ..run.switch import State
     from .measured import Measured
     from .rows import Row

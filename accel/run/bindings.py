@@ -12,13 +12,13 @@ from typing import Any
 from ..graph.ir import Node
 from ..learn.memory import once
 from ..parts.components import Facts, facts_of
-from ..parts.hosts import is_nobodys
-from ..parts.identity import Identities
-from ..parts.methods import METHODS, Method
-from ..parts.patches import has_leaf
+from ..parts.identities.identity import Identities
+from ..parts.methods.methods import METHODS, Method
+from ..parts.methods.patches import has_leaf
+from ..parts.network.hosts import is_nobodys
 from ..text.turns import NONE, SOME, Called
 from ..trace.record import Trace
-from .plan import Plan
+from .plans.plan import Plan
 from .settings import Bound, Host
 
 _NEVER: tuple[Any, Hashable, int] = (None, None, 0)

@@ -23,26 +23,28 @@ from ..graph.rules import (
     UNWRITTEN,
     Reason,
 )
-from ..parts import hosts, http, sdks
+from ..parts.methods import sdks
+from ..parts.network import hosts, http
 from ..process import threads
 from ..text.evaluate import has_gap
 from ..text.values import Tree
 from ..trace.ambient import INCOMPARABLE
-from . import early, pools
-from . import route as route  # from the first run on, calls of patched leaves come into runs
+from . import pools
 from . import uses as uses  # and what clients send is noted
-from .ahead import behind_gaps
 from .bindings import Moment, alike
-from .forecast import Forecast
+from .demands import route as route  # from the first run on, calls of patched leaves come into runs
+from .foresight.forecast import Forecast
+from .foresight.outlook import Element, Line, Outlook, known_prefix
+from .foresight.permits import bounds, foretold, only_feeds, refuses, stake
+from .gains.reliance import UNSURE
+from .gains.worth import CHARS_PER_TOKEN
 from .gone import leave
-from .outlook import Element, Line, Outlook, known_prefix
-from .permits import bounds, foretold, only_feeds, refuses, stake
-from .plan import Plan
-from .prefill import least_tokens, prefill, warms
-from .reliance import UNSURE
+from .issued import early
+from .issued.prefill import least_tokens, prefill, warms
+from .plans.ahead import behind_gaps
+from .plans.plan import Plan
 from .run import Run
 from .settings import Bound, Host, Settings
-from .worth import CHARS_PER_TOKEN
 
 
 def begin(plan: Plan, settings: Settings, host: Host, value: Any) -> Run:

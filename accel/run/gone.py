@@ -14,18 +14,18 @@ from contextlib import suppress
 from typing import Any
 
 from ..graph.ir import Graph
-from ..parts import reads
-from ..parts.methods import Method
+from ..parts.identities import reads
+from ..parts.methods.methods import Method
 from ..process import forks, threads
 from ..trace.record import Visit
-from . import gates
-from .call import Call
-from .calls import Calls
+from .calls.call import Call
+from .calls.calls import Calls
+from .gains.pace import load
 from .ongoing import OPEN, open_runs
-from .outcome import Outcome
-from .pace import load
 from .run import Run
-from .steps import Steps
+from .waits import gates
+from .waits.outcome import Outcome
+from .waits.steps import Steps
 
 _parents: list[object] = []
 """What the child must not finalise: it would close what the parent uses."""

@@ -1,14 +1,24 @@
-"""The runs that are going on."""
+"""The runs that are going on, and how runs are called."""
 
 from __future__ import annotations
 
+import itertools
+import os
 import weakref
 from typing import Any
+from uuid import uuid4
 
 from ..process.threads import issuer
 
 OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
 """Runs; they are made in the module that imports this one."""
+_process = uuid4().hex
+_numbers = itertools.count()
+
+
+def new_name() -> str:
+    """Unlike those of all other runs, also of other processes that use the same engines; ascends within a process."""
+    return f"{_process}-{os.getpid()}-{next(_numbers):012}"
 
 
 def open_runs() -> list[Any]:

@@ -13,7 +13,7 @@ from functools import partial
 from types import BuiltinMethodType
 from typing import Any
 
-from ..parts import patches
+from ..parts.methods import patches
 from ..text.objects import is_a
 from ..trace.sites import call_site
 from .scope import Scope, Within, scope

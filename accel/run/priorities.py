@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..engine import Priority
 from ..graph.ir import Node
 from ..process.clock import now_s
-from .call import Call
+from .calls.call import Call
 from .run import Run
 
 EARLY = 1

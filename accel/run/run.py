@@ -22,12 +22,12 @@ from .. import engine
 from ..graph.ir import Graph
 from ..graph.rules import Reason
 from ..graph.topology import leg_in
-from ..parts import patches
 from ..parts.components import kind_of, note_told
-from ..parts.epochs import bump
-from ..parts.identity import Identities
-from ..parts.methods import Method
-from ..parts.recipients import recipient
+from ..parts.identities.identity import Identities
+from ..parts.methods import patches
+from ..parts.methods.epochs import bump
+from ..parts.methods.methods import Method
+from ..parts.network.recipients import recipient
 from ..process import forks
 from ..process.clock import now_s
 from ..process.threads import collecting, issuer
@@ -35,21 +35,22 @@ from ..text.values import snapshot
 from ..trace.ambient import INCOMPARABLE, at_begin, dimensions
 from ..trace.beside import BESIDE, told_beside
 from ..trace.record import CallRecord, Trace, Visit
-from . import batch, gates, handing, names
 from .bindings import Bindings
-from .call import Call
-from .calls import Calls
-from .compiled import Compiled
+from .calls import batch, handing
+from .calls.call import Call
+from .calls.calls import Calls
+from .calls.follower import Follower
 from .egress import Ledger
-from .follower import Follower
-from .inbox import Inbox
-from .ongoing import OPEN
-from .pace import load
-from .plan import Plan
+from .gains.pace import load
+from .gains.worth import Cost
+from .ongoing import OPEN, new_name
+from .plans.compiled import Compiled
+from .plans.plan import Plan
 from .settings import Counts, Host, Settings
-from .steps import Steps
-from .waiting import took
-from .worth import Cost
+from .waits import gates
+from .waits.inbox import Inbox
+from .waits.steps import Steps
+from .waits.waiting import took
 
 Follow = Callable[["Run", Compiled], Follower]
 Event = Callable[[Follower], None]
@@ -65,7 +66,7 @@ class Run:
         self.plan, self.settings, self.host, self._follow = plan, settings, host, follow
         self.trace = Trace(snapshot(value))
         self.trace.tick()
-        self.name = names.new()
+        self.name = new_name()
         due_s = self.trace.started_s + (settings.deadline_s or math.inf)
         self.session = engine.Session(self.name, due_s, plan.says.program)
         """What engines know it by."""
@@ -73,7 +74,7 @@ class Run:
         self.own_s = 0.0  # processor time of Accel's own
         self.staked = Cost()
         """What its early calls may waste that are in doubt."""
-        self.closed = False
+        self.closed = self.learnt_here = False
         self.quiet = settings.speculate == "off" or not patches.enabled
         """No more early calls in this run: something raised or was retried, or (after `uninstall`) nothing could retire
         them."""
@@ -87,7 +88,6 @@ class Run:
         """The e-graph the run follows; from its first moment on: the program's first call comes at once."""
         self.learnt = plan.learnt
         """The p-graph it was rewritten from; grows with loops that this run shows."""
-        self.learnt_here = False
         self.learnt_at: set[str] = set()
         """Call sites of which it taught something that it followed itself."""
         self._followed = False

@@ -6,9 +6,9 @@ from contextvars import ContextVar, Token
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..trace.record import Visit
-from .call import Call
+from .calls.call import Call
 from .run import Run
-from .waiting import Party
+from .waits.waiting import Party
 
 
 class Scope(NamedTuple):

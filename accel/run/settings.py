@@ -14,8 +14,8 @@ from ..errors import ConfigurationError, choose, knows_its_options
 from ..graph.rules import Reason
 from ..graph.topology import Control
 from ..parts.components import Facts, facts_of
-from ..parts.identity import Identities
-from ..parts.methods import Method
+from ..parts.identities.identity import Identities
+from ..parts.methods.methods import Method
 from ..parts.references import References
 from ..text.values import Tree, exactly
 

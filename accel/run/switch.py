@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, Literal, get_args
 
 from ..errors import ConfigurationError, choose
-from ..parts import patches
+from ..parts.methods import patches
 from ..trace.ambient import FRAMEWORK_VARS
 from .settings import Settings
 

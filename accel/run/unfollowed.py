@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ..engine import Priority, Session, priority
 from ..process.clock import now_s
-from . import names
-from .plan import Plan
+from .ongoing import new_name
+from .plans.plan import Plan
 from .scope import Within
 
 
@@ -20,7 +20,7 @@ class Unfollowed:
         self._session: Session | None = None
         self._urgency = around
         if plan.used.engines and around.session is None:  # else it is part of another one
-            self._session = Session(names.new(), program=plan.says.program)
+            self._session = Session(new_name(), program=plan.says.program)
             run = around.run if around.batch else self._session.name
             self._urgency = Priority(0, run, now_s(), batch=around.batch, session=self._session, outline=around.outline)
 

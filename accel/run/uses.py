@@ -12,10 +12,10 @@ from typing import Any
 
 from ..frameworks import frameworks
 from ..graph.rules import LET_BE, MADE_BEFORE
-from ..parts import http
-from ..parts.hosts import is_declared, origin_of
-from ..parts.listed import listed
-from ..parts.web import was_made_before
+from ..parts.listed.table import listed
+from ..parts.network import http
+from ..parts.network.hosts import is_declared, origin_of
+from ..parts.network.web import was_made_before
 from ..process.clock import now_s
 from ..process.coroutines import around
 from ..text.objects import own

@@ -14,17 +14,17 @@ from accel.graph.ir import Evidence, Node
 from accel.graph.ops import OPS
 from accel.graph.topology import END, START, Control, Topology
 from accel.parts.components import Facts, register
-from accel.parts.methods import METHODS, Inner, Method, build_call, read_call
-from accel.parts.patches import enable, install
-from accel.parts.texts import Said, Standing
-from accel.run.call import Call
+from accel.parts.methods.methods import METHODS, Inner, Method, build_call, read_call
+from accel.parts.methods.patches import enable, install
+from accel.parts.program.texts import Said, Standing
+from accel.run.calls.call import Call
 from accel.run.drive import begin
 from accel.run.ongoing import followed
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Host, Settings
-from accel.run.waiting import Woken, until
+from accel.run.waits.waiting import Woken, until
 from accel.text.values import Tree, snapshot
 
 

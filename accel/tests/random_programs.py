@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from accel.parts.methods import Inner, Method
+from accel.parts.methods.methods import Inner, Method
 from accel.text.values import Vector, freeze
 from accel.trace.record import CallRecord, Trace, Visit
 

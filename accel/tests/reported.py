@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.reports.report import Report
 from accel.reports.text import WIDTH
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.trace.sites import line_of
 
 

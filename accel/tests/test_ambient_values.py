@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accel.learn.seen_in import MAX_DIMENSIONS, SeenIn
+from accel.learn.contexts.seen_in import MAX_DIMENSIONS, SeenIn
 from accel.trace import ambient
 from accel.trace.ambient import INCOMPARABLE, MAX_BULK, MAX_HELD, at_begin, data_of, dimensions, held, unchanged
 

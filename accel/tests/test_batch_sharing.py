@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from accel.parts.components import register
-from accel.parts.epochs import bump, resource_of
-from accel.parts.patches import install
+from accel.parts.methods.epochs import bump, resource_of
+from accel.parts.methods.patches import install
 from accel.process.threads import learner
-from accel.run.batch import Batch, scope_of
+from accel.run.calls.batch import Batch, scope_of
 from accel.run.settings import Settings
 from accel.tests.fake_host import ASK, FIND, Embedder, Model, Store, opened, patched
 from accel.trace.ambient import FRAMEWORK_VARS
@@ -117,7 +117,7 @@ _WAITING = threading.Event()
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when a demand begins to wait for another call."""
-    from accel.run import demands
+    from accel.run.demands import demands
 
     _WAITING.clear()
     begin = demands.begin

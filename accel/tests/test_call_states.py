@@ -9,13 +9,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from accel.parts.facts import Facts
-from accel.parts.methods import Method
+from accel.parts.listed.facts import Facts
+from accel.parts.methods.methods import Method
 from accel.process import forks
-from accel.run.call import STANDINGS, STATES, Call, Event, Standing, State
-from accel.run.calls import Calls
+from accel.run.calls.call import STANDINGS, STATES, Call, Event, Standing, State
+from accel.run.calls.calls import Calls
 from accel.run.settings import Counts
-from accel.run.waiting import Party, Woken, begin
+from accel.run.waits.waiting import Party, Woken, begin
 from accel.trace.record import CallRecord
 
 FACTS = Facts(pure=True, concurrency=4, twins=False, streams_equal=False)

@@ -10,8 +10,8 @@ import pytest
 
 from accel.errors import ConfigurationError
 from accel.process import clock
-from accel.run import caps
-from accel.run.caps import Caps, Vain
+from accel.run.gains import caps
+from accel.run.gains.caps import Caps, Vain
 from accel.run.settings import Budget, Cap, Counts, Settings
 from accel.trace.record import Trace
 

@@ -12,8 +12,8 @@ import pytest
 from accel import settle
 from accel.graph.rules import FAILING
 from accel.parts.components import register
-from accel.parts.patches import install
-from accel.run.plan import Plan
+from accel.parts.methods.patches import install
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Settings
 from accel.tests.fake_host import ASK, Embedder, Refers, opened, patched, think

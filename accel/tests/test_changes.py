@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from accel.parts.patches import install
+from accel.parts.methods.patches import install
 from accel.process import clock
 from accel.process.threads import learner
-from accel.run import hopes
-from accel.run.changes import AFTER, MANY, Changes
-from accel.run.pace import AT_FIRST, Pace
-from accel.run.plan import Plan
-from accel.run.reliance import WINDOW
+from accel.run.gains import hopes
+from accel.run.gains.changes import AFTER, MANY, Changes
+from accel.run.gains.pace import AT_FIRST, Pace
+from accel.run.gains.reliance import WINDOW
+from accel.run.gains.worth import LITTLE, Cost
+from accel.run.plans.plan import Plan
 from accel.run.settings import Counts
-from accel.run.worth import LITTLE, Cost
 from accel.tests.fake_host import ASK, opened, patched
 from accel.tests.test_hopes import Slow
 from accel.tests.test_worth import doubt, seen, went

@@ -9,8 +9,8 @@ import pytest
 
 from accel.graph.ir import Evidence, Graph, Node
 from accel.graph.ops import OPS
-from accel.learn.contexts import Contexts
-from accel.learn.seen_in import MAX_DIMENSIONS, SeenIn
+from accel.learn.contexts.contexts import Contexts
+from accel.learn.contexts.seen_in import MAX_DIMENSIONS, SeenIn
 from accel.text.templates import Ref, Template
 from accel.trace.record import Trace
 

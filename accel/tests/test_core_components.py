@@ -15,11 +15,11 @@ from pydantic import BaseModel
 import accel
 from accel.errors import AccelError
 from accel.parts import components
-from accel.parts import identity as identities_of
 from accel.parts.components import Facts, agreed, facts_of, said_of
-from accel.parts.identity import Identities, identity_of
-from accel.parts.methods import METHODS, Method
-from accel.parts.recipients import endpoint_of, has_private_endpoint
+from accel.parts.identities import identity as identities_of
+from accel.parts.identities.identity import Identities, identity_of
+from accel.parts.methods.methods import METHODS, Method
+from accel.parts.network.recipients import endpoint_of, has_private_endpoint
 from accel.parts.references import References
 
 for leaf in ("_generate", "_stream"):

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accel.graph.ir import Graph
+from accel.learn.covers.readings import without
 from accel.learn.lessons import lesson
-from accel.learn.readings import without
 from accel.tests.test_core_learn import Script, Words, shown
 from accel.text.functions import FUNCTIONS
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel.learn.beginnings import FEW, Beginnings
-from accel.learn.cover import CHARACTER, CUT, HOLE, Place, _places, cheapest, cover, in_common
-from accel.learn.holes import Hole
-from accel.learn.index import Values
+from accel.learn.covers.beginnings import FEW, Beginnings
+from accel.learn.covers.cover import CHARACTER, CUT, HOLE, Place, _places, cheapest, cover, in_common
+from accel.learn.covers.holes import Hole
+from accel.learn.covers.index import Values
+from accel.learn.covers.readings import ALL, READINGS, without
 from accel.learn.lessons import lesson
-from accel.learn.readings import ALL, READINGS, without
 from accel.tests.test_core_learn import TOPICS, Script, Words, learnt, shown
 from accel.text.templates import STAR, Counter, Join, Ref
 from accel.trace.record import Trace

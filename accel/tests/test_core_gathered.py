@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from accel.graph.ir import Evidence, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import predict
-from accel.learn.readings import without
-from accel.run.outlook import Outlook
+from accel.learn.covers.readings import without
+from accel.run.foresight.outlook import Outlook
 from accel.tests.interpret import interpret
 from accel.tests.test_core_computed import SCORES, TOWNS, VOTES, last, learnt
 from accel.tests.test_core_learn import Script, shown

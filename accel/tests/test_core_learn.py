@@ -10,7 +10,7 @@ import pytest
 
 from accel.graph.ir import Graph
 from accel.learn.lessons import extend, learn
-from accel.parts.wording import Texts
+from accel.parts.program.wording import Texts
 from accel.text.values import Vector, freeze
 from accel.trace.record import CallRecord, Trace, Visit
 

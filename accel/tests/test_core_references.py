@@ -12,7 +12,7 @@ import pytest
 
 from accel.parts.references import LOOKED_AGAIN, References, Ways, referenced
 from accel.parts.together import ENOUGH
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.trace.record import Trace
 
 

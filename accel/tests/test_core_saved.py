@@ -14,8 +14,8 @@ from accel.graph.ir import Evidence, Graph, Level, Node, When
 from accel.graph.ops import OPS
 from accel.graph.topology import ANY
 from accel.parts.references import References
-from accel.run.plan import Plan
-from accel.run.saved import load, save
+from accel.run.plans.plan import Plan
+from accel.run.plans.saved import load, save
 from accel.text.dumps import Dump
 from accel.text.functions import Computed
 from accel.text.templates import (

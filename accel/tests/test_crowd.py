@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from accel.run.crowd import AT_ONCE, FEW, LEAST, Crowd, Member
+from accel.run.gains.crowd import AT_ONCE, FEW, LEAST, Crowd, Member
 
 
 class Server:

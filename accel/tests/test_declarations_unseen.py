@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.parts.components import TOOL
-from accel.parts.methods import METHODS
+from accel.parts.methods.methods import METHODS
 from accel.reports.declarations import unseen
 from accel.trace.record import CallRecord, Outgoing, Trace, Use
 

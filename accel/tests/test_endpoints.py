@@ -12,17 +12,17 @@ import pytest
 
 from accel import settle
 from accel.graph import rules
-from accel.parts import http
 from accel.parts.components import register
-from accel.parts.patches import install
+from accel.parts.methods.patches import install
+from accel.parts.network import http
 from accel.process import clock
-from accel.run import early
-from accel.run.endpoints import FIRST, Endpoint
-from accel.run.gates import gate_of
-from accel.run.plan import Plan
+from accel.run.issued import early
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
-from accel.run.waiting import Party
+from accel.run.waits.endpoints import FIRST, Endpoint
+from accel.run.waits.gates import gate_of
+from accel.run.waits.waiting import Party
 from accel.tests.fake_host import ASK, Model, node, opened, patched, think
 
 

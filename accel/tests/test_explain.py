@@ -12,7 +12,7 @@ from accel.graph.ir import Evidence, Graph, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.passes import only, without
 from accel.reports.compiled import compiled
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.text.templates import STAR, Extract, Join, Ref, Template
 from accel.trace.sites import where
 

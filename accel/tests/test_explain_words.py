@@ -16,9 +16,9 @@ from accel.graph.ops import OPS
 from accel.graph.rules import UNVOUCHED
 from accel.parts.components import register
 from accel.reports.explain import explain
-from accel.reports.steps import steps_of
+from accel.reports.steps.steps import steps_of
 from accel.reports.text import WIDTH
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.tests.reported import check_mermaid
 from accel.text.templates import STAR, Extract, Join, Ref, Template
 

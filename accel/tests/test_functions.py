@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.run.written import decode_step, encode_step
+from accel.run.plans.written import decode_step, encode_step
 from accel.text.constants import Constants
 from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial

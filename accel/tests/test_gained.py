@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from accel.run.gained import PAUSE_S, gains
-from accel.run.pace import Pace
+from accel.run.gains.gained import PAUSE_S, gains
+from accel.run.gains.pace import Pace
 from accel.tests.test_alone import Written
 from accel.trace.record import Trace
 

@@ -10,15 +10,15 @@ import pytest
 from accel.graph.ir import Graph
 from accel.graph.rules import AT_ONCE, EGRESS
 from accel.learn.lessons import lesson
-from accel.parts.methods import METHODS
-from accel.parts.patches import install
+from accel.parts.methods.methods import METHODS
+from accel.parts.methods.patches import install
 from accel.process import clock
 from accel.process.threads import learner
-from accel.run import hopes
-from accel.run import plan as plans
-from accel.run.hopes import IN_A_ROW, Hopes, held_sites, hopeful, hopeful_at
-from accel.run.pace import AT_FIRST, Pace, load
-from accel.run.plan import Plan
+from accel.run.gains import hopes
+from accel.run.gains.hopes import IN_A_ROW, Hopes, held_sites, hopeful, hopeful_at
+from accel.run.gains.pace import AT_FIRST, Pace, load
+from accel.run.plans import plan as plans
+from accel.run.plans.plan import Plan
 from accel.tests.fake_host import ASK, Model, node, opened, patched
 from accel.tests.test_alone import Written
 from accel.trace.record import Trace, Visit

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from accel.process.threads import issuer
-from accel.run.inbox import Inbox
+from accel.run.waits.inbox import Inbox
 
 
 def test_on_a_loop_nothing_is_handed_to_another_thread() -> None:

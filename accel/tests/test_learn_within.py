@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from accel.learn.lessons import extend
-from accel.parts.patches import install
+from accel.parts.methods.patches import install
 from accel.process.threads import learner
-from accel.run import plan as plans
-from accel.run.plan import ENOUGH, Plan
+from accel.run.plans import plan as plans
+from accel.run.plans.plan import ENOUGH, Plan
+from accel.run.plans.within_runs import HOPELESS_AFTER
 from accel.run.scope import Scope, scope
-from accel.run.within_runs import HOPELESS_AFTER
 from accel.tests.fake_host import ASK, Model, OtherModel, opened, patched, think
 
 TOWNS = {"towns": ["Aberdeen", "Bordeaux", "Cartagena", "Dubrovnik", "Eindhoven", "Fribourg"]}

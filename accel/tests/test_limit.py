@@ -11,9 +11,9 @@ import pytest
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError
 from accel.graph.topology import END, START, Topology
-from accel.reports.limit import Limit, latencies, limit
-from accel.reports.simulation import Simulation
-from accel.reports.workload import Workload
+from accel.reports.limits.limit import Limit, latencies, limit
+from accel.reports.limits.simulation import Simulation
+from accel.reports.limits.workload import Workload
 from accel.text.values import Vector
 from accel.trace.flow import events_of
 from accel.trace.order import Event

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field, PrivateAttr, computed_field, field_validator
 
 from accel.parts.components import facts_of
-from accel.parts.listed import DOCUMENT, LISTED, addresses_of, document, listed
+from accel.parts.listed.table import DOCUMENT, LISTED, addresses_of, document, listed
 
 ENTRIES = [(package, name) for package, classes in LISTED.items() for name in classes]
 
@@ -66,7 +66,7 @@ def test_nobody_claims_that_a_users_store_stays_as_it_is(package: str, name: str
 
 
 def test_the_table_for_people_is_up_to_date() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == document(), "write it anew: python -m accel.parts.listed"
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "write it anew: python -m accel.parts.listed.table"
 
 
 # --- subclasses -----------------------------------------------------------------------------------------------------

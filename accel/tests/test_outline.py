@@ -10,7 +10,7 @@ import pytest
 from accel.engine.placement import Operator
 from accel.graph.ir import Evidence, Graph, Node
 from accel.graph.ops import OPS
-from accel.run.outline import outline
+from accel.run.batches.outline import outline
 from accel.text.templates import Ref, Template
 from accel.trace.record import CallRecord, Trace
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from accel.run import pace
-from accel.run.pace import DOUBLED_AFTER, FEWEST, FIRST, LATE_S, MOST, SELDOM, Asked, Load, Pace
+from accel.run.gains import pace
+from accel.run.gains.pace import DOUBLED_AFTER, FEWEST, FIRST, LATE_S, MOST, SELDOM, Asked, Load, Pace
 from accel.trace.record import CallRecord, Trace
 
 PATIENCE = 16

@@ -18,7 +18,7 @@ from accel.graph.ir import Graph, Level, Node, Schedule
 from accel.graph.passes import PASSES, Pass, only, rewrite, without
 from accel.graph.verify import GraphError
 from accel.learn.lessons import learn
-from accel.parts.methods import METHODS
+from accel.parts.methods.methods import METHODS
 from accel.tests.interpret import Interpretation, Recorded, interpret, waits_for
 from accel.tests.random_programs import (
     ODD_PROGRAMS,

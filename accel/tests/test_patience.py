@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accel.graph.ir import Graph
 from accel.learn.lessons import Lesson, lesson
-from accel.run.patience import Patience
+from accel.run.gains.patience import Patience
 from accel.tests.test_core_computed import TOWNS, majority
 from accel.tests.test_core_learn import Script, Words, shown
 from accel.trace.record import Trace

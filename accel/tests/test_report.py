@@ -14,11 +14,11 @@ import pytest
 from accel import settle
 from accel.errors import ConfigurationError
 from accel.parts.components import register
-from accel.parts.patches import install
+from accel.parts.methods.patches import install
 from accel.process.clock import replaced
 from accel.reports.report import Report
 from accel.reports.rows import Row
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Counts, Settings, Speculate
 from accel.tests.fake_host import ASK, Model, Refers, opened, patched, think

@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from accel.graph.rules import EGRESS, RULES, STOPS, Rule
-from accel.run.permits import ASKED
+from accel.run.foresight.permits import ASKED
 
 
 def test_names_tell_rules_apart() -> None:

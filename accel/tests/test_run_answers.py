@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from accel.parts.components import note_told
-from accel.parts.epochs import bump, epoch
-from accel.parts.methods import Method
+from accel.parts.methods.epochs import bump, epoch
+from accel.parts.methods.methods import Method
 from accel.process import forks
-from accel.run.call import Call
-from accel.run.calls import Calls
+from accel.run.calls.call import Call
+from accel.run.calls.calls import Calls
 from accel.run.settings import Counts
 from accel.tests.fake_host import AMBIENT, ASK, FIND, PURE, as_coroutine, as_stream, early
 from accel.text.values import Opaque

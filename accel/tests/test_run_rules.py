@@ -13,12 +13,14 @@ from accel.graph import rules
 from accel.graph.ir import Node, When
 from accel.graph.topology import END, START, Topology
 from accel.parts.components import register
-from accel.parts.recipients import recipient
+from accel.parts.network.recipients import recipient
 from accel.process import threads
-from accel.run import early, permits, reliance
 from accel.run.bindings import Moment
-from accel.run.call import Call
-from accel.run.plan import Plan
+from accel.run.calls.call import Call
+from accel.run.foresight import permits
+from accel.run.gains import reliance
+from accel.run.issued import early
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import Budget, Settings
 from accel.tests.fake_host import (

@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 import pytest
 
 from accel.parts.components import facts_of, note_told, register
-from accel.parts.methods import METHODS
-from accel.parts.patches import enable, install
-from accel.parts.recipients import recipient
+from accel.parts.methods.methods import METHODS
+from accel.parts.methods.patches import enable, install
+from accel.parts.network.recipients import recipient
 from accel.process.threads import learner
-from accel.run import early
-from accel.run.call import Call
+from accel.run.calls.call import Call
+from accel.run.issued import early
 from accel.run.run import Run
 from accel.run.settings import Bound
-from accel.run.waiting import until
+from accel.run.waits.waiting import until
 from accel.tests.fake_host import ASK, as_stream, node, opened
 
 

@@ -18,8 +18,8 @@ from accel.graph.passes import PASSES, only, rewrite, without
 from accel.graph.passes.prune import program_order
 from accel.graph.passes.stage import stage
 from accel.graph.verify import GraphError, verify
-from accel.run.plan import Plan
-from accel.run.saved import load, save
+from accel.run.plans.plan import Plan
+from accel.run.plans.saved import load, save
 from accel.text.templates import STAR, Extract, Ref, Template
 
 QUERY = First("embedding", "embed_query", ("args", 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from accel.graph.ir import Evidence, Graph, Node
 from accel.graph.ops import OPS
 from accel.learn.lessons import Lesson
-from accel.run.chances import Chances
+from accel.run.gains.chances import Chances
 from accel.text.templates import Ref, Template
 
 

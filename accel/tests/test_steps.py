@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from accel.run.steps import Do, Steps, take
+from accel.run.waits.steps import Do, Steps, take
 
 
 def asked(error: BaseException) -> Steps[None]:

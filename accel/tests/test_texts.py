@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from accel.parts.places import Place
-from accel.parts.texts import said_by_program, standing_texts, stands
-from accel.parts.wording import Texts, today
+from accel.parts.program.places import Place
+from accel.parts.program.texts import said_by_program, standing_texts, stands
+from accel.parts.program.wording import Texts, today
 
 PROMPT = "Summarise {text} in one line for a {reader}."
 PROMPTS = {

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from accel.reports.timeline import side_by_side, timeline
-from accel.run.plan import Plan
+from accel.reports.pictures.timeline import side_by_side, timeline
+from accel.run.plans.plan import Plan
 from accel.tests.reported import check_chrome_trace, check_page
 from accel.trace.record import CallRecord, Trace, Use, Visit
 

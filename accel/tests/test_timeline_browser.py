@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from accel.reports.timeline import timeline
-from accel.run.plan import Plan
+from accel.reports.pictures.timeline import timeline
+from accel.run.plans.plan import Plan
 from accel.tests.test_timeline import trace_of
 from accel.trace.record import Use
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from accel.run import unscoped
-from accel.run.gates import gate_of
-from accel.run.turned_away import begun_first
+from accel.run.demands import unscoped
+from accel.run.issued.turned_away import begun_first
+from accel.run.waits.gates import gate_of
 
 ASKED: Any = SimpleNamespace(kind="async", opens=False, direct=False)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from accel import register, settle
-from accel.parts.patches import install
-from accel.run.plan import Plan
-from accel.run.saved import save
+from accel.parts.methods.patches import install
+from accel.run.plans.plan import Plan
+from accel.run.plans.saved import save
 from accel.run.settings import Settings
 from accel.tests.fake_host import ASK, Model, Refers, opened, patched, think
 from accel.tests.test_core_learn import Script, learnt

@@ -13,12 +13,12 @@ from accel.graph.ir import Evidence, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import is_kin, laid_out, told
 from accel.graph.topology import END, START, Topology
-from accel.learn.index import reaches
+from accel.learn.covers.index import reaches
 from accel.learn.view import View, ancestries
-from accel.parts.patches import install
-from accel.parts.texts import Said, Standing
-from accel.run.outlook import Outlook
-from accel.run.plan import Plan
+from accel.parts.methods.patches import install
+from accel.parts.program.texts import Said, Standing
+from accel.run.foresight.outlook import Outlook
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import scope
 from accel.tests.fake_host import ASK, Refers, opened, patched, think

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.errors import CallCancelled
-from accel.run import gates, waiting
-from accel.run.gates import Gate, gate_of
-from accel.run.waiting import Party, Woken, begin, end, wake
+from accel.run.waits import gates, waiting
+from accel.run.waits.gates import Gate, gate_of
+from accel.run.waits.waiting import Party, Woken, begin, end, wake
 
 
 class Component:
@@ -42,7 +42,7 @@ LOOPS = {"a": Loop(), "b": Loop()}
 
 
 class ModelCall(Party):
-    """One call: as much of `accel.run.call.Call` as gates look at."""
+    """One call: as much of `accel.run.calls.call.Call` as gates look at."""
 
     wanted = False
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accel import settle
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.settings import Settings, Speculate
 from accel.tests.fake_host import Model, Refers, opened, patched, think
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from accel.graph import rules
-from accel.run.reliance import RECENT, WINDOW, Asked, Reliance, Tried
+from accel.run.gains.reliance import RECENT, WINDOW, Asked, Reliance, Tried
+from accel.run.gains.worth import BEGIN, Cost, Doubt, Worth, worked
 from accel.run.settings import Counts
-from accel.run.worth import BEGIN, Cost, Doubt, Worth, worked
 from accel.trace.record import CallRecord, Trace, Visit
 
 NO_BOUND = 100.0

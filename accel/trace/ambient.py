@@ -1,8 +1,8 @@
 """What comes in beside a run's input: ContextVars the user set, configuration, metadata, tags, a runtime context.
 
 An early call runs in a copy of the run's entry context and retires only where the program sees the same (invariant 3).
-What was learnt in one context is used in another as far as its *dimensions* allow (`accel.learn.contexts`): every
-single value there is, objects taken apart.
+What was learnt in one context is used in another as far as its *dimensions* allow (`accel.learn.contexts.contexts`):
+every single value there is, objects taken apart.
 """
 
 from __future__ import annotations

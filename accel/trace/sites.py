@@ -39,7 +39,7 @@ def packages() -> frozenset[str]:
 
 _FRAMES = 6
 _BOUNDARIES = (
-    "/accel/run/streams.py",
+    "/accel/run/demands/streams.py",
     "/asyncio/events.py",
     "/asyncio/base_events.py",
     "/concurrent/futures/thread.py",

@@ -1,5 +1,5 @@
 """`batch` and its kin of an accelerated graph: LangChain's own, whose runs are one batch; for inputs that are no list,
-for a journal and for a progress bar, a bounded number of runs at once (`accel.run.many`).
+for a journal and for a progress bar, a bounded number of runs at once (`accel.run.batches.many`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from accel.errors import ConfigurationError
 from accel.insight import Insight
-from accel.run.batch import scope_of
-from accel.run.given import several
-from accel.run.journal import Serde
-from accel.run.many import Asked, Many, sharing
+from accel.run.batches.given import several
+from accel.run.batches.journal import Serde
+from accel.run.batches.many import Asked, Many, sharing
+from accel.run.calls.batch import scope_of
 
 Configs = RunnableConfig | Sequence[RunnableConfig] | None
 Path = str | os.PathLike[str]

@@ -28,11 +28,11 @@ from langchain_core.runnables.passthrough import RunnableAssign, RunnablePick
 from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 
-from accel.parts import patches
+from accel.parts.methods import patches
 from accel.process.coroutines import around
-from accel.run.inner import step
 from accel.run.scope import scope
 from accel.run.uses import aused, used
+from accel.run.waits.inner import step
 from accel.trace.sites import call_site
 
 _END = object()

@@ -15,15 +15,15 @@ from langgraph.pregel import Pregel
 from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control, Topology
 from accel.insight import Insight, of_program, shallow
-from accel.parts.patches import enable
+from accel.parts.methods.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
+from accel.run.batches.journal import Serde
+from accel.run.demands.streams import astreamed, inside, streamed
 from accel.run.drive import begin
-from accel.run.journal import Serde
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import PASSING, Settings
-from accel.run.streams import astreamed, inside, streamed
 from accel.run.unfollowed import Unfollowed
 
 from .awaited import only_awaited

@@ -197,7 +197,7 @@ class AccelChatModel(BaseChatModel):
         return await accel_local.arun(engine.prefill(prefix, priority=priority.get()))
 
     def accel_repeats(self, input: Tree) -> bool:
-        """Whether equal calls give the same (`accel.parts.repeats`): they take the likeliest token."""
+        """Whether equal calls give the same (`accel.parts.methods.repeats`): they take the likeliest token."""
         temperature: object = input["kwargs"].get("temperature", self.temperature)
         return temperature == 0
 

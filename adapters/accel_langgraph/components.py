@@ -20,14 +20,14 @@ from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from accel.graph.rules import CACHE, LIMITER, Reason
-from accel.parts import patches
 from accel.parts.components import TOOL, said_of_class
-from accel.parts.listed import listed
-from accel.parts.methods import Inner, Method, arguments, build_call, no_view, read_call
-from accel.parts.patches import install
-from accel.run.chunks import Aside
-from accel.run.nested import tells
+from accel.parts.listed.table import listed
+from accel.parts.methods import patches
+from accel.parts.methods.methods import Inner, Method, arguments, build_call, no_view, read_call
+from accel.parts.methods.patches import install
+from accel.run.issued.nested import tells
 from accel.run.scope import scope
+from accel.run.waits.chunks import Aside
 from accel.text.copies import copy_vectors
 from accel.text.functions import add_functions
 from accel.text.objects import is_a

@@ -22,14 +22,14 @@ from accel.errors import AccelError, ConfigurationError, WrongObject, choose, ki
 from accel.graph.topology import START, Control, Topology
 from accel.insight import of_program, shallow
 from accel.parts.functions import pure
-from accel.parts.patches import enable
+from accel.parts.methods.patches import enable
 from accel.parts.references import Ways
 from accel.run import switch
+from accel.run.demands.streams import astreamed, streamed
 from accel.run.drive import begin
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import PASSING, Settings
-from accel.run.streams import astreamed, streamed
 from accel.run.unfollowed import Unfollowed
 
 from .awaited import only_awaited

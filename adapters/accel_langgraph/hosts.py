@@ -22,11 +22,12 @@ from langsmith._internal import _context  # guarded as well
 
 from accel.graph.topology import Control
 from accel.parts.references import References, Ways
-from accel.run import deadline, switch
+from accel.run import switch
+from accel.run.gains import deadline
 from accel.run.scope import scope
 from accel.run.settings import Host
 from accel.run.switch import Mode
-from accel.run.waiting import loop_here
+from accel.run.waits.waiting import loop_here
 from accel.text.objects import is_a
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 from accel.trace.beside import COORDINATES

@@ -18,7 +18,7 @@ from langgraph.types import StreamMode
 
 from accel.commands.kinds import Told
 from accel.errors import ConfigurationError
-from accel.parts.methods import Method
+from accel.parts.methods.methods import Method
 from accel.text.values import is_handed_on
 
 from .awaited import only_awaited

@@ -19,7 +19,7 @@ import accel_local
 from accel.engine import CancelToken, Record, StagedVectorStore, Vector, VectorStore, cancel_token
 from accel.errors import AccelError
 from accel.process.threads import spawn
-from accel.run.stages import micro_batches
+from accel.run.issued.stages import micro_batches
 
 CHARS_PER_TOKEN = 4
 """Of English text. Engines count exactly; here it decides only how many texts go together."""

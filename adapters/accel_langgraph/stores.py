@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from accel.parts import patches
+from accel.parts.methods import patches
 from accel.process.coroutines import around
 from accel.run.scope import scope
 from accel.text.values import snapshot, texts_of

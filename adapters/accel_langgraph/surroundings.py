@@ -2,8 +2,8 @@
 the metadata and tags of what runs it, which chains, tools and subgraphs around it may have added to.
 
 The node it is called in has them, an early call has not. A component that asks for them is never called early again
-(`accel.run.nested.asks`), and what it asked for early it has not got. The user's own configurable values an early call
-has, too.
+(`accel.run.issued.nested.asks`), and what it asked for early it has not got. The user's own configurable values an
+early call has, too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import langgraph.config
 from langchain_core.runnables.config import var_child_runnable_config
 
-from accel.parts import patches
-from accel.run.nested import asks
+from accel.parts.methods import patches
+from accel.run.issued.nested import asks
 from accel.run.scope import scope
 from accel.trace import tracing
 from accel.trace.sites import is_frameworks, is_ours

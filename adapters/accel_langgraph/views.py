@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatResult
 from langchain_core.prompt_values import PromptValue
 from pydantic.fields import FieldInfo
 
-from accel.parts.reads import names_in
+from accel.parts.identities.reads import names_in
 from accel.text.classes import of_class
 from accel.text.objects import is_a
 from accel.text.values import Tree, add_lookalike, add_view, class_name, class_named, snapshot, whole

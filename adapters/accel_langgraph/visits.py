@@ -17,10 +17,10 @@ from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.pregel._read import PregelNode  # guarded: see test_framework_facts
 
 from accel.graph.topology import START
-from accel.parts import patches
+from accel.parts.methods import patches
 from accel.process.properties import cached_property
-from accel.run.inner import Closing, step
 from accel.run.scope import Scope, scope
+from accel.run.waits.inner import Closing, step
 from accel.trace.record import Visit
 
 _END = object()

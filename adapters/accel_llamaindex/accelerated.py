@@ -33,18 +33,18 @@ from accel.api import accelerate
 from accel.errors import ConfigurationError, WrongObject, kind_of
 from accel.graph.topology import Control
 from accel.insight import Insight, of_program, shallow
-from accel.parts.patches import enable
+from accel.parts.methods.patches import enable
 from accel.parts.references import References, Ways
+from accel.run.batches.journal import Serde
+from accel.run.batches.many import Asked
+from accel.run.demands.streams import astreamed, inside, streamed
 from accel.run.drive import begin
-from accel.run.journal import Serde
-from accel.run.many import Asked
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.settings import PASSING, Settings
-from accel.run.streams import astreamed, inside, streamed
 from accel.run.switch import state
 from accel.run.unfollowed import Unfollowed
-from accel.run.waiting import loop_here
+from accel.run.waits.waiting import loop_here
 from accel.text.objects import is_a
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 

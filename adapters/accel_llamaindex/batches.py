@@ -13,8 +13,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from workflows.context.serializers import JsonSerializer
 
 from accel.errors import ConfigurationError, kind_of
-from accel.run.journal import Serde
-from accel.run.many import Asked
+from accel.run.batches.journal import Serde
+from accel.run.batches.many import Asked
 
 from .kinds import QUERIED
 

@@ -25,13 +25,13 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from accel.graph.rules import CACHE, GUARDED, LIMITER, Reason
-from accel.parts import patches
 from accel.parts.components import facts_of
-from accel.parts.listed import passes_on
-from accel.parts.looks import tells_only
-from accel.parts.methods import Method, build_call, read_call
-from accel.parts.own_code import is_the_programs
-from accel.parts.patches import Place, install
+from accel.parts.identities.looks import tells_only
+from accel.parts.identities.own_code import is_the_programs
+from accel.parts.listed.table import passes_on
+from accel.parts.methods import patches
+from accel.parts.methods.methods import Method, build_call, read_call
+from accel.parts.methods.patches import Place, install
 from accel.run.uses import aused, used
 from accel.text.copies import copy_vectors
 from accel.text.functions import add_functions

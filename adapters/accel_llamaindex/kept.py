@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 
-from accel.parts import patches
+from accel.parts.methods import patches
+from accel.run.demands.streams import astreamed, streamed
 from accel.run.run import Run
 from accel.run.scope import scope
-from accel.run.streams import astreamed, streamed
 
 from .parts import LlamaHost
 

@@ -195,7 +195,7 @@ class AccelLLM(LLM):
         return await accel_local.arun(engine.prefill(prefix, priority=priority.get()))
 
     def accel_repeats(self, input: Tree) -> bool:
-        """Whether equal calls give the same (`accel.parts.repeats`): they take the likeliest token."""
+        """Whether equal calls give the same (`accel.parts.methods.repeats`): they take the likeliest token."""
         temperature: object = input["kwargs"].get("temperature", self.temperature)
         return temperature == 0
 

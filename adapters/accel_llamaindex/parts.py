@@ -24,12 +24,12 @@ from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, Node, TextNode
 from llama_index_instrumentation.dispatcher import Dispatcher
 
-from accel.parts import patches
-from accel.parts.methods import METHODS, read_call
-from accel.parts.patches import has_leaf
+from accel.parts.methods import patches
+from accel.parts.methods.methods import METHODS, read_call
+from accel.parts.methods.patches import has_leaf
 from accel.process.coroutines import around
-from accel.run.announced import Announced, announce
-from accel.run.nested import tells
+from accel.run.issued.announced import Announced, announce
+from accel.run.issued.nested import tells
 from accel.run.run import Run
 from accel.run.scope import Scope, scope
 from accel.run.settings import Host

@@ -32,7 +32,7 @@ from llama_index.core.workflow import Event, Workflow
 
 from accel.commands.kinds import Told
 from accel.errors import ConfigurationError
-from accel.parts.methods import Method
+from accel.parts.methods.methods import Method
 from accel.text.values import Opaque, leaves, snapshot
 
 from .components import install_all

@@ -15,8 +15,8 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import NodeParser, SentenceSplitter, TokenTextSplitter
 from llama_index.core.schema import BaseNode, Document, MetadataMode, TextNode
 
-from accel.parts import patches
-from accel.run.announced import Announced
+from accel.parts.methods import patches
+from accel.run.issued.announced import Announced
 from accel.run.scope import scope
 from accel.trace.ambient import FRAMEWORK_VARS
 

@@ -18,11 +18,11 @@ from workflows.handler import WorkflowHandler
 from workflows.plugins import basic
 from workflows.runtime.types import plugin, results
 
-from accel.parts import patches
-from accel.run.plan import Plan
+from accel.parts.methods import patches
+from accel.run.demands.streams import inside
+from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import scope
-from accel.run.streams import inside
 from accel.run.unfollowed import Unfollowed
 from accel.trace.ambient import FRAMEWORK_VARS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from accel.run.ongoing import followed
 from accel.run.scope import scope
-from accel.run.waiting import Woken
+from accel.run.waits.waiting import Woken
 
 WAIT_S = 30.0
 

@@ -20,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 import accel
 from accel.engine import DEMAND, Delta, Priority, Prompt, Sampling, Usage
 from accel.errors import EngineClosed
-from accel.run.journal import Journal
+from accel.run.batches.journal import Journal
 from accel.run.ongoing import open_runs
 from accel.tests.forked import Fork
 from accel_langgraph import AccelChatModel

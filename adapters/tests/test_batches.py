@@ -23,8 +23,8 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 import accel_local
-from accel.run.batch import MOST_KEPT, Batch, scope_of
-from accel.run.many import AT_ONCE
+from accel.run.batches.many import AT_ONCE
+from accel.run.calls.batch import MOST_KEPT, Batch, scope_of
 from accel.run.ongoing import open_runs
 from accel.tests.reported import check_report
 from accel_langgraph import AccelChatModel

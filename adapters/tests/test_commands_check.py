@@ -208,7 +208,7 @@ async def test_from_inside_a_loop_a_thread_checks_it() -> None:
 
 
 def test_nothing_is_watched_after_a_check() -> None:
-    from accel.parts import patches
+    from accel.parts.methods import patches
 
     accel.check(programs.graph, INPUTS, rounds=1)
     assert patches.tap is None

@@ -20,7 +20,7 @@ import accel
 from accel import accelerate, api
 from accel.errors import ConfigurationError
 from accel.parts.components import facts_of
-from accel.parts.patches import is_installed
+from accel.parts.methods.patches import is_installed
 from accel.process.threads import learner
 from accel.text.values import snapshot
 from adapters.tests.core_fakes import Chat, State, UnknownChat, World, chain, three, train

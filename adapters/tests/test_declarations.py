@@ -14,7 +14,7 @@ import accel
 from accel import accelerate
 from accel.process.clock import replaced
 from accel.reports.declarations import Declaration
-from accel.reports.replay import Replay
+from accel.reports.limits.replay import Replay
 from accel.run.settings import Settings
 from adapters.tests.core_fakes import (
     Chat,

@@ -23,8 +23,8 @@ from langgraph.graph import START, StateGraph
 import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
-from accel.parts import hosts
-from accel.parts.epochs import epoch, resource_of
+from accel.parts.methods.epochs import epoch, resource_of
+from accel.parts.network import hosts
 from adapters.tests.test_sdk_clients import TOPICS, last_run, program
 from adapters.tests.three_calls import State
 

@@ -26,11 +26,11 @@ from typing_extensions import TypedDict
 
 import accel
 from accel import accelerate
-from accel.parts import identity, reads
 from accel.parts.components import facts_of
-from accel.parts.identity import Identities, identity_of
-from accel.parts.reads import Reads, reads_of
-from accel.parts.watch import Watch
+from accel.parts.identities import identity, reads
+from accel.parts.identities.identity import Identities, identity_of
+from accel.parts.identities.reads import Reads, reads_of
+from accel.parts.identities.watch import Watch
 from adapters.tests import core_fakes
 from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import TOPICS, Chat, UnknownChat, World, after_thinking, train

@@ -9,7 +9,7 @@ import pytest
 import accel
 from accel import engine
 from accel.engine import Priority
-from accel.run.batch import Batch, scope_of
+from accel.run.calls.batch import Batch, scope_of
 from adapters.tests.core_fakes import Chat, Embed, OwnedStore, State, World, chain, three, train
 
 

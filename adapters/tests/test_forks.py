@@ -19,13 +19,14 @@ import pytest
 import accel
 from accel import accelerate
 from accel.engine import protocols
-from accel.parts import components, patches
+from accel.parts import components
+from accel.parts.methods import patches
 from accel.process import threads
 from accel.process.properties import cached_property
 from accel.process.threads import issuer, learner
-from accel.run import outcome, waiting
-from accel.run.chunks import growing
 from accel.run.ongoing import OPEN
+from accel.run.waits import outcome, waiting
+from accel.run.waits.chunks import growing
 from accel.tests.forked import PATIENCE_S, Fork, in_child
 from adapters.tests.core_fakes import WAIT_S, Chat, State, StreamingChat, World, after_thinking, chain, three, train
 

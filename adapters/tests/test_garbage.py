@@ -18,8 +18,8 @@ from langgraph.graph import END, START, StateGraph
 
 import accel
 from accel.process import threads
-from accel.reports.bars import after
-from accel.run.plan import MAX_WAITING
+from accel.reports.pictures.bars import after
+from accel.run.plans.plan import MAX_WAITING
 from accel.run.run import Run
 from accel.run.scope import scope
 

@@ -17,8 +17,8 @@ from pydantic import SecretStr
 import accel
 from accel import accelerate
 from accel.errors import AccelError
-from accel.run.call import Call
-from accel.run.calls import Calls
+from accel.run.calls.call import Call
+from accel.run.calls.calls import Calls
 from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import (
     TENANT,

@@ -237,7 +237,7 @@ def test_what_a_client_is_given_later_is_seen_then() -> None:
 
 
 def test_what_a_session_was_given_is_seen() -> None:
-    from accel.parts.own_code import own_code
+    from accel.parts.identities.own_code import own_code
 
     class Sends:
         def __init__(self) -> None:

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 import accel
 from accel import accelerate
-from accel.parts.fields import fields_of
-from accel.parts.identity import identity_of
+from accel.parts.identities.fields import fields_of
+from accel.parts.identities.identity import identity_of
 from accel.run.scope import scope
 from adapters.tests.catching_up import catch_up
 from adapters.tests.llamaindex_programs import QUESTIONS, Scribe

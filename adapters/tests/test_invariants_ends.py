@@ -19,10 +19,10 @@ import pytest
 import accel
 from accel import accelerate
 from accel.learn.lessons import extend
-from accel.parts import patches
+from accel.parts.methods import patches
 from accel.process.threads import issuer
-from accel.run import demands
-from accel.run.call import Call
+from accel.run.calls.call import Call
+from accel.run.demands import demands
 from accel.run.run import Run
 from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import (
@@ -456,7 +456,7 @@ def test_what_runs_cannot_teach_is_not_learnt_again_inside_each(monkeypatch: pyt
         lessons.append(site)
         return extend(known, running, site)
 
-    monkeypatch.setattr("accel.run.plan.extend", counted)
+    monkeypatch.setattr("accel.run.plans.plan.extend", counted)
     world = World()
     fast = accelerate(puzzling(world, Chat(world)))
     for number in range(20):

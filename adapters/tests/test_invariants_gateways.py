@@ -20,8 +20,8 @@ from pydantic import SecretStr
 
 import accel
 from accel import accelerate
-from accel.parts.credentials import Keys
-from accel.parts.recipients import recipient
+from accel.parts.identities.credentials import Keys
+from accel.parts.network.recipients import recipient
 from adapters.tests.catching_up import catch_up
 from adapters.tests.three_calls import State
 

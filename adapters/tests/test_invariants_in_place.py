@@ -36,8 +36,8 @@ from pydantic import BaseModel, SecretStr
 
 import accel
 from accel import accelerate
-from accel.parts.identity import Identities, identity_of
-from accel.parts.looks import MAX_OPENED
+from accel.parts.identities.identity import Identities, identity_of
+from accel.parts.identities.looks import MAX_OPENED
 from adapters.tests.core_fakes import Chat, World
 
 Request = tuple[str, str]

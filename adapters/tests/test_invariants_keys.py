@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 import accel
 from accel import accelerate
-from accel.parts.credentials import Keys, credentials_of
+from accel.parts.identities.credentials import Keys, credentials_of
 from adapters.tests.core_fakes import TENANT, Chat, State, World, chain
 from adapters.tests.test_invariants import asked_by
 

@@ -13,8 +13,9 @@ import pytest
 from langchain_openai import ChatOpenAI
 from llama_index.llms.openai import OpenAI
 
-from accel.parts import http, routes, surroundings
 from accel.parts.components import facts_of
+from accel.parts.identities import surroundings
+from accel.parts.network import http, routes
 
 PUBLIC, NEAR = "http://proxy.example.com:3128", "http://10.0.0.9:3128"
 PRIVATE = "http://10.1.2.3/v1"

@@ -34,7 +34,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import BaseModel, PrivateAttr
 
 import accel
-from accel.run.written import decode_step, encode_step
+from accel.run.plans.written import decode_step, encode_step
 from accel.text.evaluate import UNKNOWN, step_into
 from accel.text.extract import extract
 from accel.text.functions import Computed

@@ -21,7 +21,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import VectorStoreQueryResult
 
 import accel
-from accel.run.written import decode_step, encode_step
+from accel.run.plans.written import decode_step, encode_step
 from accel.text.evaluate import UNKNOWN, step_into
 from accel.text.functions import Computed
 from accel.text.values import snapshot

@@ -23,9 +23,9 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from wrapt import FunctionWrapper
 
-from accel.parts import patches, sdks
 from accel.parts.components import facts_of
-from accel.parts.listed import LISTED, addresses_of, calls_the_programs, listed, passes_on
+from accel.parts.listed.table import LISTED, addresses_of, calls_the_programs, listed, passes_on
+from accel.parts.methods import patches, sdks
 from accel_langgraph.components import FAMILIES as LANGCHAIN
 from accel_langgraph.components import PUBLIC_RETRIEVER, install_all
 from accel_llamaindex.components import FAMILIES as LLAMAINDEX

@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolNode
 import accel
 from accel import accelerate
 from accel.parts.components import facts_of
-from accel.parts.patches import is_installed
+from accel.parts.methods.patches import is_installed
 from adapters.tests.core_fakes import Chat, State, World, after_thinking, train
 
 TOPIC = "beaches of Portugal"

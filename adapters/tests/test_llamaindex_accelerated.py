@@ -29,8 +29,8 @@ from llama_index_instrumentation.dispatcher import Dispatcher
 import accel
 from accel.errors import ConfigurationError, WrongObject
 from accel.parts.components import tells_within
-from accel.parts.patches import is_installed
-from accel.run.pace import load
+from accel.parts.methods.patches import is_installed
+from accel.run.gains.pace import load
 
 from . import llamaindex_programs
 from .catching_up import catch_up

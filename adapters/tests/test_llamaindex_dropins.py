@@ -20,7 +20,7 @@ from accel import engine as protocols
 from accel.engine import Constraint, Priority, Sampling
 from accel.errors import CallCancelled, ConfigurationError, InvalidRequest, RequestError
 from accel.parts.components import facts_of
-from accel.run.pace import load
+from accel.run.gains.pace import load
 from accel_llamaindex import AccelLLM
 from accel_sim import SimLLMConfig
 from accel_vllm import VLLMConfig

@@ -34,7 +34,7 @@ from accel.engine import Priority, Record
 from accel.engine.profile import Profile
 from accel.errors import ConfigurationError, InvalidRequest, RequestError
 from accel.parts.components import facts_of
-from accel.parts.epochs import resource_of
+from accel.parts.methods.epochs import resource_of
 from accel_langgraph import AccelVectorStore as LangChainStore
 from accel_llamaindex import AccelVectorStore
 from accel_sim import SimStoreConfig

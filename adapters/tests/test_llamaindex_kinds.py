@@ -34,7 +34,7 @@ from llama_index.core.workflow import (
 )
 
 import accel
-from accel.parts.identity import identity_of
+from accel.parts.identities.identity import identity_of
 
 from .llamaindex_clerk import NODES, Clerk, Kind, Letters, index, scored
 from .llamaindex_given import fresh

@@ -25,7 +25,7 @@ from llama_index.core.selectors import EmbeddingSingleSelector
 from llama_index.core.tools import QueryEngineTool
 
 import accel
-from accel.learn.foreign import literals
+from accel.learn.covers.foreign import literals
 
 from .llamaindex_programs import QUESTIONS, BatchedLetters, Scribe
 

@@ -15,8 +15,9 @@ from langgraph.types import interrupt
 import accel
 from accel import accelerate
 from accel.process.threads import learner
-from accel.run import pace, switch
-from accel.run.plan import Plan
+from accel.run import switch
+from accel.run.gains import pace
+from accel.run.plans.plan import Plan
 from adapters.tests.core_fakes import Chat, Embed, State, Store, World, chain, three, train
 from adapters.tests.llamaindex_programs import QUESTIONS, Program
 

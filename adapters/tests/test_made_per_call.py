@@ -23,7 +23,7 @@ from pydantic import PrivateAttr
 
 import accel
 from accel import accelerate
-from accel.parts.identity import Identities, identity_of
+from accel.parts.identities.identity import Identities, identity_of
 from adapters.tests import three_calls
 from adapters.tests.three_calls import State, environment, url
 

@@ -11,7 +11,7 @@ import accel
 from accel import accelerate
 from accel.graph.ir import Evidence, Level, Node
 from accel.graph.ops import OPS
-from accel.run.ahead import behind_gaps, may_go_ahead
+from accel.run.plans.ahead import behind_gaps, may_go_ahead
 from accel.text.evaluate import DROPPED, UNKNOWN
 from accel.text.extract import Open
 from accel.text.templates import STAR, Counter, Extract, Ref, Template

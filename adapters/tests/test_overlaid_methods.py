@@ -17,8 +17,8 @@ from langgraph.graph import START, StateGraph
 
 import accel
 from accel import accelerate
-from accel.parts import patches
-from accel.parts.methods import METHODS, Method, build_call, read_call
+from accel.parts.methods import patches
+from accel.parts.methods.methods import METHODS, Method, build_call, read_call
 
 
 class Sent(BaseChatModel):

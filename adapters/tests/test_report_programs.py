@@ -17,7 +17,7 @@ from llama_index.core.tools import FunctionTool
 import accel
 from accel import accelerate
 from accel.reports.report import Report
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.tests.reported import check_chrome_trace, check_mermaid, check_page, check_report
 from adapters.tests import three_calls
 from adapters.tests.core_fakes import Chat, ReadonlyStore, Store, UnknownChat, World, chain, three, train

@@ -18,7 +18,7 @@ from accel.engine import DEMAND, Priority
 from accel.engine.profile import Profile
 from accel.errors import RequestError
 from accel.parts.components import facts_of
-from accel.parts.methods import METHODS
+from accel.parts.methods.methods import METHODS
 from accel.text.values import freeze
 from accel_langgraph import AccelReranker
 from adapters.tests.core_fakes import Chat, OwnedStore, State, World, chain, train

@@ -21,10 +21,10 @@ from openai.types.chat import ChatCompletionMessage
 import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
-from accel.parts import patches, sdks
-from accel.parts.clients import is_closed
 from accel.parts.components import facts_of
-from accel.parts.identity import identity_of
+from accel.parts.identities.clients import is_closed
+from accel.parts.identities.identity import identity_of
+from accel.parts.methods import patches, sdks
 from accel.text.values import snapshot, thaw
 from adapters.tests import three_calls
 from adapters.tests.three_calls import State, environment, url

@@ -289,7 +289,7 @@ import anthropic
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from accel.parts.components import facts_of
-from accel.parts.identity import identity_of
+from accel.parts.identities.identity import identity_of
 from accel.parts import sdks
 
 sdks.install_all()

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from accel.parts.code import is_users_module
+from accel.parts.program.code import is_users_module
 from accel.trace.sites import is_frameworks, name_of
 
 LAYER = "/opt/layer"

@@ -17,7 +17,7 @@ from accel import accelerate
 from accel.engine import Record, unwrap
 from accel.errors import InvalidRequest, RequestError
 from accel.graph.passes import without
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel_langgraph.staging import spans
 from accel_sim.engines import SimStore, SimStoreConfig
 from adapters.tests.core_fakes import State, World, chain

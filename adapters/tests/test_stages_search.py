@@ -15,7 +15,7 @@ import accel_local
 from accel import accelerate
 from accel.graph.passes import without
 from accel.graph.rules import EGRESS
-from accel.run.plan import Plan
+from accel.run.plans.plan import Plan
 from accel.run.scope import scope
 from adapters.tests.catching_up import catch_up
 from adapters.tests.core_fakes import State, World, chain

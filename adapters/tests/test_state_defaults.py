@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 import accel
 from accel import accelerate
-from accel.parts.texts import said_by_program, standing_texts
+from accel.parts.program.texts import said_by_program, standing_texts
 from adapters.tests.core_fakes import Chat, World
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Peru")

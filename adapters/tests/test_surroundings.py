@@ -19,9 +19,9 @@ from langgraph.store.memory import InMemoryStore
 
 import accel
 from accel import accelerate
-from accel.run import demands
-from accel.run.call import Call
-from accel.run.calls import Calls
+from accel.run.calls.call import Call
+from accel.run.calls.calls import Calls
+from accel.run.demands import demands
 from accel.run.run import Run
 from adapters.tests.core_fakes import Chat, State, World, as_text, chain
 

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import accel
 from accel import accelerate
 from accel.process.threads import learner
-from accel.run import telemetry
+from accel.run.plans import telemetry
 from adapters.tests.core_fakes import Chat, State, World, chain, three, train
 
 TOPIC = "beaches of Portugal"

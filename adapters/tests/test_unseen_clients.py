@@ -25,7 +25,7 @@ from langgraph.graph import START, StateGraph
 
 import accel
 from accel import accelerate
-from accel.parts import hosts
+from accel.parts.network import hosts
 from adapters.tests.three_calls import State
 
 TAKES_S = 0.05

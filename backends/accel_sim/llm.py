@@ -3,7 +3,7 @@
 Each step decodes one token of every running request and prefills prompts beside them, chunk by chunk, up to the
 profile's tokens per step; requests wait for one of its slots and for room in the KV cache, where whole blocks of
 prompts are found again (`accel_sim.kv_cache`). A step takes the profile's time for the requests that decode in it plus
-the prompt tokens' own: the model of `accel.reports.limit`, served online. Answers are a function of the prompt
+the prompt tokens' own: the model of `accel.reports.limits.limit`, served online. Answers are a function of the prompt
 (`accel_sim.answers`), or recorded ones.
 """
 
@@ -20,7 +20,7 @@ from accel.engine.batching import Waiting, policy_named
 from accel.engine.profile import Profile
 from accel.engine.slots import Room
 from accel.errors import EngineClosed, InvalidRequest, RequestError
-from accel.reports.costs import Costs
+from accel.reports.limits.costs import Costs
 
 from .answers import answer
 from .devices import Device

@@ -14,7 +14,7 @@ from accel.engine import Priority, Sampling
 from accel.engine.conformance import answer
 from accel.engine.profile import Profile, ProfileFile
 from accel.process import clock
-from accel.reports.limit import limit
+from accel.reports.limits.limit import limit
 from accel.trace.record import CallRecord, Trace
 from accel_sim import SimLLMConfig, virtual
 from accel_sim.llm import SimLLM

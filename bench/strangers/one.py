@@ -27,13 +27,13 @@ from accel.graph.rules import UNLEARNT
 from accel.learn.check import ties
 from accel.parts.components import function_of
 from accel.process import clock
-from accel.reports.limit import best_of, latencies
+from accel.reports.limits.limit import best_of, latencies
+from accel.reports.limits.workload import Unbatched
 from accel.reports.rows import MAX_CALLS, why
-from accel.reports.workload import Unbatched
-from accel.run.plan import Plan
+from accel.run.gains.soonest import Best
+from accel.run.gains.worth import tokens_of
+from accel.run.plans.plan import Plan
 from accel.run.settings import Counts, Settings
-from accel.run.soonest import Best
-from accel.run.worth import tokens_of
 from accel.text.values import freeze
 from accel.trace.flow import WHOLE, events_of
 from accel.trace.record import CallRecord, Trace

@@ -21,7 +21,7 @@ from llama_index.core.base.llms.base import BaseLLM
 
 import accel
 from accel.insight import Insight
-from accel.run.pace import load
+from accel.run.gains.pace import load
 from accel.run.scope import scope
 from accel_llamaindex.kinds import MAIN
 

@@ -24,7 +24,7 @@ from llama_index.core.schema import TextNode
 
 import accel
 from accel import accelerate
-from accel.parts.listed import addresses_of
+from accel.parts.listed.table import addresses_of
 from adapters.tests.catching_up import catch_up
 from adapters.tests.llamaindex_programs import Letters
 from compat_tests.server.serving import connections_of, serving

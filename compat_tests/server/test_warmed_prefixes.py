@@ -23,7 +23,7 @@ import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
 from accel.parts import components
-from accel.run.served import _short
+from accel.run.issued.served import _short
 from compat_tests.server.serving import connections_of, serving
 from examples.serving.model_server import Asked, Served
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import accel
-from accel.run import hopes, pace
-from accel.run.pace import load
+from accel.run.gains import hopes, pace
+from accel.run.gains.pace import load
 from compat_tests.soak.soak_gauges import Sample, grown, sample, table
 from compat_tests.soak.soak_programs import PROGRAMS, Program
 from compat_tests.soak.soak_runs import Arms, Soak, arms_of

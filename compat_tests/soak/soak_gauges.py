@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from accel.process.threads import idle
-from accel.run.reliance import WINDOW
+from accel.run.gains.reliance import WINDOW
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 OURS = ("accel.", "accel_langgraph.", "accel_llamaindex.")

@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph import END, START, StateGraph
 
 import accel
-from accel.run.waiting import patience_s
+from accel.run.waits.waiting import patience_s
 
 LONG_S = 30.0
 """Ends what hangs: nothing here takes a second."""

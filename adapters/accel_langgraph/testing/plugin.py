@@ -38,8 +38,8 @@ from langgraph.graph import StateGraph
 import accel
 from accel.learn.lessons import learn
 from accel.process import threads
-from accel.run.pace import load
-from accel.run.plan import Plan
+from accel.run.gains.pace import load
+from accel.run.plans.plan import Plan
 
 from . import witness
 from .log import Entry, differences, logged

@@ -1,0 +1,1 @@
+"""What programs compute of values, and of several calls' values, by example."""

@@ -1,0 +1,1 @@
+"""What inputs are made of: known values, the literal text between them, and loops over lists."""

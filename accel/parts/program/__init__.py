@@ -1,0 +1,1 @@
+"""What of a program's code and texts is its own, and what its functions read and change."""

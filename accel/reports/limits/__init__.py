@@ -1,0 +1,1 @@
+"""How fast a run could have been: the best schedule known, and the run with one rule lifted."""

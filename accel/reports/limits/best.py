@@ -1,0 +1,27 @@
+"""How fast a recorded run could have been, as the graph that was learnt knows what hangs on what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...learn.check import ties
+from ...parts.methods.methods import METHODS
+from ...parts.methods.patches import has_leaf
+from ...run.gains.soonest import Best, schedule
+from ...trace.flow import events_of
+from ...trace.record import CallRecord, Trace
+
+if TYPE_CHECKING:
+    from ...run.plans.plan import Plan
+
+
+def best(plan: Plan, trace: Trace) -> Best:
+    """Of a completed run."""
+    known = ties(plan.learnt, trace)
+    return schedule(events_of(trace, plan.topology, known.deciding, known.using))
+
+
+def could_stream(call: CallRecord) -> bool:
+    """Whether it has a method that would."""
+    method = METHODS.get((call.family, call.method))
+    return method is not None and bool(method.streamed) and has_leaf(call.component, method.streamed)

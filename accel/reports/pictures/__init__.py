@@ -1,0 +1,1 @@
+"""Runs as pictures: bars over time, for terminals, pages and trace viewers."""

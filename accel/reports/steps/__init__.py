@@ -1,0 +1,1 @@
+"""What a program does, step by step, in words and as drawings."""

@@ -1,0 +1,1 @@
+"""Many inputs of one program: how they come and go, and how an interrupted batch goes on."""

@@ -1,0 +1,1 @@
+"""The calls of a run: states, keys, and which of them answers a demand."""

@@ -1,0 +1,1 @@
+"""What a run is expected to demand, and which of it may be issued."""

@@ -1,0 +1,60 @@
+"""What early calls gained, each by itself, as far as a run can tell."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+from ...trace.record import Trace
+
+PAUSE_S = 0.1
+"""A program that goes on sooner after a call has only its framework's steps between the two: no time to be gained."""
+
+
+def gains(trace: Trace) -> list[tuple[float, float]]:
+    """Of each early call that was retired, the seconds for which it ran before it was demanded, and those it took. In a
+    crowd, those in which the run waited for a call, or paused for long: for as long as it had something to compute, it
+    may as well have waited for its turn, and others for theirs."""
+    early = [
+        (call.issued_s, call.started_s, call.answered_s)
+        for call in trace.calls
+        if call.retired and call.issued_s is not None and call.answered_s is not None
+    ]
+    waited = Waited(trace) if early and trace.crowded else None
+    return [
+        (waited.between(issued_s, asked_s) if waited is not None else max(0.0, asked_s - issued_s), over_s - issued_s)
+        for issued_s, asked_s, over_s in early
+    ]
+
+
+class Waited:
+    """When a run waited for calls, or paused for long."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._spans = [*_spans(trace)]
+        self._starts = [start for start, _ in self._spans]
+        self._before = [0.0, *accumulate(end - start for start, end in self._spans)]
+        """In all, until each of these began."""
+
+    def between(self, start_s: float, end_s: float) -> float:
+        """For how long of this time; 0.0 if it ends before it starts."""
+        return max(0.0, self._until(end_s) - self._until(start_s))
+
+    def _until(self, at_s: float) -> float:
+        place = bisect_right(self._starts, at_s)
+        if not place:
+            return 0.0
+        start, end = self._spans[place - 1]
+        return self._before[place - 1] + min(at_s, end) - start
+
+
+def _spans(trace: Trace) -> Iterator[tuple[float, float]]:
+    """Disjoint, in order."""
+    begin_s = end_s = trace.started_s
+    for asked_s, over_s in sorted((call.started_s, call.ended_s) for call in trace.calls if call.ended_s is not None):
+        if 0.0 < asked_s - end_s < PAUSE_S:
+            yield begin_s, end_s
+            begin_s = asked_s
+        end_s = max(end_s, over_s)
+    yield begin_s, end_s

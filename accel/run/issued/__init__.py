@@ -1,0 +1,1 @@
+"""What early calls do: begin, wait inside others, are turned away, read prompts ahead."""
