@@ -1,20 +1,12 @@
-"""The process that holds the local Ray of `accel up`: what it started ends with it, however it ends.
-
-    python -m accel_ray.keeper NAMESPACE '{"num_gpus": 2}'
-
-It says on its standard output that it is ready, and ends on SIGTERM.
-"""
+"""Keepers of local Rays (`accel_ray.keeping`): started, found again by anybody of the same user, and ended with all
+that they had."""
 
 import json
-import logging
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -50,6 +42,13 @@ def _file(namespace: str, suffix: str) -> Path:
     return cache_dir("ray", quote(namespace, safe="") + suffix)
 
 
+def note(keeper: Kept) -> str:
+    """Have others find a keeper that is up; gives what `start` reads of it."""
+    said = json.dumps(asdict(keeper))
+    _file(keeper.namespace, ".json").write_text(said, encoding="utf-8")
+    return said
+
+
 def kept(namespace: str) -> Kept | None:
     """The keeper of a namespace, if it is up. What one that was killed left behind is removed."""
     return _read(_file(namespace, ".json"))
@@ -82,7 +81,7 @@ def start(namespace: str, local: LocalRay) -> Kept:
     """Start a Ray on this machine that outlives this process. Raises BackendError."""
     log = _file(namespace, ".log")
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "accel_ray.keeper", namespace, local.model_dump_json()]
+    command = [sys.executable, "-m", "accel_ray.keeping", namespace, local.model_dump_json()]
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True, text=True
@@ -137,32 +136,3 @@ def _session_of(process: psutil.Process) -> int:
         return os.getsid(process.pid)
     except (ProcessLookupError, PermissionError):
         return 0
-
-
-def main() -> int:
-    namespace, local = sys.argv[1], LocalRay.model_validate_json(sys.argv[2])
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    import ray
-
-    from accel_ray.cluster import start_own
-
-    # Not in the cache: paths of sockets are short.
-    folder = tempfile.mkdtemp(prefix="accel-ray-")
-    guard = start_own(local, folder)
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put handlers of its own there
-        signal.signal(number, lambda *_: ended.set())
-    me = psutil.Process()
-    here = Kept(namespace, me.pid, me.create_time(), ray.get_runtime_context().gcs_address, folder)
-    file = _file(namespace, ".json")
-    file.write_text(json.dumps(asdict(here)), encoding="utf-8")
-    sys.stdout.write(json.dumps(asdict(here)) + "\n")
-    sys.stdout.flush()
-    ended.wait()
-    ray.shutdown()
-    guard.close()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
