@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .parts.components import register as register
     from .parts.functions import pure as pure
     from .reports.report import Report as Report
-    from .run.gains.deadline import deadline as deadline
+    from .run.deadline import deadline as deadline
     from .run.plans.plan import Plan as Plan
     from .run.settings import Budget as Budget
     from .run.settings import Cap as Cap
@@ -57,7 +57,7 @@ _HOMES = {
     "parts.components": ("register",),
     "parts.functions": ("pure",),
     "reports.report": ("Report",),
-    "run.gains.deadline": ("deadline",),
+    "run.deadline": ("deadline",),
     "run.plans.plan": ("Plan",),
     "run.settings": ("Budget", "Cap"),
     "run.switch": ("mode", "set_mode"),

@@ -22,12 +22,11 @@ from .reports import explain as explained
 from .reports.explain import Format
 from .reports.pictures import timeline as pictures
 from .reports.report import Report
-from .run import switch
+from .run import deadline, switch
 from .run.batches.given import Configs, configured, several, unawaited, unlearnt
 from .run.batches.journal import Serde
 from .run.batches.many import Asked, Many
 from .run.calls import batch as batches
-from .run.gains import deadline
 from .run.plans import saved
 from .run.plans.plan import Plan
 from .run.scope import scope

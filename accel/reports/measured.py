@@ -14,7 +14,7 @@ from ..process.threads import learner
 from ..run import switch
 from ..run.gains.caps import CapNow
 from ..run.gains.soonest import Best
-from ..run.gains.tally import Request, request_of
+from ..run.plans.tally import Request, request_of
 from ..run.settings import Settings, is_amount
 from ..trace.record import Trace
 from .declarations import Advice, Declaration, Undeclared, advice, undeclared

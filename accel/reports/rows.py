@@ -40,7 +40,7 @@ from ..graph.rules import (
 from ..learn.learner import UNEXPLAINED
 from ..parts.components import TOOL, facts_of, is_declared
 from ..run.gains.soonest import Best
-from ..run.gains.tally import Line
+from ..run.plans.tally import Line
 from ..run.settings import Settings
 from ..text.objects import is_a
 from ..trace.record import CallRecord, Outgoing, Trace, Use, Visit

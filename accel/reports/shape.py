@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..run.calls.batch import Batch
     from ..run.gains.caps import CapNow
-    from ..run.gains.tally import Request
+    from ..run.plans.tally import Request
     from .declarations import Declaration
     from .measured import Measured
     from .rows import Row

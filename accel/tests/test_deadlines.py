@@ -14,8 +14,8 @@ from accel.engine.batching import Waiting, policy_named
 from accel.engine.deadlines import SHARE, slack_s
 from accel.engine.tickets import AGING_S
 from accel.errors import ConfigurationError
-from accel.run.gains import deadline
-from accel.run.gains.deadline import MAX_CALLS, Deadlines
+from accel.run import deadline
+from accel.run.deadline import MAX_CALLS, Deadlines
 from accel.trace.record import CallRecord, Trace
 
 NOW_S = 1000.0

@@ -22,10 +22,14 @@ class Released(CallRecord):
         held = _component.__get__(self)
         return held() if type(held) is ref else held
 
+    @component.setter
+    def component(self, component: Any) -> None:  # of a copy
+        _component.__set__(self, component)
+
 
 def release(call: CallRecord, first: object) -> None:
     """`first`: what its component does first, which is asked for as long as the call is known."""
-    if isinstance(call, Released):
+    if type(_component.__get__(call)) is ref:
         return
     with suppress(TypeError):  # no weak references
         held = ref(call.component)

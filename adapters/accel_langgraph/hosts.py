@@ -22,8 +22,7 @@ from langsmith._internal import _context  # guarded as well
 
 from accel.graph.topology import Control
 from accel.parts.references import References, Ways
-from accel.run import switch
-from accel.run.gains import deadline
+from accel.run import deadline, switch
 from accel.run.scope import scope
 from accel.run.settings import Host
 from accel.run.switch import Mode

@@ -32,21 +32,21 @@ from ...process.threads import learner, while_kept
 from ...text.values import freeze
 from ...trace.record import Trace
 from ..calls.batch import Batch
+from ..deadline import Deadlines
 from ..gains.caps import Caps
 from ..gains.chances import Chances, Standing
 from ..gains.changes import Changes
-from ..gains.deadline import Deadlines
 from ..gains.hopes import Hopes, held_sites, hopeful_at
 from ..gains.pace import HOPE, Pace
 from ..gains.patience import Patience
 from ..gains.reliance import Asked, asked_of
-from ..gains.tally import Tally
 from ..gains.worth import Worth
 from ..settings import Counts
 from . import telemetry
 from .compiled import Compiled
 from .lived import Lived
 from .says import Says
+from .tally import Tally
 from .used import Used
 from .which import Identity
 from .within_runs import WithinRuns

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ...errors import ConfigurationError
-from ...trace.ambient import FRAMEWORK_VARS
-from ...trace.record import Trace
+from ..errors import ConfigurationError
+from ..trace.ambient import FRAMEWORK_VARS
+from ..trace.record import Trace
 
 KEY = "accel_deadline_s"
 """Of a request's metadata."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...trace.alone import Beside, alone
 from ...trace.record import CallRecord, Trace
 from ...trace.sites import line_of
-from .worth import paid
+from ..gains.worth import paid
 
 THREAD = "configurable.thread_id"
 """The dimension that tells conversations apart."""
