@@ -95,13 +95,14 @@ class Undeclared:
 
 
 def undeclared(plan: Plan) -> list[Undeclared]:
-    """The classes of the last run's components that nobody vouches for, and nobody said no to."""
+    """The classes of the last run's components that nobody vouches for, and nobody said no to; but for those that would
+    go no sooner, as functions give them their keys."""
     found: dict[type, list[CallRecord]] = {}
     for call in plan.last.calls if plan.last is not None else ():
         if call.family == TOOL:
             continue  # what one tool of a class does says nothing about the others
         if OPS[call.op].issuable and not call.composite and not facts_of(call.component).pure:
-            if said_of(call.component).pure is None:
+            if said_of(call.component).pure is None and plan.keys.may_be_known(call.component):
                 found.setdefault(type(call.component), []).append(call)
     rows = []
     for cls, calls in found.items():

@@ -8,7 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from langchain_core.outputs import ChatResult
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import SecretStr
 
 import accel
@@ -122,6 +124,101 @@ def test_a_key_that_nobody_changes_is_trusted() -> None:
     world.forget()
     fast.invoke({"q": TOPICS[3]})
     assert len(world.texts("Beta", early=True)) == 1
+
+
+AZURE = """
+class Credential:
+    def token(self):
+        return "the key"
+
+class Policy:
+    def __init__(self, credential):
+        self._credential, self._scopes = credential, ("all",)
+
+def get_bearer_token_provider(credential):
+    policy = Policy(credential)
+
+    def wrapper():
+        return policy._credential.token()
+
+    return wrapper
+"""
+"""As functions of `azure.identity` are made, which gives a token of the same principal to whoever asks."""
+
+
+class OfTenant:
+    def token(self) -> str:
+        return f"key of {TENANT.get()}"
+
+
+def azure() -> ModuleType:
+    module = ModuleType("azure.identity._for_tests")
+    exec(AZURE, vars(module))
+    return module
+
+
+def test_a_key_that_a_library_gives_for_one_principal_is_trusted() -> None:
+    world, identity = World(), azure()
+    model = KeyChat(world, api_key=identity.get_bearer_token_provider(identity.Credential()))
+    fast = accelerate(program(world, model, lambda model: None))
+    for topic in TOPICS[:3]:
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    world.hooks["b"] = lambda: world.wait_early("Beta asks")
+    world.forget()
+    fast.invoke({"q": TOPICS[3]})
+    assert len(world.texts("Beta", early=True)) == 1
+    assert {visit for visit in world.visits if visit.startswith("key")} == {"key the key"}
+
+
+@pytest.mark.parametrize("given", ["a function", "a method", "a library's, of a credential of the program's"])
+def test_a_key_that_the_program_s_code_gives_is_left_to_the_program(given: str) -> None:
+    world, credential = World(), OfTenant()
+    gives: dict[str, Any] = {
+        "a function": lambda: credential.token(),
+        "a method": credential.token,
+        "a library's, of a credential of the program's": azure().get_bearer_token_provider(credential),
+    }
+    fast = accelerate(program(world, KeyChat(world, api_key=gives[given]), lambda model: None))
+    for tenant, topic in zip(("ann", "ben", "ann", "ben"), TOPICS, strict=True):
+        world.forget()
+        asked_by(tenant, fast, topic)
+        assert {visit for visit in world.visits if visit.startswith("key")} == {f"key key of {tenant}"}
+        assert world.texts("Beta", early=True) == []
+
+
+class Unvouched(BaseChatModel):
+    api_key: Any = None
+
+    @property
+    def _llm_type(self) -> str:
+        return "unvouched"
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"Answer to {messages[-1].text}"))])
+
+
+@pytest.mark.parametrize(("key", "advised"), [(SecretStr("k"), ["Unvouched"]), (lambda: "k", [])])
+def test_nobody_is_told_to_declare_what_would_go_no_sooner(key: Any, advised: list[str]) -> None:
+    fast = accelerate(program(World(), Unvouched(api_key=key), lambda model: None))
+    for topic in TOPICS:
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    assert [one.component for one in accel.report(fast).undeclared] == advised
+
+
+def test_another_function_of_the_library_is_another_key() -> None:
+    world, identity = World(), azure()
+
+    def assign(model: Any) -> None:
+        model.api_key = identity.get_bearer_token_provider(identity.Credential())
+
+    fast = accelerate(program(world, KeyChat(world, api_key=None), assign))
+    for topic in TOPICS:
+        world.forget()
+        fast.invoke({"q": topic})
+        assert accel.settle()
+    assert world.texts("Beta", early=True) == []
 
 
 def test_a_key_that_this_run_has_used_may_be_used_again() -> None:

@@ -21,6 +21,7 @@ from ...text.classes import of_class
 from ...text.objects import attributes, entries, in_class, is_a
 from ...trace.ambient import CREDENTIAL
 from .identity import identity_of
+from .own_code import provides
 
 MAX_DEPTH = 5
 MAX_WATCHED = 512
@@ -78,6 +79,11 @@ def _gives(value: Any) -> bool:
     return is_a(value, FunctionType | MethodType | BuiltinFunctionType | partial)
 
 
+def _varies(value: Any) -> bool:
+    """Whether it is one that may give another credential to others who ask."""
+    return _gives(value) and not provides(value)
+
+
 def _fields(value: Any) -> dict[str, Any]:
     if is_a(value, dict):
         return {name: inner for name, inner in entries(value).items() if type(name) is str}
@@ -107,6 +113,8 @@ _asked = itertools.count()
 
 
 def _text(credential: Any) -> str:
+    if provides(credential):
+        return f"by {id(credential)}"
     if _gives(credential):
         return f"? {next(_asked)}"  # nobody knows what it would give: equal to nothing
     return "" if credential is None else str(credential.get_secret_value() if _is_secret(credential) else credential)
@@ -210,8 +218,12 @@ class Keys:
         nobody has ever changed, or that is the same for the whole process."""
         watched = self._watch(component, held=False)
         return self.of_everybody(component) or (
-            watched.held and not watched.reassigned and not any(map(_gives, watched.now(component).values()))
+            watched.held and not watched.reassigned and not any(map(_varies, watched.now(component).values()))
         )
+
+    def may_be_known(self, component: Any) -> bool:
+        """Whether its keys tell who it asks for, or a function may give it another one each time."""
+        return not any(map(_varies, credentials_of(component).values()))
 
     def of_everybody(self, component: Any) -> bool:
         """Whether it has no key, or one that is the same for the whole process."""

@@ -9,6 +9,7 @@ A component is looked into once, and again where something else stands in a fiel
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -27,9 +29,14 @@ from .clients import OF_USE, PACKAGES, SDKS, TRACER
 _CARRIERS = SDKS | frozenset("google requests urllib3".split())
 """Packages whose clients send requests, and may have been given code that runs with each."""
 _KNOWN = PACKAGES | _CARRIERS | frozenset(
-    "aiohttp anyio azure certifi httpx_aiohttp multidict pydantic pydantic_core tenacity truststore yarl".split()
+    "aiohttp anyio azure certifi cryptography httpx_aiohttp msal msal_extensions multidict pydantic pydantic_core "
+    "tenacity truststore yarl".split()
 )  # fmt: skip
 """Whose code may run within a client: that of the integrations, of the clients, and of what these are made with."""
+_PROVIDERS = frozenset(("azure",))
+"""Of these, those whose functions give tokens of the principal for which they were made, whoever asks."""
+MAX_HELD = 5_000
+"""Objects that such a function may hold."""
 _STANDARD = sys.stdlib_module_names - {"unittest"}
 """Objects of these packages are data in a client, unless they are called."""
 _PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
@@ -215,12 +222,40 @@ def is_the_programs(cls: type) -> bool:
     return _package(cls) not in _STANDARD and not file.startswith(_INSTALLED)
 
 
+_provide: weakref.WeakKeyDictionary[FunctionType, bool] = weakref.WeakKeyDictionary()
+
+
+def provides(value: Any) -> bool:
+    """Whether it is a library's function that gives tokens of one principal, and holds nothing of anybody else's."""
+    if not is_a(value, FunctionType) or _root(value.__globals__.get("__name__")) not in _PROVIDERS:
+        return False
+    if value not in _provide:
+        held = list(islice(_held(value), MAX_HELD))
+        _provide[value] = len(held) < MAX_HELD and all(map(_is_known, held))
+    return _provide[value]
+
+
+def _held(function: FunctionType) -> Iterator[Any]:
+    """What a function of a provider's holds, and what objects of its package hold in it."""
+    coming: list[Any] = [*inspect.getclosurevars(function).nonlocals.values()]
+    seen: dict[int, Any] = {}
+    while coming:
+        value = coming.pop()
+        if type(value) in _PLAIN or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        yield value
+        if is_a(value, dict | list | tuple) or _package(type(value)) in _PROVIDERS:
+            coming += _fields(value).values()
+
+
 def _is_known(value: Any) -> bool:
     """Whether it runs no code but that of packages that are known."""
     if is_a(value, partial | MethodType):
         return True  # its parts are looked at
     if is_a(value, FunctionType):
-        return _root(value.__globals__.get("__name__")) in _KNOWN
+        root = _root(value.__globals__.get("__name__"))
+        return provides(value) if root in _PROVIDERS else root in _KNOWN
     if callable(value):
         return _root(getattr(value, "__module__", None)) in _KNOWN and _package(type(value)) in _KNOWN | _BUILT_IN
     return _package(type(value)) in _KNOWN | _STANDARD
