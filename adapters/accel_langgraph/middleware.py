@@ -1,13 +1,14 @@
-"""Middleware of LangChain's agents that may rewrite what goes to a model, or stop it. `create_agent` takes no metadata
-by which the nodes that it makes of them could be marked as guards."""
+"""Middleware of LangChain's agents that may rewrite what goes to a model or a tool, or stop it. `create_agent` takes no
+metadata by which the nodes that it makes of them could be marked as guards."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from langchain_core.runnables import Runnable
+from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
 from accel.parts.references import referenced
@@ -23,9 +24,18 @@ _LET_PASS = frozenset((
 run, which is seen."""
 
 
+_AROUND_TOOLS = ("wrap_tool_call",)
+_LET_TOOLS_PASS = frozenset(("HumanInTheLoopMiddleware", "ToolErrorMiddleware", "ToolRetryMiddleware"))
+"""LangChain's own that refuse no tool's call."""
+
+
 def has_guard(runnable: Any) -> bool:
-    """Whether a node of this runnable is a hook of middleware that may be a guard, or calls a model through one."""
+    """Whether a node of this runnable is a hook of middleware that may be a guard, or calls a model or tools through
+    one."""
     package = sys.modules.get("langchain.agents.middleware")  # without it nobody has made any
+    around_tools = [getattr(runnable, f"_{name}", None) for name in _both(_AROUND_TOOLS)]
+    if is_a(runnable, ToolNode) and any(around_tools):
+        return _may_refuse([each for each in around_tools if each is not None], package)
     if package is None:
         return False
     functions = [getattr(runnable, name, None) for name in ("func", "afunc")]
@@ -34,25 +44,43 @@ def has_guard(runnable: Any) -> bool:
             return _is_guard(owner, package)
     if not any(str(getattr(function, "__module__", "")).startswith("langchain.agents.") for function in functions):
         return False
+    return any(_is_guard(each, package) for each in _middleware([runnable], package))
+
+
+def _may_refuse(around: Sequence[Any], package: Any) -> bool:
+    """Whether what is around the calls of tools may be a guard: middleware, or a function of the program's that says
+    nothing else (`guard = False`)."""
+    found = _middleware(around, package) if package is not None else []
+    if not found:
+        return any(getattr(each, "guard", None) is not False for each in around)
+    return any(_is_guard(each, package, _AROUND_TOOLS, _LET_TOOLS_PASS) for each in found)
+
+
+def _middleware(roots: Sequence[Any], package: Any) -> list[Any]:
     found = referenced(
-        [runnable], lambda value: is_a(value, package.AgentMiddleware), lambda value: is_a(value, (Runnable, Pregel))
+        roots, lambda value: is_a(value, package.AgentMiddleware), lambda value: is_a(value, (Runnable, Pregel))
     )
-    return any(_is_guard(one.component, package) for one in found.values())
+    return [one.component for one in found.values()]
 
 
-def _is_guard(value: Any, package: Any) -> bool:
+def _is_guard(value: Any, package: Any, hooks: Sequence[str] = _HOOKS, lets_pass: Set[str] = _LET_PASS) -> bool:
     """Unless its class says `guard = False`."""
     if not is_a(value, package.AgentMiddleware) or getattr(type(value), "guard", None) is False:
         return False
-    if any(type(value) is getattr(package, name, None) for name in _LET_PASS):
+    if any(type(value) is getattr(package, name, None) for name in lets_pass):
         return False
     # What LangChain makes of a function that only gives a system prompt.
-    return any(not hook.__qualname__.startswith("dynamic_prompt.") for hook in _hooks(type(value), package))
+    return any(not hook.__qualname__.startswith("dynamic_prompt.") for hook in _hooks(type(value), package, hooks))
 
 
-def _hooks(cls: type, package: Any) -> Iterator[Any]:
-    """The hooks that it has, for plain calls and for coroutines."""
-    for name in (*_HOOKS, *(f"a{name}" for name in _HOOKS)):
+def _both(hooks: Sequence[str]) -> tuple[str, ...]:
+    """For plain calls and for coroutines."""
+    return (*hooks, *(f"a{name}" for name in hooks))
+
+
+def _hooks(cls: type, package: Any, hooks: Sequence[str]) -> Iterator[Any]:
+    """The hooks of these that it has."""
+    for name in _both(hooks):
         hook = getattr(cls, name, None)
         if hook is not None and hook is not getattr(package.AgentMiddleware, name, None):
             yield hook

@@ -14,6 +14,7 @@ from langchain.agents.middleware import (
     SummarizationMiddleware,
     TodoListMiddleware,
     ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
     after_model,
     before_agent,
     before_model,
@@ -22,6 +23,7 @@ from langchain.agents.middleware import (
     wrap_tool_call,
 )
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 
 import accel
 from accel import accelerate
@@ -49,6 +51,15 @@ class Address(PIIMiddleware):  # type: ignore[type-arg]
 
 
 class Watches(Rewrites):
+    guard = False
+
+
+class Decides(AgentMiddleware[Any, Any]):
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
+
+
+class Counts(Decides):
     guard = False
 
 
@@ -98,14 +109,17 @@ GUARDS: dict[str, tuple[Any, set[str]]] = {
     "a function before a call": (before, {"before.before_model"}),
     "a function after a call": (after, {"after.after_model"}),
     "a function around a call": (around, {"model"}),
+    "a function around tools": (around_tools, {"tools"}),
+    "decides about tools": (Decides(), {"tools"}),
 }
 NONE: dict[str, Any] = {
     "saves tokens": SummarizationMiddleware(Chat(World())),
     "tries again": ModelRetryMiddleware(),
     "keeps a list": TodoListMiddleware(),
     "gives a system prompt": prompt,
-    "is around tools": around_tools,
     "says so": Watches(),
+    "says so of tools": Counts(),
+    "tries tools again": ToolRetryMiddleware(),
 }
 
 
@@ -122,6 +136,18 @@ def test_the_nodes_of_guards_are_known(name: str) -> None:
 @pytest.mark.parametrize("name", NONE)
 def test_what_keeps_nothing_from_a_model_is_none(name: str) -> None:
     assert topology_of(agent(World(), NONE[name])).guards == frozenset()
+
+
+@pytest.mark.parametrize("says", [None, False])
+def test_a_function_around_the_tools_of_a_node_is_a_guard_unless_it_says_otherwise(says: bool | None) -> None:
+    def refuses(request: Any, execute: Any) -> Any:
+        return execute(request)
+
+    if says is not None:
+        vars(refuses)["guard"] = says
+    node = ToolNode([], wrap_tool_call=refuses)
+    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    assert topology_of(graph).guards == ({"tools"} if says is None else frozenset())
 
 
 class Open(PIIMiddleware):  # type: ignore[type-arg]
