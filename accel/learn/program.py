@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..graph.ir import Node
 from ..parts.program.places import Place, key
-from ..parts.program.texts import Column, Said, Standing
+from ..parts.program.said import Column, Said, Standing
 from ..parts.program.wording import Texts, shared, whole_in
 from ..parts.references import References
 from ..text.constants import Table
@@ -88,6 +88,10 @@ class Program:
             self._stale = False
             self._look()
         return self._texts is None or not all(map(self._texts.cover, texts))
+
+    def holds_others(self, node: Node) -> bool:
+        """Whether its literals hold words that the program doesn't say, or that are one of several which it says."""
+        return self.lacks(node) or bool(self.foreign(node))
 
     def loops(self, nodes: Sequence[Node]) -> None:
         """These are the nodes now. If every run asks with all texts of a list or dict in its order, each of them is the

@@ -16,7 +16,7 @@ from accel.graph.topology import END, START, Control, Topology
 from accel.parts.components import Facts, register
 from accel.parts.methods.methods import METHODS, Inner, Method, build_call, read_call
 from accel.parts.methods.patches import enable, install
-from accel.parts.program.texts import Said, Standing
+from accel.parts.program.said import Said, Standing
 from accel.run.calls.call import Call
 from accel.run.drive import begin
 from accel.run.ongoing import followed

@@ -18,11 +18,18 @@ from accel.parts.program.wording import Texts, today
 PROMPT = "Summarise {text} in one line for a {reader}."
 PROMPTS = {
     "brief": "Say it briefly, please",
+    "long": "Say it at length, if you can",
+}
+OF_USERS = {
+    "default": "Whoever you are, be welcome",
     "note of ann": "The diagnosis is bad",
     "letter": "Write a letter to {name}, kindly",
 }
 STYLES: dict[str, Any] = {
     "novel": {"ending": "They lived happily ever after"},
+}
+STYLES_OF_USERS: dict[str, Any] = {
+    "novel": {"ending": "And none of them was seen again"},
     "ann": {"letter": "Your secret admirer writes"},
 }
 note = "nothing yet"
@@ -45,8 +52,9 @@ class Node:
         global note
         note = state["note"]
         self.seen = state["note"]
-        text = f"Explain to {state['q']}: {note}" + PROMPTS["brief"] + PROMPTS[state["q"]] + self.greeting
-        text += STYLES["novel"]["ending"] + STYLES[state["q"]]["letter"]
+        text = f"Explain to {state['q']}: {note}" + PROMPTS["brief"] + PROMPTS.get("long")
+        text += OF_USERS.get(state["q"], OF_USERS["default"]) + self.greeting
+        text += STYLES["novel"]["ending"] + STYLES_OF_USERS[state["q"]]["letter"] + STYLES_OF_USERS["novel"]["ending"]
         return helper(text) + self.sign + self.seen + "".join(one.text for one in NOTES)
 
 
@@ -68,7 +76,7 @@ def texts(*roots: Any) -> Texts:
     [
         "Explain to ", ": ", "Summarise ", " in one line for a ", "in plain words", "Say it briefly, please",
         "SUMMARISE\n  child: explain to", "Dear reader of this", "Yours, the machine", "Write like Hemingway.", "7", "",
-        "They lived happily ever after",
+        "They lived happily ever after", "Say it at length, if you can",
         "Explain to : Say it briefly, please\n\nYours, the machine",
     ],
 )  # fmt: skip
@@ -82,7 +90,7 @@ def test_constants_of_code_templates_and_what_code_names_are_the_program_s(text:
     [
         "The diagnosis is bad", "The diagnosis is worse", "bad", "Explain to ann: ", "nothing yet",
         "The prognosis is grim", "Explain to 4711", "words", "Summarise ann in one line",
-        "Your secret admirer writes",
+        "Your secret admirer writes", "Whoever you are, be welcome", "And none of them was seen again",
     ],
 )  # fmt: skip
 def test_what_code_chooses_by_a_value_or_sets_while_it_runs_is_not(text: str) -> None:

@@ -16,7 +16,7 @@ from accel.graph.topology import END, START, Topology
 from accel.learn.covers.index import reaches
 from accel.learn.view import View, ancestries
 from accel.parts.methods.patches import install
-from accel.parts.program.texts import Said, Standing
+from accel.parts.program.said import Said, Standing
 from accel.run.foresight.outlook import Outlook
 from accel.run.plans.plan import Plan
 from accel.run.run import Run

@@ -81,6 +81,11 @@ def attributes(value: Any) -> dict[str, Any]:
     return {**(own(value) or {}), **private(value)}
 
 
+def public(value: Any) -> dict[str, Any]:
+    """Of its attributes, those that are not for itself alone."""
+    return {name: held for name, held in (own(value) or {}).items() if not name.startswith("_")}
+
+
 def private(value: Any) -> dict[str, Any]:
     cls: Any = type(value)
     with suppress(AttributeError):  # not set

@@ -27,7 +27,7 @@ from accel.run.scope import scope
 from accel.run.settings import Host
 from accel.run.switch import Mode
 from accel.run.waits.waiting import loop_here
-from accel.text.objects import is_a
+from accel.text.objects import is_a, public
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS, data_of, held
 from accel.trace.beside import COORDINATES
 
@@ -189,7 +189,7 @@ def _says(value: Any, held: bool) -> Any:
     if is_a(value, SystemMessage):
         return None if held else value.content
     if is_a(value, BasePromptTemplate | BaseMessagePromptTemplate):
-        return vars(value)
+        return public(value)
     if is_a(value, BaseTool):
         return value.name, value.description, value.args_schema
     return value.kwargs if is_a(value, RunnableBinding) else set_to(value)

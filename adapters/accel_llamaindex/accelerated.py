@@ -45,7 +45,7 @@ from accel.run.settings import PASSING, Settings
 from accel.run.switch import state
 from accel.run.unfollowed import Unfollowed
 from accel.run.waits.waiting import loop_here
-from accel.text.objects import is_a
+from accel.text.objects import is_a, public
 from accel.trace.ambient import FRAMEWORK_VARS, LISTENERS
 
 from .batches import bounded, serde
@@ -120,7 +120,7 @@ def _says(value: Any, held: bool) -> Any:
         return list(value.nodes_dict.values())
     if is_a(value, FunctionType):
         return _WRITTEN.get(value)
-    return vars(value) if is_a(value, BasePromptTemplate | ToolMetadata) else set_to(value)
+    return public(value) if is_a(value, BasePromptTemplate | ToolMetadata) else set_to(value)
 
 
 # --- the object -----------------------------------------------------------------------------------------------------

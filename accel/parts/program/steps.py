@@ -53,6 +53,33 @@ def steps_of(code: CodeType) -> list[Step]:
     return found
 
 
+Keys = tuple[str, ...]
+"""Constant keys, from the outermost dict on."""
+
+
+@lru_cache(4_096)
+def taken_by_keys(code: CodeType) -> list[tuple[str, Keys]]:
+    """Of each variable or attribute that code names, how far it takes an entry of it by constant keys: no key where it
+    does anything else with it, a look-up by a value among them."""
+    steps, found = steps_of(code), []
+    does = [step.does for step in steps]
+    for at, step in enumerate(steps):
+        if step.does not in ("load", "load cell", "take"):
+            continue
+        keys, then = [], at + 1
+        while True:
+            if does[then : then + 2] == ["constant", "item"]:
+                keys.append(steps[then].name)
+                then += 2
+            elif does[then : then + 3] == ["take", "constant", "call"] and steps[then].name == "get":
+                keys.append(steps[then + 1].name)
+                then += 3
+            else:
+                break
+        found.append((step.name, tuple(keys)))
+    return found
+
+
 def changed_at(steps: list[Step]) -> set[int]:
     """Where what is loaded, or taken of it, is a container that is then changed: by a method, or an item of it."""
     found = set[int]()

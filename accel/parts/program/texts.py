@@ -14,18 +14,19 @@ import sys
 import types
 import typing
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any
 
 from ...process.spare import breathe
-from ...text.objects import attributes, is_a
+from ...text.objects import attributes, is_a, public
 from ...text.values import leaves, snapshot
 from ...trace.ambient import CREDENTIAL
 from . import places
 from .code import Stored, choices, codes, factories, function_of, is_users, named_by, stored_by
 from .places import Place, Step, cells
+from .said import NOTHING, Column, Said, Standing
+from .steps import Keys, taken_by_keys
 from .wording import FEWEST_WORDS
 
 MAX_OBJECTS = 4_000
@@ -46,34 +47,8 @@ Says = Callable[[Any, bool], Any]
 a message may be anybody's. What a text or list says (a message's content) must have stood there like a variable's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Hashes of what a program held when it was accelerated."""
-
-    texts: frozenset[int] = frozenset()
-    """Of its variables, attributes and dicts;"""
-    columns: frozenset[int] = frozenset()
-    """of its lists and dicts, with their names."""
-
-    def __or__(self, other: Standing) -> Standing:
-        return Standing(self.texts | other.texts, self.columns | other.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a program says by itself, at one moment."""
-
-    texts: dict[str, Place | None]
-    """And where they stand; None of constants."""
-    held: dict[str, Place]
-    """What variables and attributes that code names hold, whoever put it there."""
-    columns: list[Column]
-    """The texts of every short list and dict that code names, as they stand in its entries one after the other: a
-    program chooses among them, or goes through all. Those alone that were the same when it was accelerated."""
-
-
 def said_by_program(
-    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = Standing()
+    roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says, standing: Standing = NOTHING
 ) -> Said:
     """What is reached from `roots` without a call. `is_opened`: objects of a framework that are looked into."""
     look = _look_through(roots, is_component, is_opened, says)
@@ -105,7 +80,14 @@ def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, 
 
 
 def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
-    look = _Look(is_component, is_opened, says)
+    roots = list(roots)
+    look = _looked_through(roots, _Look(is_component, is_opened, says), frozenset())
+    alone = look.taken_alone()
+    return _looked_through(roots, _Look(is_component, is_opened, says), alone) if alone else look
+
+
+def _looked_through(roots: Sequence[Any], look: _Look, alone: Set[tuple[int, Any]]) -> _Look:
+    """`alone`: entries of dicts that are none of several, as code takes each by a constant key."""
     seen: dict[int, Any] = {}
     coming = deque((root, 0, Place(places.item, number), True) for number, root in enumerate(roots))
     while coming and len(seen) < MAX_OBJECTS:
@@ -119,12 +101,14 @@ def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, s
             container = is_a(value, _CONTAINERS)
             inside = (place.held and not is_a(value, _CODE)) or container
             kinds = Counter(type(inner) for _, _, inner in found) if container and not opened else {}
-            opens = is_opened(value) or (opened and container)
+            opens = look.is_opened(value) or (opened and container)
         except Exception:  # noqa: BLE001 - a user's object may answer a look with anything; then it says nothing
             continue
         for step, by, inner in found:
-            several = inside and (place.several or kinds.get(type(inner), 0) > 1)
+            one_of_many = kinds.get(type(inner), 0) > 1 and (id(value), by) not in alone
+            several = inside and (place.several or one_of_many)
             coming.append((inner, depth + 1, Place(step, by, place, inside, several), opens))
+    look.look_up()
     return look
 
 
@@ -132,8 +116,6 @@ _DATA = frozenset((str, bytes, int, float, bool, type(None)))
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 _CODE = (types.FunctionType, types.MethodType, functools.partial, type)
 
-Column = tuple[tuple[str, Place], ...]
-"""Texts that stand in the entries of a list or dict, with their places."""
 Way = tuple[Step, Any, Any]
 """How an object refers to another one, and to which."""
 
@@ -169,6 +151,8 @@ class _Look:
         """those that were looked at: many functions may name one."""
         self.codes: list[types.CodeType] = []
         self._entries = MAX_ENTRIES
+        self._dicts: dict[int, tuple[Any, dict[str, Place], set[Keys]]] = {}
+        """Dicts and lists that code names: by which names, where they stand, and by which keys it takes entries."""
 
     def held(self, stored: Collection[Stored]) -> dict[str, Place]:
         """The texts of variables and attributes that code names, but for what it assigns to itself while it runs: that
@@ -277,32 +261,51 @@ class _Look:
             for at, inner in (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
                 self._hold(inner, self._place.to(places.default, at))
             self._fix(choice for kind in function.__annotations__.values() for choice in choices(kind))
+            taken: dict[str, set[Keys]] = {}
+            for code in codes(function.__code__):
+                for name, keys in taken_by_keys(code):
+                    taken.setdefault(name, set()).add(keys)
             for step, name, value in ways:
-                self._by_key(name, value, self._place.to(step, name), constants, 0)
+                if is_a(value, dict | list | tuple):
+                    _, places_of, by_keys = self._dicts.setdefault(id(value), (value, {}, set()))
+                    places_of.setdefault(name, self._place.to(step, name))
+                    by_keys |= taken.get(name, {()})
                 self._in_columns(name, value, self._place.to(step, name))
             yield places.fixed, (wrapped := vars(function).get("__wrapped__")), wrapped
             yield from ways
             yield from ((places.default, at, inner) for at, inner in enumerate(function.__defaults__ or ()))
             yield from ((places.default, key, inner) for key, inner in (function.__kwdefaults__ or {}).items())
 
-    def _by_key(
-        self, name: str, value: Any, place: Place, constants: set[Any], depth: int, chosen: bool = True
-    ) -> None:
-        """Of the texts in a dict those that code names by constant keys, from the outermost dict on (`chosen`), and
-        what is there to be formatted: others, which it chooses by a value or a position, may be anybody's."""
-        if depth > MAX_DEPTH or not is_a(value, dict | list | tuple) or self._entries <= 0:
+    def look_up(self) -> None:
+        """What code takes of dicts by constant keys, once all of it was seen."""
+        for value, names, by_keys in self._dicts.values():
+            for name, place in names.items():
+                self._by_key(name, value, place, by_keys, ())
+
+    def taken_alone(self) -> Set[tuple[int, Any]]:
+        """The entries of dicts, other than texts, that all code takes by a constant key: by the dict's id."""
+        return {
+            (id(value), keys[0])
+            for value, _, by_keys in self._dicts.values()
+            for keys in by_keys
+            if is_a(value, dict) and () not in by_keys and type(dict.get(value, keys[0])) not in _DATA
+        }
+
+    def _by_key(self, name: str, value: Any, place: Place, by_keys: Set[Keys], keys: Keys) -> None:
+        """Of the texts in a dict those that all code takes by constant keys, from the outermost dict on, and what is
+        there to be formatted: others, which it chooses by a value or a position, may be anybody's."""
+        if len(keys) > MAX_DEPTH or not is_a(value, dict | list | tuple) or self._entries <= 0:
             return
         entries = list(_parts(value))
         self._entries -= len(entries)
         for step, key, inner in entries:
-            by_key = is_a(value, dict)
-            named = by_key and type(key) is str and key in constants
+            at = (*keys, key if is_a(value, dict) and type(key) is str else "")
+            chosen = at in by_keys and not any(at[:depth] in by_keys for depth in range(len(at)))
             if type(inner) is not str:
-                at = place.to(step, key)
-                self._by_key(name, inner, at, constants, depth + 1, chosen and (named or not by_key or key is None))
-            elif (named and chosen) or _TEMPLATE.search(inner):
-                several = not (named and chosen) and len(entries) > 1
-                self.found[(name, str(key) if by_key else ""), inner] = place.to(step, key, several)
+                self._by_key(name, inner, place.to(step, key), by_keys, at)
+            elif chosen or _TEMPLATE.search(inner):
+                several = not chosen and len(entries) > 1
+                self.found[(name, str(key) if is_a(value, dict) else ""), inner] = place.to(step, key, several)
 
     def _in_columns(self, name: str, value: Any, place: Place) -> None:
         """The keys of a dict, its values and those of a list, or what their entries have in one field or position."""
@@ -366,7 +369,8 @@ def _parts(value: Any) -> Iterator[Way]:
     if is_a(value, _CONTAINERS):
         step = places.item if is_a(value, list | tuple) else places.nth
         return ((step, at, inner) for at, inner in enumerate(list(islice(value, MAX_HELD))))
-    return ((places.field, name, inner) for name, inner in attributes(value).items())
+    # Not what an object works out once and keeps, as LangChain's prompts do with what they are written as.
+    return ((places.field, name, inner) for name, inner in public(value).items())
 
 
 def _said(value: Any) -> Iterator[str]:

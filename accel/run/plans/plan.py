@@ -301,7 +301,7 @@ class Plan:
         asked = {name: asked_of(self.learnt.by_name[name]) for name in judged.made}
         left_out = set(asked.values()) - (made := {asked[name] for name in made_here})
         self.worth.foresaw(made, left_out, run.calls.tried)
-        self.contexts.note(self.learnt, made_here, trace, self.program.lacks, self.used.made_with(trace))
+        self.contexts.note(self.learnt, made_here, trace, self.program.holds_others, self.used.made_with(trace))
         foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.takes_one_more()
         if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
             self.pace.news()
@@ -338,7 +338,7 @@ class Plan:
         self.program.note(learnt.graph.nodes)
         self.contexts.learnt(learnt.graph, self.program.lost)
         for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
-            self.contexts.note(learnt.graph, shape, seen, self.program.lacks, self.used.made_with(seen))
+            self.contexts.note(learnt.graph, shape, seen, self.program.holds_others, self.used.made_with(seen))
         self._adopt(learnt.graph)
         self.says.learnt(learnt.graph, learnt.explained)
         if self._patience.learnt(learnt, judge(self.learnt, trace).complete, bool(changed)):
