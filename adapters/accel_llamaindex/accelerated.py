@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, wraps
 from inspect import signature
 from types import FunctionType
 from typing import Any
@@ -25,7 +25,7 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.tools import ToolMetadata
 from llama_index.core.workflow import Workflow
-from llama_index_instrumentation.dispatcher import DISPATCHER_SPAN_DECORATED_ATTR, active_instrument_tags
+from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from workflows.handler import WorkflowHandler
 
@@ -220,12 +220,10 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
     return fast_class if cls is obj else shallow(obj, fast_class)
 
 
-def _span_of(cls: type, name: str, function: Any) -> Any:
-    """LlamaIndex decorates overrides of methods that have spans; these only call the method that has one."""
-    if hasattr(getattr(cls, name), DISPATCHER_SPAN_DECORATED_ATTR):
-        setattr(function, DISPATCHER_SPAN_DECORATED_ATTR, True)
-    function.__name__, function.__doc__ = name, getattr(cls, name).__doc__
-    return function
+def _as_of(cls: type, name: str, function: Any) -> Any:
+    """With the name, the words and the signature of the method that it stands for: tools are made of these. LlamaIndex
+    decorates overrides of methods that have spans, unless they say that they have one: it is that of the method."""
+    return wraps(getattr(cls, name))(function)
 
 
 def _opening(cls: type, name: str) -> Any:
@@ -248,7 +246,7 @@ def _opening(cls: type, name: str) -> Any:
             run.member.returned()
         return _finished(run, result)
 
-    return _span_of(cls, name, method)
+    return _as_of(cls, name, method)
 
 
 def _aopening(cls: type, name: str) -> Any:
@@ -271,7 +269,7 @@ def _aopening(cls: type, name: str) -> Any:
             run.member.returned()
         return _finished(run, result)
 
-    return _span_of(cls, name, method)
+    return _as_of(cls, name, method)
 
 
 def _starting(cls: type, follows: bool) -> Any:
@@ -288,7 +286,7 @@ def _starting(cls: type, follows: bool) -> Any:
         run = self._accel.begin(self, settings, value, True)
         return started(run, partial(inner, *args, **kwargs))
 
-    return _span_of(cls, "run", run)
+    return _as_of(cls, "run", run)
 
 
 _makes: ContextVar[bool] = ContextVar("accel_makes", default=False)
@@ -315,7 +313,7 @@ def _making(cls: type, name: str) -> Any:
         options = {"speculate": own.speculate, "egress": own.egress, "budget": own.budget}
         return accelerate(made, **options, plan_scope=self._accel.plan.scope)
 
-    return _span_of(cls, name, method)
+    return _as_of(cls, name, method)
 
 
 def _finished(run: Run | Unfollowed, result: Any) -> Any:
