@@ -171,7 +171,8 @@ class Drive(Forecast):
             return reason
         asked = foretold(self.run, node, self._decided(node))
         assert element.key is not None
-        call = early.issue(self.run, node, bound, element.input, element.key, asked)
+        announced = self.run.calls.unplaced(element.key)  # since the input was known
+        call = announced or early.issue(self.run, node, bound, element.input, element.key, asked)
         if isinstance(call, Reason):
             if call.rule is CHANGED:
                 self.run.inbox.post(lambda: self._predict_again(node))

@@ -15,7 +15,7 @@ from ...graph.ops import OPS
 from ...graph.rules import Reason
 from ...parts.methods.methods import Method
 from ...text.values import Opaque, Tree, leaves
-from ..foresight.permits import refuses
+from ..foresight.permits import foretold, refuses
 from ..run import Run
 from ..scope import Scope
 from .early import issue
@@ -45,7 +45,10 @@ class Announced:
             key = bound.key(tree)
             if not run.calls.has(key):
                 texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-                if refuses(run, self._node, texts) or isinstance(issue(run, self._node, bound, tree, key), Reason):
+                if refuses(run, self._node, texts):
+                    return
+                asked = foretold(run, self._node, decided=True)
+                if isinstance(issue(run, self._node, bound, tree, key, asked), Reason):
                     return
             self._coming.popleft()
         if not self._coming and self.advance in run.announced:
