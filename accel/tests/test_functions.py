@@ -97,6 +97,7 @@ def test_every_function_of_the_table_is_tried_above() -> None:
         (Computed("majority"), ["yes", "no"]),
         *((Computed(part, ("|",)), "without it") for part in ("before", "after", "behind")),
         (Computed("day", ("%Y-%m-%d", 1, "%Y-%m-%d")), "soon"),
+        (Computed("day", ("%d of %d", 1, "%Y-%m-%d")), "3 of 7"),
         (Computed("ranked", ("n", 0)), [{"n": 1}, {}]),
         (Computed("above", (1,)), True),
         (Computed("of another version"), "text"),
@@ -105,6 +106,10 @@ def test_every_function_of_the_table_is_tried_above() -> None:
 )
 def test_where_a_function_gives_nothing_nothing_is_known(step: Computed, value: Any) -> None:
     assert step_into(value, step) is UNKNOWN
+
+
+def test_a_text_that_only_looks_like_the_form_of_a_day_is_none() -> None:
+    assert not list(ways("3 of 7", Constants.among(["%d of %d"]), ["day"]))
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def _days(text: str, constants: Constants) -> Iterator[tuple[Given, ...]]:
     for form in dict.fromkeys((*_DATES, *constants.dates)):
         try:
             datetime.strptime(text, form)
-        except ValueError:
+        except (ValueError, re.error):  # of a text that only looks like a form, such as "%d of %d"
             continue
         days = {sign * n * times for n in (0, *constants.whole) if n <= 400 for sign in (1, -1) for times in (1, 7)}
         yield from product((form,), sorted(days, key=abs), dict.fromkeys((form, *constants.dates, "%Y-%m-%d")))
