@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_RESUMING
@@ -41,6 +42,7 @@ from .topology import Compiled, topology_of
 from .visits import watch, watched
 
 _OWN = frozenset({"_accel"})
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Acceleration:
@@ -114,6 +116,15 @@ def _names(given: Any, topology: Topology) -> Iterable[str]:
     return topology.successors if given == "*" else given
 
 
+def _as_of(method: Any) -> Callable[[F], F]:
+    """With the words and the signature of the method that it stands for."""
+
+    def shown(function: F) -> F:
+        return cast(F, wraps(method)(function))
+
+    return shown
+
+
 class Accelerated(Batches):
     """Mixed in front of the graph's own class."""
 
@@ -121,6 +132,7 @@ class Accelerated(Batches):
     _accel: Acceleration
     config: RunnableConfig | None
 
+    @_as_of(CompiledStateGraph.stream)
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         inner: Callable[..., Any] = super().stream  # type: ignore[misc]
         settings = self._accel_heeded(config, options)
@@ -130,6 +142,7 @@ class Accelerated(Batches):
             lambda: self._accel_begin(settings, input, config, options), lambda: inner(input, config, **options)
         )
 
+    @_as_of(CompiledStateGraph.astream)
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         inner: Callable[..., Any] = super().astream  # type: ignore[misc]
         settings = self._accel_heeded(config, options, asynchronous=True)

@@ -407,6 +407,19 @@ def test_what_is_wrapped_keeps_its_shape_until_uninstall() -> None:
     assert [vars(cls)[name] for cls, name in wrapped] == plain
 
 
+@pytest.mark.parametrize("name", ["query", "aquery", "retrieve", "synthesize"])
+def test_methods_have_the_signatures_of_those_that_they_stand_for(name: str) -> None:
+    """Tools are made of these (`FunctionTool.from_defaults`): models are told what they take."""
+    engine = Program("accumulate").engine
+    before, now = getattr(engine, name), getattr(accel.accelerate(engine), name)
+    assert inspect.signature(now) == inspect.signature(before) and len(inspect.signature(now).parameters) > 0
+    assert (now.__name__, now.__doc__, now.__annotations__) == (name, before.__doc__, before.__annotations__)
+    assert inspect.iscoroutinefunction(now) == inspect.iscoroutinefunction(before)
+    tools = [FunctionTool.from_defaults(method) for method in (before, now)]
+    assert tools[0].metadata.get_parameters_dict() == tools[1].metadata.get_parameters_dict()
+    assert tools[0].metadata.description == tools[1].metadata.description
+
+
 def test_a_program_from_before_uninstall_is_followed_again_with_the_next_one() -> None:
     program = Program("accumulate")
     fast = accel.accelerate(program.engine)
