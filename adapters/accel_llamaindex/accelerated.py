@@ -204,12 +204,13 @@ def accelerate_object(obj: Any, settings: Settings, plan: Plan | None, pure_node
         members[name] = _making(cls, name)
     if cls is obj:
         members["build_index_from_nodes"] = _opening(cls, "build_index_from_nodes")
+    plan = plan or Plan()
     if is_a(obj, Workflow):
-        members["run"] = _starting(cls, may_follow(obj))
+        members["run"] = _starting(cls, may_follow(obj, plan))
     metaclass: Any = type(cls)
     fast_class = metaclass(cls.__name__, (Accelerated, cls), members)
     # On the class, which is this object's own: fields of pydantic models must stay as they are.
-    type.__setattr__(fast_class, "_accel", Acceleration(obj, settings, plan or Plan()))
+    type.__setattr__(fast_class, "_accel", Acceleration(obj, settings, plan))
     if is_a(obj, Workflow):
         fast_class._step_functions = type(obj)._step_functions  # of this very class, by its metaclass
     enable()

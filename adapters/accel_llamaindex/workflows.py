@@ -79,10 +79,13 @@ def has_waited(plan: Plan) -> bool:
     return _WAIT in plan.barriers
 
 
-def may_follow(workflow: Workflow) -> bool:
+def may_follow(workflow: Workflow, plan: Plan) -> bool:
     """Whether its steps run once, and none of them waits for a person. One that is not valid says so when it runs."""
-    steps = [step._step_config for step in workflow._get_steps().values()]
+    if any(step._step_config.retry_policy for step in workflow._get_steps().values()):
+        what = "a workflow with a step that is tried again (retry_policy) is not followed"
+        plan.says.stands_down("retries", what, "try again inside the step, where it calls what may fail")
+        return False
     try:
-        return not any(step.retry_policy for step in steps) and not workflow.validate()
+        return not workflow.validate()
     except WorkflowValidationError:
         return False

@@ -32,6 +32,7 @@ from llama_index.core.workflow import (
     Workflow,
     step,
 )
+from workflows.retry_policy import retry_policy, stop_after_attempt, wait_fixed
 
 import accel
 from accel.parts.identities.identity import identity_of
@@ -277,6 +278,27 @@ async def test_nothing_is_early_that_waits_for_a_person() -> None:
         assert [await publish(fast, topic), *fast.said] == expected
         assert await asyncio.to_thread(accel.settle)
     assert fast.report().issued == 0
+
+
+class Tries(Workflow):
+    failed = False
+
+    @step(retry_policy=retry_policy(wait=wait_fixed(0.001), stop=stop_after_attempt(2)))
+    async def tell(self, ev: StartEvent) -> StopEvent:
+        said = await Clerk().acomplete(f"Tell of {ev.topic}.")
+        self.failed = not self.failed
+        if self.failed:
+            raise ConnectionError("the first time")
+        return StopEvent(result=str(said))
+
+
+async def test_a_workflow_that_tries_steps_again_is_not_followed_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "accel"):
+        fast = accel.accelerate(Tries())
+    assert "a step that is tried again (retry_policy) is not followed. Remedy: try again inside the step" in caplog.text
+    for topic in TOPICS:
+        assert await fast.run(topic=topic) == await Tries().run(topic=topic)
+    assert fast.plan.runs == 0
 
 
 @pytest.mark.parametrize(
