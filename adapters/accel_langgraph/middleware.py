@@ -33,9 +33,9 @@ def has_guard(runnable: Any) -> bool:
     """Whether a node of this runnable is a hook of middleware that may be a guard, or calls a model or tools through
     one."""
     package = sys.modules.get("langchain.agents.middleware")  # without it nobody has made any
-    around_tools = [getattr(runnable, f"_{name}", None) for name in _both(_AROUND_TOOLS)]
-    if is_a(runnable, ToolNode) and any(around_tools):
-        return _may_refuse([each for each in around_tools if each is not None], package)
+    if is_a(runnable, ToolNode):
+        around = [getattr(runnable, f"_{name}", None) for name in _both(_AROUND_TOOLS)]
+        return _may_refuse([each for each in around if each is not None], package)
     if package is None:
         return False
     functions = [getattr(runnable, name, None) for name in ("func", "afunc")]
@@ -50,7 +50,7 @@ def has_guard(runnable: Any) -> bool:
 def _may_refuse(around: Sequence[Any], package: Any) -> bool:
     """Whether what is around the calls of tools may be a guard: middleware, or a function of the program's that says
     nothing else (`guard = False`)."""
-    found = _middleware(around, package) if package is not None else []
+    found = _middleware(around, package) if around and package is not None else []
     if not found:
         return any(getattr(each, "guard", None) is not False for each in around)
     return any(_is_guard(each, package, _AROUND_TOOLS, _LET_TOOLS_PASS) for each in found)
