@@ -147,12 +147,15 @@ def test_middleware_runs_as_it_would(parts: Parts, accel_mode: str, compared: Co
             handler(request)
             return handler(request.override(system_prompt=f"Think {len(request.messages)} times."))
 
+    class Listening(AgentMiddleware[Any, Any]):
+        guard = False
+
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             heard.append(f"tool {request.tool_call['args']}")
             return handler(request)
 
     used: list[str] = []
-    agent = create_agent(AgentChat(parts.probe), tools_of(parts, used), middleware=[Watching()])
+    agent = create_agent(AgentChat(parts.probe), tools_of(parts, used), middleware=[Watching(), Listening()])
     for topic in (*TOPICS, "cedar 44"):
         agent.invoke({"messages": [("human", topic)]})  # type: ignore[arg-type]
     compared(heard, used)

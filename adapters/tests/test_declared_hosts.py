@@ -535,7 +535,8 @@ def test_nothing_is_patched_or_imported_before_a_host_is_declared() -> None:
     code = """
 import sys
 import accel, accel.run.drive
-from accel.parts import hosts, http, sdks
+from accel.parts.methods import sdks
+from accel.parts.network import hosts, http
 assert not {"requests", "httpx"} & sys.modules.keys()
 import httpx, requests
 sdks.install_all(); http.install(); hosts.install()

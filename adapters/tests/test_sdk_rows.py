@@ -290,7 +290,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from accel.parts.components import facts_of
 from accel.parts.identities.identity import identity_of
-from accel.parts import sdks
+from accel.parts.methods import sdks
 
 sdks.install_all()
 client, other = (anthropic.Anthropic(api_key="k", base_url={url!r}) for _ in range(2))
