@@ -34,8 +34,8 @@ def has_guard(runnable: Any) -> bool:
     one."""
     package = sys.modules.get("langchain.agents.middleware")  # without it nobody has made any
     if is_a(runnable, ToolNode):
-        around = [getattr(runnable, f"_{name}", None) for name in _both(_AROUND_TOOLS)]
-        return _may_refuse([each for each in around if each is not None], package)
+        hooks = (getattr(runnable, f"_{name}", None) for name in _both(_AROUND_TOOLS))
+        return _may_refuse([hook for hook in hooks if hook is not None], package)
     if package is None:
         return False
     functions = [getattr(runnable, name, None) for name in ("func", "afunc")]

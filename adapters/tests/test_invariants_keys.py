@@ -113,10 +113,7 @@ def test_a_key_that_was_assigned_anew_is_not_trusted_although_it_is_equal() -> N
     assert world.texts("Beta", early=True) == []
 
 
-def test_a_key_that_nobody_changes_is_trusted() -> None:
-    world = World()
-    model = KeyChat(world, api_key=SecretStr("the key"))
-    fast = accelerate(program(world, model, lambda model: None))
+def asked_early_at_last(world: World, fast: Any) -> None:
     for topic in TOPICS[:3]:
         fast.invoke({"q": topic})
         assert accel.settle()
@@ -124,6 +121,13 @@ def test_a_key_that_nobody_changes_is_trusted() -> None:
     world.forget()
     fast.invoke({"q": TOPICS[3]})
     assert len(world.texts("Beta", early=True)) == 1
+
+
+def test_a_key_that_nobody_changes_is_trusted() -> None:
+    world = World()
+    model = KeyChat(world, api_key=SecretStr("the key"))
+    fast = accelerate(program(world, model, lambda model: None))
+    asked_early_at_last(world, fast)
 
 
 AZURE = """
@@ -161,13 +165,7 @@ def test_a_key_that_a_library_gives_for_one_principal_is_trusted() -> None:
     world, identity = World(), azure()
     model = KeyChat(world, api_key=identity.get_bearer_token_provider(identity.Credential()))
     fast = accelerate(program(world, model, lambda model: None))
-    for topic in TOPICS[:3]:
-        fast.invoke({"q": topic})
-        assert accel.settle()
-    world.hooks["b"] = lambda: world.wait_early("Beta asks")
-    world.forget()
-    fast.invoke({"q": TOPICS[3]})
-    assert len(world.texts("Beta", early=True)) == 1
+    asked_early_at_last(world, fast)
     assert {visit for visit in world.visits if visit.startswith("key")} == {"key the key"}
 
 

@@ -222,7 +222,7 @@ class Keys:
         )
 
     def may_be_known(self, component: Any) -> bool:
-        """Whether its keys tell who it asks for, or a function may give it another one each time."""
+        """Whether no function may give it another key each time."""
         return not any(map(_varies, credentials_of(component).values()))
 
     def of_everybody(self, component: Any) -> bool:

@@ -9,7 +9,6 @@ A component is looked into once, and again where something else stands in a fiel
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 from ...text.objects import attributes, in_class, is_a
 from ..listed.table import calls_the_programs
+from ..program.places import cells
 from .clients import OF_USE, PACKAGES, SDKS, TRACER
 
 _CARRIERS = SDKS | frozenset("google requests urllib3".split())
@@ -237,7 +237,7 @@ def provides(value: Any) -> bool:
 
 def _held(function: FunctionType) -> Iterator[Any]:
     """What a function of a provider's holds, and what objects of its package hold in it."""
-    coming: list[Any] = [*inspect.getclosurevars(function).nonlocals.values()]
+    coming: list[Any] = [*cells(function).values()]
     seen: dict[int, Any] = {}
     while coming:
         value = coming.pop()

@@ -82,8 +82,10 @@ def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, 
 def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
     roots = list(roots)
     look = _looked_through(roots, _Look(is_component, is_opened, says), frozenset())
-    alone = look.taken_alone()
-    return _looked_through(roots, _Look(is_component, is_opened, says), alone) if alone else look
+    if alone := look.taken_alone():
+        look = _looked_through(roots, _Look(is_component, is_opened, says), alone)
+    look.look_up()
+    return look
 
 
 def _looked_through(roots: Sequence[Any], look: _Look, alone: Set[tuple[int, Any]]) -> _Look:
@@ -108,7 +110,6 @@ def _looked_through(roots: Sequence[Any], look: _Look, alone: Set[tuple[int, Any
             one_of_many = kinds.get(type(inner), 0) > 1 and (id(value), by) not in alone
             several = inside and (place.several or one_of_many)
             coming.append((inner, depth + 1, Place(step, by, place, inside, several), opens))
-    look.look_up()
     return look
 
 
@@ -240,11 +241,14 @@ class _Look:
             return
         names: set[str] = set()
         constants: set[Any] = {function.__name__}
+        taken: dict[str, set[Keys]] = {}
         for code in codes(function.__code__):
             names.update(code.co_names)
             constants.update(code.co_consts, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
             if users:
                 self.codes.append(code)
+                for name, keys in taken_by_keys(code):
+                    taken.setdefault(name, set()).add(keys)
         self._fix(constant for constant in constants if users or FEWEST_WORDS <= len(str(constant).split()))
         named = named_by(function)
         self.names |= names | named.keys()
@@ -261,10 +265,6 @@ class _Look:
             for at, inner in (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
                 self._hold(inner, self._place.to(places.default, at))
             self._fix(choice for kind in function.__annotations__.values() for choice in choices(kind))
-            taken: dict[str, set[Keys]] = {}
-            for code in codes(function.__code__):
-                for name, keys in taken_by_keys(code):
-                    taken.setdefault(name, set()).add(keys)
             for step, name, value in ways:
                 if is_a(value, dict | list | tuple):
                     _, places_of, by_keys = self._dicts.setdefault(id(value), (value, {}, set()))

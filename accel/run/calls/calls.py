@@ -108,16 +108,17 @@ class Calls:
 
     def unbound(self, key: Hashable, site: str) -> Call | None:
         """A call with this key that has no place in the graph yet; one of this site comes first."""
-        with self.lock:
-            free = [call for call in self._by_key.get(key, ()) if call.bound is None and not call.useless]
+        free = self._without_place(key)
         return next((call for call in free if call.site == site), free[0] if free else None)
 
     def unplaced(self, key: Hashable) -> Call | None:
         """An early call with this key that has no place in the graph yet, and that the program has not asked for."""
+        free = self._without_place(key)
+        return next((call for call in free if call.standing == "early" and call.record is None), None)
+
+    def _without_place(self, key: Hashable) -> list[Call]:
         with self.lock:
-            found = self._by_key.get(key, ())
-            free = (call for call in found if call.standing == "early" and call.bound is None and not call.useless)
-            return next((call for call in free if call.record is None), None)
+            return [call for call in self._by_key.get(key, ()) if call.bound is None and not call.useless]
 
     def has(self, key: Hashable) -> bool:
         """Whether this call was made or issued, and may still answer."""
