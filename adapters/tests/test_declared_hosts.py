@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
+import ssl
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import certifi
 import httpx
 import pytest
 import requests
@@ -24,7 +27,7 @@ import accel
 from accel import accelerate
 from accel.errors import ConfigurationError
 from accel.parts.methods.epochs import epoch, resource_of
-from accel.parts.network import hosts
+from accel.parts.network import hosts, web
 from adapters.tests.test_sdk_clients import TOPICS, last_run, program
 from adapters.tests.three_calls import State
 
@@ -205,6 +208,64 @@ def test_coroutines(host: Host, shared: bool) -> None:
         runner.run(client.aclose())
     assert demanded == 3 and retired >= 1
     assert len(host.asked) == 2 * 3 * len(TOPICS)
+
+
+def test_early_clients_read_the_certificates_once(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 20 ms each time, on the program's own loop."""
+    read, create = [0], ssl.create_default_context
+
+    def counted(**files: Any) -> ssl.SSLContext:
+        read[0] += 1
+        return create(**files)
+
+    async def ask(prompt: str) -> str:
+        async with httpx.AsyncClient() as client:
+            return first_hit(await client.get(f"{host.url}/find", params={"q": prompt}))
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    graph = program(ask, is_async=True)
+    _, retired = last_run(graph, lambda graph, value: asyncio.run(graph.ainvoke(value)))
+    assert retired >= 1 and read[0] <= len(host.asked) + 1
+
+
+def test_the_report_says_that_a_host_takes_one_at_a_time(host: Host) -> None:
+    """Each call has a client of its own: only of the host it can be said how many it takes."""
+    hosts.forget(host.url)
+    accel.register(host.url, readonly=True)
+
+    def ask(aspect: str, state: State) -> str:
+        with httpx.Client() as client:
+            return first_hit(client.get(f"{host.url}/find", params={"q": f"{aspect} of {state['topic']}"}))
+
+    graph = StateGraph(State)
+    graph.add_node("find", lambda state: {"both": [ask(each, state) for each in ("causes", "dates", "places")]})
+    graph.add_edge(START, "find")
+    fast = accelerate(graph.compile())
+    for topic in TOPICS:
+        fast.invoke({"topic": topic})
+        assert accel.settle(10)
+    lines = [each.line for each in fast.report().declarations]
+    assert lines == [f'accel.register("{host.url}", concurrency=8)']
+
+
+@pytest.mark.usefixtures("host")
+def test_an_early_client_trusts_what_the_environment_names_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the program's own does, also after another file was named; one that was told what to trust asks nobody."""
+    for name, first in (("of one.pem", 0), ("of two.pem", 1)):
+        file = tmp_path / name
+        file.write_text("".join(CERTIFICATES[first:]))
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        for given in ({}, {"trust_env": False}, {"verify": False}):
+            client = httpx.Client(**given)
+            assert _trusted(web.alike(client)) == _trusted(client)
+
+
+def _trusted(client: Any) -> Any:
+    context = client._transport._pool._ssl_context
+    return context.verify_mode, sorted(each["serialNumber"] for each in context.get_ca_certs())
+
+
+CERTIFICATES = re.findall(r"-----BEGIN.+?END CERTIFICATE-----\n", Path(certifi.where()).read_text(), re.DOTALL)[:3]
 
 
 def test_what_an_answer_says_is_known(host: Host) -> None:

@@ -3,9 +3,10 @@ answers say. With what a client of `httpx` was made it does not tell: that is no
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +20,10 @@ _MAKING = ("cert", "default_encoding", "http1", "http2", "limits", "mounts", "pr
 _made_with: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 _made_in: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 """What these took from the process when they were made."""
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+MAX_TRUSTED = 8
+_trusted: dict[Hashable, Any] = {}
+"""By package, which versions of HTTP a client speaks, and the process's certificates: see `_usual_trust`."""
 
 
 def note_making(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -125,13 +130,39 @@ def alike(client: Any) -> Any:
     if limits is not None:
         package = sys.modules[type(client).__module__.partition(".")[0]]
         made_with = {**made_with, "limits": package.Limits(**limits)}
-    made = type(client)(trust_env=client.trust_env, **made_with)
+    made = type(client)(trust_env=client.trust_env, **{"verify": _usual_trust(client, made_with)} | made_with)
+    _made_with[made] = _made_with[client]
     made.cookies = client.cookies  # of its own: what an answer sets is not set in the program's
     made.headers, made.params, made.base_url, made.timeout = (
         client.headers, client.params, client.base_url, client.timeout
     )  # fmt: skip
     made.auth, made.follow_redirects, made.max_redirects = client.auth, client.follow_redirects, client.max_redirects
     return made
+
+
+def _usual_trust(client: Any, made_with: dict[str, Any]) -> Any:
+    """What a client that was told nothing of certificates trusts: made once, as it takes 20 ms, which a coroutine's
+    early call would spend on the program's own loop."""
+    package = type(client).__module__.partition(".")[0]
+    make = getattr(sys.modules[package], "create_ssl_context", None)
+    if make is None or not made_with.keys().isdisjoint(("verify", "cert")):
+        return True
+    speaks = made_with.get("http1", True), made_with.get("http2", False)  # said in the handshake
+    key = package, *speaks, *(_file_of(name) for name in _CERTIFICATES if client.trust_env)
+    if key not in _trusted:
+        while len(_trusted) >= MAX_TRUSTED:
+            _trusted.pop(next(iter(_trusted), None), None)
+        _trusted[key] = make(trust_env=client.trust_env)
+    return _trusted[key]
+
+
+def _file_of(name: str) -> tuple[str, int] | None:
+    """What an environment variable names, and when that changed."""
+    path = os.environ.get(name)
+    try:
+        return (path, os.stat(path).st_mtime_ns) if path else None
+    except OSError:
+        return path or "", 0
 
 
 def pairs_of(params: Any) -> Any:

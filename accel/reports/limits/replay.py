@@ -22,6 +22,7 @@ from ...parts.components import facts_of, said_of
 from ...parts.network.recipients import recipient
 from ...run.gains.soonest import streams
 from ...run.settings import Settings
+from ...run.waits.gates import place_of
 from ...text.evaluate import Index
 from ...text.pasted import pasted
 from ...text.templates import refs_in
@@ -180,7 +181,7 @@ class Replay:
                 ready = min(at, max(times, default=0.0))
             took, kept_s = call.took_s if call is not None else 0.0, 0.0
             if call is not None:
-                spans = inside.setdefault(id(call.component), [])
+                spans = inside.setdefault(id(place_of(call.component)), [])
                 limit = self._facts[id(call.component)].concurrency or 1
                 if held is not None and held.narrow in lifted:
                     limit = MANY

@@ -200,7 +200,7 @@ def _is_borne(call: Party, here: asyncio.AbstractEventLoop | None, blocks: async
 
 def leave(party: Party) -> None:
     """A call has left its component, if it ever entered it."""
-    place = _place_of(party.component)
+    place = place_of(party.component)
     held = _gates.get(id(place))
     if held is not None and held[0]() is place:
         held[1].leave(party)
@@ -265,14 +265,14 @@ _gates: dict[int, tuple[Any, Gate]] = {}
 """By id: a reference to the component, and its gate."""
 
 
-def _place_of(component: Any) -> Any:
+def place_of(component: Any) -> Any:
     """What takes so many calls at a time: of a declared host all its clients together."""
     return type(component) if isinstance(component, Get) else component
 
 
 def gate_of(component: Any) -> Gate:
     """The gate of a live component, shared by all runs of the process."""
-    place = _place_of(component)
+    place = place_of(component)
     key = id(place)
     held = _gates.get(key)
     if held is not None and held[0]() is place:
