@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any
 
 from ...process.spare import breathe
-from ...text.classes import of_class, of_classes
 from ...trace.sites import is_frameworks, is_ours
 from .places import cells, plainly, wrapped
 
@@ -121,93 +120,6 @@ def _stored_by(code: types.CodeType) -> Iterator[Stored]:
 
 
 CHANGES = frozenset("add append appendleft clear discard extend insert pop popleft remove setdefault update".split())
-
-
-@of_classes
-def kept_in_use(component: type, part: type, by_class: bool = False) -> frozenset[str]:
-    """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
-    keep. Told by the code of what a framework calls of the component, and of what that calls of the component and of
-    what it holds; what else may be called (a method that sets something) is none of that. `by_class`: of whatever they
-    assign or add to, which may be the class."""
-    functions: dict[str, list[types.FunctionType]] = {}
-    called: set[str] = set()
-    for base in (*component.__mro__, *part.__mro__):
-        for name, member in list(vars(base).items()) if is_users(base) else ():
-            if functions_of_it := written(member):
-                functions.setdefault(name, []).extend(functions_of_it)
-                if type(function_of(member)) is not types.FunctionType:  # what a component is called by is looked at
-                    called.add(name)
-    called.update(name for name in functions if any(name in vars(base) for base in libraries_bases(component)))
-    coming = [name for name in called if name in dir(component)]
-    reached, kept = {"__init__", "__post_init__"}, set[str]()
-    while coming:
-        name = coming.pop()
-        if name in reached:
-            continue
-        reached.add(name)
-        for function in functions[name]:
-            for code in codes(function.__code__):
-                own = _Own(code, function.__code__.co_varnames[:1])
-                coming += own.called() & functions.keys()
-                kept.update(own.kept_anywhere() if by_class else own.kept())
-    return frozenset(kept)
-
-
-@of_class
-def is_called_by_libraries(cls: type) -> bool:
-    """Whether the program's class puts methods in the place of a library's, which calls them: then it is known what its
-    calls keep."""
-    own = [name for base in users_bases(cls) for name in vars(base) if not name.startswith("__")]
-    return any(callable(vars(base).get(name)) for base in libraries_bases(cls) for name in own)
-
-
-class _Own:
-    """What code does to its object, whose name is `itself`, and to what that holds."""
-
-    def __init__(self, code: types.CodeType, itself: tuple[str, ...]) -> None:
-        self._steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-        self._itself = itself
-
-    def _taken(self) -> Iterator[tuple[int, str]]:
-        """The attributes that are taken of it, and where."""
-        inside = False
-        for at, (does, name) in enumerate(self._steps):
-            if does in ("LOAD_ATTR", "LOAD_METHOD"):
-                before = self._steps[at - 1][0] if at else ""
-                if inside or (before in ("COPY", "DUP_TOP") and self._is_taken(at - 2)):
-                    yield at, name
-            else:
-                inside = does.startswith("LOAD_") and name in self._itself
-
-    def _is_taken(self, at: int) -> bool:
-        """Whether what stands there gives it, or what it holds."""
-        while at >= 0 and self._steps[at][0] == "LOAD_ATTR":
-            at -= 1
-        return at >= 0 and self._steps[at][0].startswith("LOAD_") and self._steps[at][1] in self._itself
-
-    def called(self) -> set[str]:
-        """Names of methods that may be called of it."""
-        return {name for _, name in self._taken()}
-
-    def kept(self) -> Iterator[str]:
-        """The attributes that are assigned or added to."""
-        for at, name in self._taken():
-            after = [does for does, _ in self._steps[at + 1 : at + 5]]
-            changes = after[:1] in (["LOAD_ATTR"], ["LOAD_METHOD"]) and self._steps[at + 1][1] in CHANGES
-            counts = self._steps[at - 1][0] in ("COPY", "DUP_TOP")  # read, to be assigned again
-            if changes or counts or after[1:2] == ["STORE_SUBSCR"] or after[1:] == ["COPY", "COPY", "BINARY_SUBSCR"]:
-                yield name
-        for at, (does, name) in enumerate(self._steps):
-            if does == "STORE_ATTR" and self._is_taken(at - 1):
-                yield name
-
-    def kept_anywhere(self) -> Iterator[str]:
-        """The attributes that are assigned or added to, of whatever object."""
-        for (_, name), (does, then) in pairwise((("", ""), *self._steps)):
-            if does == "STORE_ATTR":
-                yield then
-            elif does in ("LOAD_ATTR", "LOAD_METHOD") and then in CHANGES:
-                yield name
 
 
 def named_by(function: types.FunctionType) -> dict[str, Any]:

@@ -33,6 +33,12 @@ _DOES: dict[str, Does] = {
     "PUSH_NULL": "null",
     "LOAD_FAST": "load own", "LOAD_FAST_CHECK": "load own", "LOAD_FAST_BORROW": "load own", "STORE_FAST": "store own",
 }  # fmt: skip
+_LOADS: tuple[Does, int] = ("load own", 1)
+_STORES: tuple[Does, int] = ("store own", -1)
+_BOTH: dict[str, tuple[tuple[Does, int], tuple[Does, int]]] = {
+    "LOAD_FAST_LOAD_FAST": (_LOADS, _LOADS), "LOAD_FAST_BORROW_LOAD_FAST_BORROW": (_LOADS, _LOADS),
+    "STORE_FAST_LOAD_FAST": (_STORES, _LOADS), "STORE_FAST_STORE_FAST": (_STORES, _STORES),
+}  # fmt: skip
 _SILENT = frozenset(("NOP", "RESUME", "PRECALL", "CACHE", "EXTENDED_ARG", "NOT_TAKEN"))
 
 
@@ -48,6 +54,10 @@ def steps_of(code: CodeType) -> list[Step]:
             does = "item"
         if does == "constant" and not isinstance(step.argval, str):
             does = "other"
+        if isinstance(step.argval, tuple) and step.opname in _BOTH:  # two steps of former versions in one
+            both = zip(_BOTH[step.opname], step.argval, strict=True)
+            found += [Step(does, name, effect) for (does, effect), name in both]
+            continue
         name = step.argval if isinstance(step.argval, str) else ""
         found.append(Step(does, name, effect))
     return found

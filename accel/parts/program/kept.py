@@ -1,0 +1,94 @@
+"""What the calls of the program's components keep in their objects: what they count, or remember of what they were
+asked. By it no component is another one than it was before the call."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Iterator
+
+from ...text.classes import of_class, of_classes
+from .code import codes, function_of, is_users, libraries_bases, users_bases, written
+from .steps import Step, changed_at, steps_of
+
+
+@of_classes
+def kept_in_use(component: type, part: type, by_class: bool = False) -> frozenset[str]:
+    """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
+    keep. Told by the code of what a framework calls of the component, and of what that calls of the component and of
+    what it holds; what else may be called (a method that sets something) is none of that. `by_class`: of whatever they
+    assign or add to, which may be the class."""
+    functions: dict[str, list[types.FunctionType]] = {}
+    called: set[str] = set()
+    for base in (*component.__mro__, *part.__mro__):
+        for name, member in list(vars(base).items()) if is_users(base) else ():
+            if functions_of_it := written(member):
+                functions.setdefault(name, []).extend(functions_of_it)
+                if type(function_of(member)) is not types.FunctionType:  # what a component is called by is looked at
+                    called.add(name)
+    called.update(name for name in functions if any(name in vars(base) for base in libraries_bases(component)))
+    coming = [name for name in called if name in dir(component)]
+    reached, kept = {"__init__", "__post_init__"}, set[str]()
+    while coming:
+        name = coming.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        for function in functions[name]:
+            for code in codes(function.__code__):
+                own = _Own(steps_of(code), function.__code__.co_varnames[:1])
+                coming += own.called() & functions.keys()
+                kept.update(own.kept_anywhere() if by_class else own.kept())
+    return frozenset(kept)
+
+
+@of_class
+def kept_of_its_own(cls: type) -> frozenset[str]:
+    """The same, in the component itself: of the fields that classes of the program's brought. Those of a library, a key
+    or an address among them, say what it is."""
+    brought = {name for base in users_bases(cls) for name in inspect.get_annotations(base)}
+    return kept_in_use(cls, cls) & brought
+
+
+@of_class
+def is_called_by_libraries(cls: type) -> bool:
+    """Whether the program's class puts methods in the place of a library's, which calls them: then it is known what its
+    calls keep."""
+    own = [name for base in users_bases(cls) for name in vars(base) if not name.startswith("__")]
+    return any(callable(vars(base).get(name)) for base in libraries_bases(cls) for name in own)
+
+
+class _Own:
+    """What code does to its object, whose name is `itself`, and to what that holds."""
+
+    def __init__(self, steps: list[Step], itself: tuple[str, ...]) -> None:
+        self._steps, self._itself = steps, itself
+
+    def _is_of_it(self, at: int) -> bool:
+        """Whether what stands there gives it, or what it holds."""
+        while at >= 0 and self._steps[at].does in ("take", "copy"):
+            at -= 1
+        return at >= 0 and self._steps[at].does in ("load own", "load cell") and self._steps[at].name in self._itself
+
+    def _taken(self) -> Iterator[int]:
+        """Where attributes are taken of it."""
+        return (at for at, step in enumerate(self._steps) if step.does == "take" and self._is_of_it(at - 1))
+
+    def called(self) -> set[str]:
+        """Names of methods that may be called of it."""
+        return {self._steps[at].name for at in self._taken()}
+
+    def kept(self) -> Iterator[str]:
+        """The attributes that are assigned or added to."""
+        changed = changed_at(self._steps)
+        for at in self._taken():
+            if at in changed or self._steps[at - 1].does == "copy":  # read, to be assigned again
+                yield self._steps[at].name
+        for at, step in enumerate(self._steps):
+            if step.does == "store attribute" and self._is_of_it(at - 1):
+                yield step.name
+
+    def kept_anywhere(self) -> Iterator[str]:
+        """The attributes that are assigned or added to, of whatever object."""
+        yield from (step.name for step in self._steps if step.does == "store attribute")
+        yield from (self._steps[at].name for at in changed_at(self._steps))
