@@ -270,6 +270,44 @@ def test_early_calls_begin_while_there_is_a_place_and_the_programs_own_never_wai
     assert gate.enter(own[1], 2) is None and gate.enter(own[2], 2) is None
 
 
+def test_early_calls_leave_free_what_the_program_takes_at_a_time_once_it_had_to_wait() -> None:
+    """Requests beside each other would else wait for each other's early calls. With one at a time it is over."""
+    component = Component(4)
+    gate, ahead = gate_of(component), [entered_early(component) for _ in range(3)]
+    own = [Party(component) for _ in range(2)]
+    assert gate.enter(own[0], 4) is None
+    found = gate.enter(own[1], 4)
+    assert found is not None and found.timeout_s
+    for party in ahead:
+        gate.leave(party)
+    gate.stop_waiting(own[1], found.woken)
+    assert gate.enter(own[1], 4) is None
+    for party in own:
+        gate.leave(party)
+    ahead = [entered_early(component) for _ in range(2)]
+    assert gate.inside == 2 and not gate.has_room(4)
+    assert gate.enter(own[0], 4) is None and gate.enter(own[1], 4) is None, "there is room for the program"
+    for party in (*own, *ahead):
+        gate.leave(party)
+    for _ in range(2 * gates.WINDOW):
+        assert gate.enter(own[0], 4) is None
+        gate.leave(own[0])
+    assert [entered_early(component) for _ in range(4)] and gate.inside == 4
+
+
+def test_a_program_that_makes_one_call_at_a_time_has_all_places_for_early_ones() -> None:
+    """It has waited for an early call of its own, and that was worth it or not: nobody else is there."""
+    component = Component(1)
+    gate, own, early = gate_of(component), Party(component), entered_early(component)
+    found = gate.enter(own, 1)
+    assert found is not None and found.timeout_s
+    gate.leave(early)
+    gate.stop_waiting(own, found.woken)
+    assert gate.enter(own, 1) is None
+    gate.leave(own)
+    assert gate.has_room(1)
+
+
 def test_a_call_inside_another_takes_its_place() -> None:
     """Three early calls fill a component for three, and each calls it again."""
     trees = [((0, ((0, ()),)), True, "a", False, None)] * 3

@@ -45,6 +45,10 @@ class EarlyCalls:
 early_calls = EarlyCalls()
 
 
+WINDOW = 32
+"""Calls of the program after which it is seen anew how many it makes at a time."""
+
+
 class Gate:
     """One live component."""
 
@@ -59,6 +63,11 @@ class Gate:
         """Calls of the program that wait,"""
         self._others: set[Woken] = set()
         """and of calls inside early ones."""
+        self._left_free = 0
+        """Places that early calls leave to the program, since one of its calls had to wait for them: as many as it
+        takes at a time. Runs beside each other would else wait for each other's early calls."""
+        self._most = self._entered = 0
+        """The most calls of the program that were there at a time since this was seen last, and how many came."""
 
     @property
     def inside(self) -> int:
@@ -71,11 +80,11 @@ class Gate:
     def has_room(self, limit: int) -> bool:
         """Whether an early call could enter now."""
         with lock:
-            return not self._is_full(limit)
+            return self._has_room(limit)
 
     def try_enter_early(self, call: Party, limit: int) -> bool:
         with lock:
-            if self._is_full(limit) or self.endpoint.holds():
+            if not self._has_room(limit) or self.endpoint.holds():
                 return False
             self._hold(call)
             return True
@@ -100,7 +109,7 @@ class Gate:
             if not self._has_place(party):
                 if len(self._inside) + len(self._early) >= limit:
                     return False
-                self._inside.add(party)
+                self._admit(party)
             return True
 
     def enter(
@@ -120,15 +129,16 @@ class Gate:
             now = now_s()
             borne = {call: end for call, end in self._early.items() if end > now} if self._early else {}
             if not borne or len(self._inside) + len(borne) < limit:
-                self._inside.add(party)
+                self._admit(party)
                 return None
             found = InTheWay([call for call in borne if _gives_way(call, here, blocks)])
             left_s = [end - now for call, end in borne.items() if _is_borne(call, here, blocks)]
             found.timeout_s = min(left_s, default=0.0)
             if not left_s:
-                self._inside.add(party)
+                self._admit(party)
                 wake((found.woken,))
                 return found
+            self._left_free = max(self._left_free, _beside(len(self._inside) + len(self._demands) + 1))
             begin(party, lambda: list(self._early), found.woken, blocks, freely=True)
             self._demands[found.woken] = party
             return found
@@ -161,6 +171,19 @@ class Gate:
             del self._early[call]
             early_calls.inside -= 1
 
+    def _admit(self, party: Party) -> None:
+        """A call of the program is inside."""
+        self._inside.add(party)
+        self._entered += 1
+        self._most = max(self._most, len(self._inside))
+        if self._entered >= WINDOW:
+            self._left_free = min(self._left_free, _beside(self._most))
+            self._most, self._entered = len(self._inside), 0
+
+    def _has_room(self, limit: int) -> bool:
+        """Whether an early call may enter: nobody waits, and there is a place that it need not leave free."""
+        return not self._is_full(limit) and len(self._early) + self._left_free < limit
+
     def _is_full(self, limit: int) -> bool:
         """Whether an early call would be one too many, or in the way of the program."""
         if len(self._inside) + len(self._early) >= limit:
@@ -182,6 +205,11 @@ class Gate:
     def _hold(self, call: Party) -> None:
         early_calls.inside += call not in self._early
         self._early[call] = now_s() + patience_s(kind_of(call.component))
+
+
+def _beside(calls: int) -> int:
+    """Of so many calls at a time: none where there was one, which waits for early calls of its own run only."""
+    return calls if calls > 1 else 0
 
 
 def _gives_way(call: Party, here: asyncio.AbstractEventLoop | None, blocks: asyncio.AbstractEventLoop | None) -> bool:
