@@ -41,6 +41,11 @@ CONCURRENCY = Lift(
     "{calls} threads may be inside one {component}: early calls begin while fewer are, the program's own whenever it "
     "makes them",
 )
+TWINS = Lift(
+    "twins",
+    "accel.register({component}, twins=True)",
+    "plain methods of {component} give what its coroutines do: they run early where there is no event loop",
+)
 LOCAL = Lift(
     "local", "accel.register({component}, local=True)", "what {component} is sent stays on your own network ({address})"
 )
@@ -234,11 +239,7 @@ LIMITED = Rule(
 )
 CHANGED = Rule("changed", "its component changed")
 OVERLAID = Rule("overlaid", "somebody has put another function in the place of its method")
-NO_TWIN = Rule(
-    "no twin",
-    "no coroutine of it can run early here",
-    "accel.register(..., twins=True) if its plain methods give the same",
-)
+NO_TWIN = Rule("no twin", "no coroutine of it can run early here", lift=TWINS)
 UNHEARD = Rule(
     "not streamed yet",
     "whether the program reads it as a stream where somebody listens is not known yet",

@@ -56,7 +56,8 @@ class Declaration:
     """A line that would make the program faster, if what it says is true."""
 
     kind: str
-    """The fact or option: readonly, pure, concurrency, local, egress, likely, streaming, plan_scope or pure_nodes."""
+    """The fact or option: readonly, pure, concurrency, twins, local, egress, likely, streaming, plan_scope or
+    pure_nodes."""
     component: str
     """The class, tool or node that the line is about; several classes for options of `accelerate`."""
     line: str

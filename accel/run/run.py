@@ -64,7 +64,7 @@ class Run:
 
     def __init__(self, plan: Plan, settings: Settings, host: Host, value: Any, follow: Follow) -> None:
         self.plan, self.settings, self.host, self._follow = plan, settings, host, follow
-        self.trace = Trace(snapshot(value))
+        self.trace = Trace(snapshot(value), on_loop=host.loop is not None)
         self.trace.tick()
         self.name = new_name()
         due_s = self.trace.started_s + (settings.deadline_s or math.inf)

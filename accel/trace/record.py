@@ -259,6 +259,8 @@ class Trace:
     """Nodes of which it tells all the same: they run if somebody chooses them."""
     resumed: bool = False
     """It goes on from where another run paused."""
+    on_loop: bool = True
+    """It ran on an event loop, where coroutines may run early."""
     crowded: bool = False
     """Several others of its program were under way meanwhile; known when it is over."""
     clock: itertools.count[int] = field(default_factory=itertools.count)

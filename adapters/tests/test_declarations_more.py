@@ -3,11 +3,14 @@ helps."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
@@ -16,6 +19,8 @@ from accel import accelerate
 from accel.process.clock import replaced
 from accel.reports.declarations import Declaration
 from adapters.tests.core_fakes import Chat, State, World, after_thinking, chain, forked, train
+from adapters.tests.test_sdk_clients import last_run
+from adapters.tests.three_calls import program
 
 
 @pytest.fixture
@@ -151,3 +156,34 @@ def test_streaming(world: World) -> None:
     watch_once(graph, fast, COMMON[0])
     found = suggested(fast)
     assert found["streaming"].line == "Lister(..., streaming=True)" and found["streaming"].gain_s > 0.0
+
+
+class Coroutines(BaseChatModel):
+    """Both kinds of methods; a program without an event loop of its own comes to its coroutines all the same."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "coroutines"
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        time.sleep(0.05)  # what there is to gain
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"{messages[-1].content}, briefly"))])
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        return self._generate(messages)
+
+
+def test_twins() -> None:
+    accel.register(Coroutines, pure=True, local=True, concurrency=8)
+    model = Coroutines()
+    graph = program(lambda state, prompt: asyncio.run(model.ainvoke(prompt)).content)
+    fast = accelerate(graph)
+    for topic in COMMON[:4]:
+        fast.invoke({"topic": topic})
+        assert accel.settle()
+    assert fast.report().retired == 0
+    assert suggested(fast)["twins"].line == "accel.register(Coroutines, twins=True)"
+    accel.register(Coroutines, twins=True)
+    demanded, retired = last_run(graph)
+    assert demanded == 3 and retired >= 1
+    assert "twins" not in suggested(fast)

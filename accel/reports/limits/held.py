@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...graph.ir import Node
-from ...graph.rules import CONCURRENCY, CONTEXT, FOREIGN, INPUTS, LIKELY, PURE, PURE_CONCURRENCY, READONLY, Lift
+from ...graph.rules import CONCURRENCY, CONTEXT, FOREIGN, INPUTS, LIKELY, PURE, PURE_CONCURRENCY, READONLY, TWINS, Lift
 from ...graph.topology import START
 from ...parts.components import TOOL, Facts, facts_of, kind_of, said_of, tells_within
 from ...parts.methods.methods import METHODS
@@ -126,10 +126,14 @@ def more_at_a_time(component: Any) -> Missing:
     return CONCURRENCY, type(component)
 
 
-def held_of(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRecord], written: bool) -> Held:
+def held_of(
+    call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRecord], written: bool, on_loop: bool
+) -> Held:
     """What holds this call, but for where its values go. `inner`: the calls it makes of other components; `written`:
-    the program itself changes what such components read."""
+    the program itself changes what such components read; `on_loop`: coroutines may run early."""
     cls, held = type(call.component), Held()
+    method = METHODS.get((call.family, call.method))
+    has_plain = method is not None and bool(method.sync_name) and has_leaf(call.component, method.sync_name)
     reads = call.family == TOOL or (call.op == "searching" and not written)
     if not facts.pure:
         held.never.append((READONLY if reads and said.readonly is None else PURE, cls))
@@ -138,7 +142,8 @@ def held_of(call: CallRecord, facts: Facts, said: Facts, inner: Iterable[CallRec
         held.feeds = (READONLY, cls) if said.readonly is None and not written else NOTHING
     if said.concurrency is None:
         held.narrow = more_at_a_time(call.component)
-        method = METHODS.get((call.family, call.method))
-        if method is not None and method.sync_name and not has_leaf(call.component, method.sync_name):
+        if method is not None and method.sync_name and not has_plain:
             held.never.append(held.narrow)  # a coroutine of the run's own loop, which others may block
+    if method is not None and method.is_async and not on_loop and not facts.twins:
+        held.never.append((TWINS, cls) if has_plain and said.twins is None else NOTHING)
     return held

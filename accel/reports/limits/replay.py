@@ -96,7 +96,7 @@ class Replay:
                     continue
                 facts = self._facts[id(call.component)]
                 held = self.calls[at] = held_of(
-                    call, facts, said_of(call.component), parts, type(call.component) in written
+                    call, facts, said_of(call.component), parts, type(call.component) in written, trace.on_loop
                 )
                 deciding = {when.ref.node for when in node.when}
                 held.needs = sources.of(node, place, at, deciding) | ({since: WHOLE} if since >= 0 else {})
