@@ -25,6 +25,7 @@ from ..plans.touched import Changed, Places, note
 from ..run import Run
 from ..settings import Bound
 from ..waits.gates import gate_of
+from .displaced import Displaced
 from .expected import Expected, kin_of, looks_like
 from .outlook import Element, Outlook, freeze
 
@@ -47,6 +48,7 @@ class Forecast(Env):
         """Of those fields of the run's input, the ones that the program's state has something else in by now."""
         self._failed: dict[Hashable, tuple[str, int]] = {}
         """Places of demands that failed, by their key: the program may try again."""
+        self._displaced = Displaced(run.calls.drop)
         self._over: Set[str] = frozenset()
         """Framework nodes that don't come again."""
         self._behind: dict[str, tuple[Outlook, Bound]] = {}
@@ -170,12 +172,14 @@ class Forecast(Env):
             if name.startswith(f"{visit.node}:") and state.close(visit.place):
                 changed[name] = None
         self.advance(changed if again else {**changed, **freeze(self.states, {visit.node}, self._drop)})
+        self._displaced.end(self.states)
 
     def behind(self, nodes: Set[str]) -> None:
         """The program has come to where it doesn't come back to these framework nodes from."""
         if nodes := nodes - self._over:
             self._over |= nodes
             self.advance(freeze(self.states, nodes, self._drop))
+            self._displaced.end(self.states)
 
     def _end(self, names: Iterable[str]) -> None:
         """The program makes a call that what is gathered here lacks: from now on it is nothing."""
@@ -249,7 +253,7 @@ class Forecast(Env):
                 taken_back = True
                 self.run.note_miss(name)
             old.bound = None
-            self.run.calls.drop(old)
+            self._displaced.note(state, old) if taken_back else self.run.calls.drop(old)
         elif element.key is not None and element.key != call.key:
             self.run.note_miss(name)
         element.call = call
