@@ -6,6 +6,7 @@ That is a bound, and never more than the run took beyond its limit on engines of
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -147,7 +148,8 @@ def advice(
 
 def _computing(plan: Plan, trace: Trace, best: Best | None, least_s: float) -> Iterator[Declaration]:
     """Functions that may compute what no known value explains."""
-    for each, calls, gain_s in computing.gains(plan, trace, best) if best is not None else ():
+    undeclared_s = min((use.started_s for use in foreign_uses(trace)), default=math.inf)
+    for each, calls, gain_s in computing.gains(plan, trace, best, undeclared_s) if best is not None else ():
         if gain_s >= least_s:
             sure = PURE_FUNCTION.sure.format(component=each.name)
             yield Declaration(PURE_FUNCTION.name, each.name, each.line, calls, gain_s, False, sure, each.where)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
 
+from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 
 import accel
@@ -102,6 +104,40 @@ def test_what_chooses_a_component_computes_nothing() -> None:
     told = report(program(lambda topic: str(get_model("plain").invoke(f"What does {tally(topic)} mean?").content)))
     assert lines(told) == ["tally = accel.pure(tally)"]
     assert not any("get_model" in reason for reason in reasons(told))
+
+
+def made() -> Any:
+    """A model of its own for each call."""
+    return Declared()
+
+
+def today() -> str:
+    return f"{datetime.datetime.now(datetime.UTC):%B %Y}"
+
+
+def test_what_makes_components_or_asks_for_the_time_computes_nothing() -> None:
+    def ask(topic: str) -> str:
+        return str(made().invoke(f"Today is {today()}. What does {hash_of(topic)} mean?").content)
+
+    def hash_of(topic: str) -> str:
+        return hashlib.sha256(topic.encode()).hexdigest()
+
+    assert lines(report(program(ask))) == ["hash_of = accel.pure(hash_of)"]
+
+
+@tool
+def look_up(topic: str) -> str:
+    """What a dictionary says."""
+    time.sleep(0.03)
+    return hashlib.sha256(topic.encode()).hexdigest()
+
+
+def test_what_comes_after_an_undeclared_tool_may_be_what_that_said() -> None:
+    def ask(topic: str) -> str:
+        return asks(f"What does {other(look_up.invoke(topic))} mean?")
+
+    told = report(program(ask))
+    assert lines(told) == []
 
 
 def test_methods_and_lambdas_are_named() -> None:
