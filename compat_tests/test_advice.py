@@ -193,7 +193,7 @@ def test_what_the_limit_leaves_nothing_of_is_not_said() -> None:
 
 def test_what_early_calls_have_delayed_is_no_part_of_what_calls_take() -> None:
     """Else a run worked out anew would be longer than it was, and a line promise to gain what was never lost."""
-    (program,) = programs(["letter_placeholders"])
+    (program,) = programs(["document_pipeline"])
     engines = simulated("7b", "virtual")
 
     async def main() -> None:

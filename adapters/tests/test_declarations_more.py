@@ -7,12 +7,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langgraph.graph import START, StateGraph
 
 import accel
 from accel import accelerate
@@ -158,12 +159,12 @@ def test_streaming(world: World) -> None:
     assert found["streaming"].line == "Lister(..., streaming=True)" and found["streaming"].gain_s > 0.0
 
 
-class Coroutines(BaseChatModel):
-    """Both kinds of methods; a program without an event loop of its own comes to its coroutines all the same."""
+class Slow(BaseChatModel):
+    """It has both kinds of methods."""
 
     @property
     def _llm_type(self) -> str:
-        return "coroutines"
+        return "slow"
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         time.sleep(0.05)  # what there is to gain
@@ -171,6 +172,10 @@ class Coroutines(BaseChatModel):
 
     async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         return self._generate(messages)
+
+
+class Coroutines(Slow):
+    """A program without an event loop of its own comes to its coroutines all the same."""
 
 
 def test_twins() -> None:
@@ -187,3 +192,30 @@ def test_twins() -> None:
     demanded, retired = last_run(graph)
     assert demanded == 3 and retired >= 1
     assert "twins" not in suggested(fast)
+
+
+class Topic(TypedDict, total=False):
+    topic: str
+    all: list[str]
+
+
+class Narrow(Slow):
+    """Nobody said how many calls it takes at a time."""
+
+
+def test_concurrency_of_models_that_are_made_for_each_call() -> None:
+    """Early calls go through one that was made before, all of them."""
+    accel.register(Narrow, pure=True, local=True)
+
+    def ask(prompt: str) -> str:
+        return str(Narrow().invoke(prompt).content)
+
+    graph = StateGraph(Topic)
+    graph.add_node(
+        "all", lambda state: {"all": [ask(f"{each} of {state['topic']}") for each in ("dates", "men", "war")]}
+    )
+    fast = accelerate(graph.add_edge(START, "all").compile())
+    for topic in COMMON[:4]:
+        fast.invoke({"topic": topic})
+        assert accel.settle()
+    assert suggested(fast)["concurrency"].line == "accel.register(Narrow, concurrency=8)"

@@ -8,10 +8,11 @@ is a bound.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...graph.ir import Graph, Node
 from ...graph.rules import LOCAL, SCOPE, STREAMING, STREAMS_EQUAL
@@ -67,6 +68,7 @@ class Replay:
         self.events: list[Event] = events_of(trace, None, ties(learnt, trace).deciding)
         self.calls: dict[int, Held] = {}
         """By event: calls that may be made early, or might if something was declared."""
+        self._used = Counter(id(place_of(call.component)) for call in trace.calls)
         self._facts = {id(call.component): facts_of(call.component) for call in trace.calls}
         certain = settings.speculate == "certain"
         self._lets_stream: dict[int, Missing] = {}
@@ -112,6 +114,11 @@ class Replay:
                 if settings.egress == "known":
                     values = [*plan.program.foreign(node), *pasted(node.input, place, position, view.values)]
                     held.sent = list(self._sent(at, call, values, parts))
+
+    def _place(self, component: Any) -> int:
+        """What takes so many calls at a time: of components that are made for each call, one that is used again."""
+        place = place_of(component)
+        return id(place if self._used[id(place)] > 1 else type(component))
 
     def _recipient(self, call: CallRecord) -> Hashable:
         return recipient(call.component, self._keys.note(call.component), call.input)
@@ -181,7 +188,7 @@ class Replay:
                 ready = min(at, max(times, default=0.0))
             took, kept_s = call.took_s if call is not None else 0.0, 0.0
             if call is not None:
-                spans = inside.setdefault(id(place_of(call.component)), [])
+                spans = inside.setdefault(self._place(call.component), [])
                 limit = self._facts[id(call.component)].concurrency or 1
                 if held is not None and held.narrow in lifted:
                     limit = MANY
