@@ -219,3 +219,22 @@ def test_concurrency_of_models_that_are_made_for_each_call() -> None:
         fast.invoke({"topic": topic})
         assert accel.settle()
     assert suggested(fast)["concurrency"].line == "accel.register(Narrow, concurrency=8)"
+
+
+PROMPTS = {"price": "What is the price of {c} when asked {q}", "news": "What is new of {c} when asked {q}"}
+
+
+@pytest.mark.parametrize(("names", "helps"), [("ABCDE", False), ("ABABE", True)])
+def test_no_plan_for_each_value_is_advised_where_each_run_has_another(world: World, names: str, helps: bool) -> None:
+    """The prompts are looked up, so that a name of the input may choose them. A plan of one run has learnt nothing."""
+    model, kinds = Chat(world), list(PROMPTS)
+
+    def write(state: State) -> list[Any]:
+        return [model.invoke(PROMPTS[kind].format(c=state["c"], q=state["q"])).content for kind in kinds]
+
+    fast = accelerate(after_thinking(world, write))
+    for name, topic in zip(names, COMMON, strict=True):
+        fast.invoke({"q": topic, "c": name})
+        assert accel.settle()
+    assert any("the input's c is new" in late.why for row in fast.report().rows for late in row.late)
+    assert ("plan_scope" in suggested(fast)) == helps

@@ -13,6 +13,8 @@ from .addressed import FREE, is_question
 
 MAX_DIMENSIONS = 256
 """Of one lesson; one that was seen with more is used nowhere."""
+FEW = 3
+"""Runs that show that a field has another value in each."""
 MAX_VALUES = 8
 """Of one dimension; which of them were seen matters where two do not speak for all."""
 MADE = "~="
@@ -118,6 +120,11 @@ class Known:
         if dimension is None and self.foreign:
             dimension = self.seen_for.differs_in(given(), exactly=True)
         return dimension
+
+    def is_ever_new(self, field: str) -> bool:
+        """Whether every run that it was seen in had another value of this field of the input."""
+        key = key_of(field)
+        return len(self.seen_for.values.get(key, ())) >= FEW and key not in self.seen_for.again
 
     def is_other(self, component: Dimensions) -> str | None:
         """A field in which this component is none of those; None if there is none, or nobody noted any."""

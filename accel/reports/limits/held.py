@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...graph.ir import Node
-from ...graph.rules import CONCURRENCY, CONTEXT, FOREIGN, INPUTS, LIKELY, PURE, PURE_CONCURRENCY, READONLY, TWINS, Lift
+from ...graph.rules import (
+    CONCURRENCY,
+    CONTEXT,
+    FOREIGN,
+    INPUTS,
+    LIKELY,
+    PURE,
+    PURE_CONCURRENCY,
+    READONLY,
+    SCOPE,
+    TWINS,
+    Lift,
+)
 from ...graph.topology import START
 from ...parts.components import TOOL, Facts, facts_of, kind_of, said_of, tells_within
 from ...parts.methods.methods import METHODS
@@ -90,10 +102,14 @@ def in_doubt(plan: Plan, node: Node, settings: Settings) -> Missing | None:
     return (LIKELY, None) if plan.worth.chance(doubt) >= LIKELY_FROM else NOTHING
 
 
-def elsewhere(plan: Plan, node: Node) -> bool:
-    """Whether the context is what holds its calls."""
+def elsewhere(plan: Plan, node: Node) -> Missing | None:
+    """What would let its calls go, if the context is what holds them. Where each run has had another value of a field,
+    a plan for each value would learn from one run alone."""
     held = plan.reasons.get(node.name)
-    return held is not None and held.rule in (CONTEXT, FOREIGN)
+    if held is None or held.rule not in (CONTEXT, FOREIGN):
+        return None
+    ever_new = held.rule is FOREIGN and plan.contexts.known(node.learnt_as).is_ever_new(str(held.values["dimension"]))
+    return NOTHING if ever_new else (SCOPE, None)
 
 
 def is_free(plan: Plan, component: Any, method: str) -> bool:

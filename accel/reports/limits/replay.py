@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...graph.ir import Graph, Node
-from ...graph.rules import LOCAL, SCOPE, STREAMING, STREAMS_EQUAL
+from ...graph.rules import LOCAL, STREAMING, STREAMS_EQUAL
 from ...graph.topology import Control
 from ...learn.check import followed, handed, ties
 from ...learn.view import Fit
@@ -109,7 +109,8 @@ class Replay:
                     decided = sure.since(at, True) if node.evidence.always else None
                     held.unsure |= {decided: WHOLE} if decided is not None and decided >= 0 else {}
                     held.never += [doubt] if decided is None else []
-                held.never += [(SCOPE, None)] if elsewhere(plan, node) else []
+                if (scope := elsewhere(plan, node)) is not None:
+                    held.never.append(scope)
                 held.streams = dict(self._streaming(held.needs))
                 if settings.egress == "known":
                     values = [*plan.program.foreign(node), *pasted(node.input, place, position, view.values)]
