@@ -46,7 +46,7 @@ early_calls = EarlyCalls()
 
 
 WINDOW = 32
-"""Calls of the program after which it is seen anew how many it makes at a time."""
+"""Calls after which it is seen anew how many the program makes at a time."""
 
 
 class Gate:
@@ -174,8 +174,12 @@ class Gate:
     def _admit(self, party: Party) -> None:
         """A call of the program is inside."""
         self._inside.add(party)
-        self._entered += 1
         self._most = max(self._most, len(self._inside))
+        self._count()
+
+    def _count(self) -> None:
+        """A call has entered."""
+        self._entered += 1
         if self._entered >= WINDOW:
             self._left_free = min(self._left_free, _beside(self._most))
             self._most, self._entered = len(self._inside), 0
@@ -204,6 +208,7 @@ class Gate:
 
     def _hold(self, call: Party) -> None:
         early_calls.inside += call not in self._early
+        self._count()
         self._early[call] = now_s() + patience_s(kind_of(call.component))
 
 
