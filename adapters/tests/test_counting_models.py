@@ -57,7 +57,7 @@ class Counting(BaseChatModel):
         self.by_word[prompt.split()[0]] = self.by_word.get(prompt.split()[0], 0) + 1
         self.lengths[len(prompt) // 10] += 1
         self.tally.calls += 1
-        self.record.letters = self.record.letters + len(prompt)
+        self.record.letters += len(prompt)
         self.memo[prompt[:200]] = f"In a {self.tone} tone: {prompt.lower()}"
         return self.memo[prompt[:200]]
 
@@ -72,8 +72,17 @@ def test_what_calls_count_and_remember_makes_no_other_model(tone: str) -> None:
     assert demanded == 3 and retired >= 1
 
 
-def test_what_a_program_sets_makes_another_one() -> None:
-    model, tones = Counting(), iter(("plain", "gentle", "stern") * 20)
+class Tidying(Counting):
+    """Its calls assign a setting, too."""
+
+    def _remembered(self, prompt: str) -> str:
+        self.tone = self.tone.strip()
+        return super()._remembered(prompt)
+
+
+@pytest.mark.parametrize("kind", [Counting, Tidying])
+def test_what_a_program_sets_makes_another_one(kind: type[Counting]) -> None:
+    model, tones = kind(), iter((" plain", " gentle", " stern") * 20)
 
     def ask(state: Any, prompt: str) -> Any:
         model.tone = next(tones)

@@ -9,7 +9,7 @@ from typing import Any
 from ...text.objects import is_a
 from ...text.values import Opaque, exactly
 from ..listed.table import listed
-from ..program.kept import is_called_by_libraries, kept_in_use, kept_of_its_own
+from ..program.kept import is_called_by_libraries, kept_in_use, noted_of_its_own
 from .clients import Identity, Record, is_client, is_connection
 from .looks import ATOMS, Known, Look, derived_of, note_assigned, own_bases
 from .reads import NOTHING, Reads, reads_of
@@ -150,7 +150,7 @@ class Seen:
         cls: Any = type(self._component)
         if not self.by_object and own_bases(cls):
             held[_CLASS] = cls  # which may hold what all of its objects go by
-            held = {name: value for name, value in held.items() if name not in kept_of_its_own(cls)}
+            held = {name: value for name, value in held.items() if name not in noted_of_its_own(cls)}
         for name, value in held.items():
             kept = self._is_kept(name, value)
             if kept is None or (self.by_object and not (is_client(type(value)) or self._is_setting(name, value))):

@@ -17,7 +17,7 @@ from ...text.classes import of_class, of_classes
 from ...text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, viewed
 from ...text.values import Opaque, exactly, freeze
 from ...trace.sites import is_ours
-from ..program.kept import kept_in_use
+from ..program.kept import kept_in_use, only_noted
 from .clients import (
     OF_USE,
     SETTINGS,
@@ -177,7 +177,7 @@ class Look:
             if names is not None:
                 if params is None:  # of a pydantic model: private and further ones
                     names += sorted(held.keys() - set(names) - derived_of(cls))
-                names = [name for name in names if name not in kept_in_use(self._of, cls)]
+                names = [name for name in names if name not in only_noted(self._of, cls)]
                 held = {name: held[name] if name in held else field(value, name) for name in names}
                 if any(each is UNTOLD for each in held.values()):
                     self.watch.never()

@@ -15,9 +15,31 @@ from .steps import Step, changed_at, steps_of
 @of_classes
 def kept_in_use(component: type, part: type, by_class: bool = False) -> frozenset[str]:
     """The attributes that a component's calls assign or add to, in objects of `part` that it holds: what they count, or
-    keep. Told by the code of what a framework calls of the component, and of what that calls of the component and of
-    what it holds; what else may be called (a method that sets something) is none of that. `by_class`: of whatever they
-    assign or add to, which may be the class."""
+    keep. `by_class`: of whatever they assign or add to, which may be the class."""
+    used = _in_use(component, part)
+    return frozenset(name for own in used for name in (own.kept_anywhere() if by_class else own.kept()))
+
+
+@of_classes
+def only_noted(component: type, part: type) -> frozenset[str]:
+    """Those of them that the calls count or add to, or assign and don't read: they are no settings, which a program may
+    change between two calls."""
+    used = list(_in_use(component, part))
+    assigned = {name for own in used for name in own.assigned()} - {name for own in used for name in own.read()}
+    return frozenset(assigned.union(*(own.added() for own in used)))
+
+
+@of_class
+def noted_of_its_own(cls: type) -> frozenset[str]:
+    """The same, in the component itself: of the fields that classes of the program's brought. Those of a library, a key
+    or an address among them, say what it is."""
+    brought = {name for base in users_bases(cls) for name in inspect.get_annotations(base)}
+    return only_noted(cls, cls) & brought
+
+
+def _in_use(component: type, part: type) -> Iterator[_Own]:
+    """The code of what a framework calls of the component, and of what that calls of the component and of what it
+    holds; what else may be called (a method that sets something) is none of that."""
     functions: dict[str, list[types.FunctionType]] = {}
     called: set[str] = set()
     for base in (*component.__mro__, *part.__mro__):
@@ -28,7 +50,7 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
                     called.add(name)
     called.update(name for name in functions if any(name in vars(base) for base in libraries_bases(component)))
     coming = [name for name in called if name in dir(component)]
-    reached, kept = {"__init__", "__post_init__"}, set[str]()
+    reached = {"__init__", "__post_init__"}
     while coming:
         name = coming.pop()
         if name in reached:
@@ -38,16 +60,7 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
             for code in codes(function.__code__):
                 own = _Own(steps_of(code), function.__code__.co_varnames[:1])
                 coming += own.called() & functions.keys()
-                kept.update(own.kept_anywhere() if by_class else own.kept())
-    return frozenset(kept)
-
-
-@of_class
-def kept_of_its_own(cls: type) -> frozenset[str]:
-    """The same, in the component itself: of the fields that classes of the program's brought. Those of a library, a key
-    or an address among them, say what it is."""
-    brought = {name for base in users_bases(cls) for name in inspect.get_annotations(base)}
-    return kept_in_use(cls, cls) & brought
+                yield own
 
 
 @of_class
@@ -78,15 +91,29 @@ class _Own:
         """Names of methods that may be called of it."""
         return {self._steps[at].name for at in self._taken()}
 
-    def kept(self) -> Iterator[str]:
-        """The attributes that are assigned or added to."""
+    def added(self) -> set[str]:
+        """The attributes that are added to: counted up, or changed in place."""
         changed = changed_at(self._steps)
-        for at in self._taken():
-            if at in changed or self._steps[at - 1].does == "copy":  # read, to be assigned again
-                yield self._steps[at].name
-        for at, step in enumerate(self._steps):
-            if step.does == "store attribute" and self._is_of_it(at - 1):
-                yield step.name
+        return {self._steps[at].name for at in self._taken() if at in changed or self._is_counted(at)}
+
+    def _is_counted(self, at: int) -> bool:
+        """Whether it is taken to be assigned again (`+=`)."""
+        return self._steps[at - 1].does == "copy"
+
+    def assigned(self) -> set[str]:
+        return {
+            step.name
+            for at, step in enumerate(self._steps)
+            if step.does == "store attribute" and self._is_of_it(at - 1)
+        }
+
+    def kept(self) -> set[str]:
+        return self.added() | self.assigned()
+
+    def read(self) -> set[str]:
+        """The attributes that are taken for what they hold."""
+        changed = changed_at(self._steps)
+        return {self._steps[at].name for at in self._taken() if at not in changed and not self._is_counted(at)}
 
     def kept_anywhere(self) -> Iterator[str]:
         """The attributes that are assigned or added to, of whatever object."""
