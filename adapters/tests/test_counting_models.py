@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.retrievers import BaseRetriever
 from pydantic import BaseModel, PrivateAttr
 
 import accel
@@ -93,4 +95,53 @@ def test_what_a_program_sets_makes_another_one(kind: type[Counting]) -> None:
     for topic in ("bees and their hives", "iron smelting in Sweden", "the far side of the moon"):
         told = fast.invoke({"topic": topic})
         assert [told[name].split()[2] for name in ("outline", "keywords", "both")] == ["plain", "gentle", "stern"]
+        assert accel.settle(10)
+
+
+class Desk:
+    """A plain object that a component holds."""
+
+    def __init__(self) -> None:
+        self.tenant = ""
+
+
+class AtDesk(Counting):
+    desk: Any = None
+
+    def _remembered(self, prompt: str) -> str:
+        self.desk.tenant = self.desk.tenant.strip()
+        return f"For {self.desk.tenant}: {prompt.lower()}"
+
+
+class Finder(BaseRetriever):
+    tenant: str = ""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        catch_up()
+        self.tenant = self.tenant.strip()
+        return [Document(f"For {self.tenant}: {query.lower()}", id="one")]
+
+
+accel.register(Finder, readonly=True, local=True, concurrency=8)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_tenant_that_calls_tidy_up_is_still_a_tenant(held: bool) -> None:
+    """In an object that a model holds, and in a retriever."""
+    model, finder = AtDesk(desk=Desk()), Finder()
+
+    def ask(state: Any, prompt: str) -> str:
+        tenant = f" {prompt.split()[0]} "  # another one with each node
+        if held:
+            model.desk.tenant = tenant
+            return str(model.invoke(prompt).content)
+        finder.tenant = tenant
+        return finder.invoke(prompt)[0].page_content
+
+    fast = accel.accelerate(program(ask))
+    for topic in ("bees and their hives", "iron smelting in Sweden", "the far side of the moon"):
+        told = fast.invoke({"topic": topic})
+        assert [told[name].split(":")[0] for name in ("outline", "keywords", "both")] == [
+            "For Write", "For Give", "For Combine",
+        ]  # fmt: skip
         assert accel.settle(10)

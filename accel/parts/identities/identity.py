@@ -9,7 +9,7 @@ from typing import Any
 from ...text.objects import is_a
 from ...text.values import Opaque, exactly
 from ..listed.table import listed
-from ..program.kept import is_called_by_libraries, kept_in_use, noted_of_its_own
+from ..program.kept import is_called_by_libraries, noted_of_its_own, only_noted
 from .clients import Identity, Record, is_client, is_connection
 from .looks import ATOMS, Known, Look, derived_of, note_assigned, own_bases
 from .reads import NOTHING, Reads, reads_of
@@ -183,7 +183,7 @@ class Seen:
         """Whether a field of a store, retriever or tool of the program's own is plain, and nothing that its calls count
         or keep: by it a program may choose what they read."""
         cls: Any = type(self._component)
-        return type(value) in ATOMS and is_called_by_libraries(cls) and name not in kept_in_use(cls, cls)
+        return type(value) in ATOMS and is_called_by_libraries(cls) and name not in only_noted(cls, cls)
 
     def _is_kept(self, name: str, value: Any) -> bool | None:
         """Whether a field holds a client that the component makes of its others, with the first use; None if it holds

@@ -184,7 +184,9 @@ class Look:
                     return Opaque(object())
             else:
                 # What SDKs call their records may be anything in a class of the program's own.
-                of_use = derived_of(cls) | kept_in_use(self._of, cls) | (OF_USE if _extends(cls) else frozenset())
+                of_use = derived_of(cls) | only_noted(self._of, cls) | (OF_USE if _extends(cls) else frozenset())
+                kept = kept_in_use(self._of, cls)  # what it makes with the first use, but for plain settings
+                of_use |= {name for name in kept & held.keys() if type(held[name]) not in ATOMS or held[name] is None}
                 held = {str(name): held[name] for name in sorted(held, key=str) if name not in of_use}
             # What extends an SDK's class is only itself, as it is now.
             itself = Opaque(value) if names is None and _extends(cls) else self._class(cls, depth)
