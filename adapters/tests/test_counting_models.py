@@ -41,14 +41,15 @@ class Counting(BaseChatModel):
     tally: Tally = Tally()
     record: Record = Record()
     _last: str = PrivateAttr("")
+    _now: str = PrivateAttr("")
 
     @property
     def _llm_type(self) -> str:
         return "counting"
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
-        prompt = str(messages[-1].content)
-        answer = self._remembered(prompt)
+        self._now = str(messages[-1].content)
+        answer = self._remembered(self._now)
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=answer, id="one"))])
 
     def _remembered(self, prompt: str) -> str:
@@ -118,7 +119,8 @@ class Finder(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         catch_up()
-        self.tenant = self.tenant.strip()
+        if query:
+            self.tenant = self.tenant.strip()
         return [Document(f"For {self.tenant}: {query.lower()}", id="one")]
 
 

@@ -22,11 +22,12 @@ def kept_in_use(component: type, part: type, by_class: bool = False) -> frozense
 
 @of_classes
 def only_noted(component: type, part: type) -> frozenset[str]:
-    """Those of them that the calls count or add to, or assign and don't read: they are no settings, which a program may
-    change between two calls."""
+    """Those of them that the calls count or add to, or assign and don't read, or not before: they are no settings,
+    which a program may change between two calls."""
     used = list(_in_use(component, part))
     assigned = {name for own in used for name in own.assigned()} - {name for own in used for name in own.read()}
-    return frozenset(assigned.union(*(own.added() for own in used)))
+    first = {name for own in used if own.is_entry for name in own.assigned_first()}
+    return frozenset((assigned | first).union(*(own.added() for own in used)))
 
 
 @of_class
@@ -49,8 +50,8 @@ def _in_use(component: type, part: type) -> Iterator[_Own]:
                 if type(function_of(member)) is not types.FunctionType:  # what a component is called by is looked at
                     called.add(name)
     called.update(name for name in functions if any(name in vars(base) for base in libraries_bases(component)))
-    coming = [name for name in called if name in dir(component)]
-    reached = {"__init__", "__post_init__"}
+    entries = frozenset(name for name in called if name in dir(component))
+    coming, reached = list(entries), {"__init__", "__post_init__"}
     while coming:
         name = coming.pop()
         if name in reached:
@@ -58,7 +59,8 @@ def _in_use(component: type, part: type) -> Iterator[_Own]:
         reached.add(name)
         for function in functions[name]:
             for code in codes(function.__code__):
-                own = _Own(steps_of(code), function.__code__.co_varnames[:1])
+                is_entry = name in entries and code is function.__code__
+                own = _Own(steps_of(code), function.__code__.co_varnames[:1], is_entry)
                 coming += own.called() & functions.keys()
                 yield own
 
@@ -74,8 +76,10 @@ def is_called_by_libraries(cls: type) -> bool:
 class _Own:
     """What code does to its object, whose name is `itself`, and to what that holds."""
 
-    def __init__(self, steps: list[Step], itself: tuple[str, ...]) -> None:
+    def __init__(self, steps: list[Step], itself: tuple[str, ...], is_entry: bool) -> None:
         self._steps, self._itself = steps, itself
+        self.is_entry = is_entry
+        """A framework calls it."""
 
     def _is_of_it(self, at: int) -> bool:
         """Whether what stands there gives it, or what it holds."""
@@ -106,6 +110,18 @@ class _Own:
             for at, step in enumerate(self._steps)
             if step.does == "store attribute" and self._is_of_it(at - 1)
         }
+
+    def assigned_first(self) -> set[str]:
+        """Those that are assigned in any case, and not read before: what they held says nothing."""
+        found, read = set[str](), set[str]()
+        for at, step in enumerate(self._steps):
+            if step.does == "jump":
+                break
+            if step.does == "take":
+                read.add(step.name)
+            elif step.does == "store attribute" and step.name not in read and self._is_of_it(at - 1):
+                found.add(step.name)
+        return found
 
     def kept(self) -> set[str]:
         return self.added() | self.assigned()

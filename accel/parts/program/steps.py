@@ -11,7 +11,7 @@ from .code import CHANGES
 
 Does = Literal[
     "load", "load cell", "load own", "store own", "take", "constant", "assign", "assign cell", "store attribute",
-    "item", "store item", "copy", "swap", "import", "import from", "call", "null", "other",
+    "item", "store item", "copy", "swap", "import", "import from", "call", "null", "jump", "other",
 ]  # fmt: skip
 
 
@@ -39,6 +39,7 @@ _BOTH: dict[str, tuple[tuple[Does, int], tuple[Does, int]]] = {
     "LOAD_FAST_LOAD_FAST": (_LOADS, _LOADS), "LOAD_FAST_BORROW_LOAD_FAST_BORROW": (_LOADS, _LOADS),
     "STORE_FAST_LOAD_FAST": (_STORES, _LOADS), "STORE_FAST_STORE_FAST": (_STORES, _STORES),
 }  # fmt: skip
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _SILENT = frozenset(("NOP", "RESUME", "PRECALL", "CACHE", "EXTENDED_ARG", "NOT_TAKEN"))
 
 
@@ -49,7 +50,7 @@ def steps_of(code: CodeType) -> list[Step]:
         effect = dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
         if step.opname in _SILENT and not effect:
             continue
-        does = _DOES.get(step.opname, "other")
+        does = _DOES.get(step.opname, "jump" if step.opcode in _JUMPS else "other")
         if step.opname == "BINARY_OP" and step.argrepr == "[]":
             does = "item"
         if does == "constant" and not isinstance(step.argval, str):
