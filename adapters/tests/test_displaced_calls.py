@@ -67,33 +67,39 @@ def grading(model: Grader) -> Any:
     return graph.compile()
 
 
-@pytest.mark.parametrize("more", [1, 2, 4])
-def test_what_stands_before_a_list_displaces_its_early_calls_and_repeats_none(more: int) -> None:
-    model, plain = Grader(), grading(Grader())
+def learnt(model: Grader) -> Any:
+    """Accelerated, after three runs that go through all parts."""
     fast = accelerate(grading(model))
     for topic in ("bees and hives", "iron in Sweden", "bread of long ago"):
-        assert fast.invoke({"topic": topic}) == plain.invoke({"topic": topic})
+        assert fast.invoke({"topic": topic}) == grading(Grader()).invoke({"topic": topic})
         assert accel.settle(10)
-    before, retired = len(model._asked), fast.report().retired
-    asked: Any = {"topic": "the far moon", "before": [f"a note that is number {n}" for n in range(more)]}
-    assert fast.invoke(asked) == plain.invoke(asked)
+    return fast
+
+
+def asked_with(fast: Any, model: Grader, notes: int) -> Counter[str]:
+    """The prompts of a run with so many notes before the parts."""
+    before = len(model._asked)
+    asked: Any = {"topic": "the far moon", "before": [f"a note that is number {n}" for n in range(notes)]}
+    assert fast.invoke(asked) == grading(Grader()).invoke(asked)
     assert accel.settle(10)
-    counts = Counter(model._asked[before:])
+    return Counter(model._asked[before:])
+
+
+@pytest.mark.parametrize("more", [1, 2, 4])
+def test_what_stands_before_a_list_displaces_its_early_calls_and_repeats_none(more: int) -> None:
+    model = Grader()
+    fast = learnt(model)
+    retired = fast.report().retired
+    counts = asked_with(fast, model, more)
     assert set(counts.values()) == {1} and len(counts) == 1 + more + 4
     assert fast.report().retired - retired >= 4, "all four parts were early"
 
 
 def test_what_is_not_made_any_more_is_given_up() -> None:
     """The program goes through other things than expected: each early call is in vain, once."""
-    model, plain = Grader(), grading(Grader())
-    fast = accelerate(grading(model))
-    for topic in ("bees and hives", "iron in Sweden", "bread of long ago"):
-        fast.invoke({"topic": topic})
-        assert accel.settle(10)
-    before, wasted = len(model._asked), fast.report().wasted
-    asked: Any = {"topic": "the far moon", "before": [f"a note that is number {n}" for n in range(MANY)]}
-    assert fast.invoke(asked) == plain.invoke(asked)
-    assert accel.settle(10)
-    counts = Counter(model._asked[before:])
+    model = Grader()
+    fast = learnt(model)
+    wasted = fast.report().wasted
+    counts = asked_with(fast, model, MANY)
     assert set(counts.values()) == {1}
     assert fast.report().wasted - wasted == len(counts) - 1 - MANY > 0

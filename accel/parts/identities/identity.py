@@ -150,7 +150,8 @@ class Seen:
         cls: Any = type(self._component)
         if not self.by_object and own_bases(cls):
             held[_CLASS] = cls  # which may hold what all of its objects go by
-            held = {name: value for name, value in held.items() if name not in noted_of_its_own(cls)}
+            noted = noted_of_its_own(cls)
+            held = {name: value for name, value in held.items() if name not in noted}
         for name, value in held.items():
             kept = self._is_kept(name, value)
             if kept is None or (self.by_object and not (is_client(type(value)) or self._is_setting(name, value))):

@@ -173,18 +173,18 @@ class Look:
             return Opaque(object())
         self._path[id(value)] = depth
         try:
-            held = self.watch.fields(value)
+            held, noted = self.watch.fields(value), only_noted(self._of, cls)
             if names is not None:
                 if params is None:  # of a pydantic model: private and further ones
                     names += sorted(held.keys() - set(names) - derived_of(cls))
-                names = [name for name in names if name not in only_noted(self._of, cls)]
+                names = [name for name in names if name not in noted]
                 held = {name: held[name] if name in held else field(value, name) for name in names}
                 if any(each is UNTOLD for each in held.values()):
                     self.watch.never()
                     return Opaque(object())
             else:
                 # What SDKs call their records may be anything in a class of the program's own.
-                of_use = derived_of(cls) | only_noted(self._of, cls) | (OF_USE if _extends(cls) else frozenset())
+                of_use = derived_of(cls) | noted | (OF_USE if _extends(cls) else frozenset())
                 kept = kept_in_use(self._of, cls)  # what it makes with the first use, but for plain settings
                 of_use |= {name for name in kept & held.keys() if type(held[name]) not in ATOMS or held[name] is None}
                 held = {str(name): held[name] for name in sorted(held, key=str) if name not in of_use}

@@ -149,11 +149,12 @@ def _usual_trust(client: Any, made_with: dict[str, Any]) -> Any:
         return True
     speaks = made_with.get("http1", True), made_with.get("http2", False)  # said in the handshake
     key = package, *speaks, *(_file_of(name) for name in _CERTIFICATES if client.trust_env)
-    if key not in _trusted:
-        while len(_trusted) >= MAX_TRUSTED:
-            _trusted.pop(next(iter(_trusted), None), None)
-        _trusted[key] = make(trust_env=client.trust_env)
-    return _trusted[key]
+    trusted = _trusted.get(key)
+    if trusted is None:
+        if len(_trusted) >= MAX_TRUSTED:
+            _trusted.clear()
+        trusted = _trusted[key] = make(trust_env=client.trust_env)
+    return trusted
 
 
 def _file_of(name: str) -> tuple[str, int] | None:

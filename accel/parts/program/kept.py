@@ -77,7 +77,7 @@ class _Own:
     """What code does to its object, whose name is `itself`, and to what that holds."""
 
     def __init__(self, steps: list[Step], itself: tuple[str, ...], is_entry: bool) -> None:
-        self._steps, self._itself = steps, itself
+        self._steps, self._itself, self._changed = steps, itself, changed_at(steps)
         self.is_entry = is_entry
         """A framework calls it."""
 
@@ -97,12 +97,11 @@ class _Own:
 
     def added(self) -> set[str]:
         """The attributes that are added to: counted up, or changed in place."""
-        changed = changed_at(self._steps)
-        return {self._steps[at].name for at in self._taken() if at in changed or self._is_counted(at)}
+        return {self._steps[at].name for at in self._taken() if self._is_added_to(at)}
 
-    def _is_counted(self, at: int) -> bool:
-        """Whether it is taken to be assigned again (`+=`)."""
-        return self._steps[at - 1].does == "copy"
+    def _is_added_to(self, at: int) -> bool:
+        """Whether what is taken there is changed in place, or taken to be assigned again (`+=`)."""
+        return at in self._changed or self._steps[at - 1].does == "copy"
 
     def assigned(self) -> set[str]:
         return {
@@ -128,10 +127,9 @@ class _Own:
 
     def read(self) -> set[str]:
         """The attributes that are taken for what they hold."""
-        changed = changed_at(self._steps)
-        return {self._steps[at].name for at in self._taken() if at not in changed and not self._is_counted(at)}
+        return {self._steps[at].name for at in self._taken() if not self._is_added_to(at)}
 
     def kept_anywhere(self) -> Iterator[str]:
         """The attributes that are assigned or added to, of whatever object."""
         yield from (step.name for step in self._steps if step.does == "store attribute")
-        yield from (self._steps[at].name for at in changed_at(self._steps))
+        yield from (self._steps[at].name for at in self._changed)

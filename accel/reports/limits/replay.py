@@ -69,6 +69,7 @@ class Replay:
         self.calls: dict[int, Held] = {}
         """By event: calls that may be made early, or might if something was declared."""
         self._used = Counter(id(place_of(call.component)) for call in trace.calls)
+        """By id of what takes calls, how many it took."""
         self._facts = {id(call.component): facts_of(call.component) for call in trace.calls}
         certain = settings.speculate == "certain"
         self._lets_stream: dict[int, Missing] = {}
