@@ -79,6 +79,12 @@ class Identities:
         seen = self._seen.get(id(component))
         return seen.times if seen is not None else 0
 
+    def changes(self, component: Any) -> int:
+        """How often it was seen to be another one than before, or to have been given something: it may be what it was
+        again."""
+        seen = self._seen.get(id(component))
+        return seen.changes + seen.times if seen is not None else 0
+
     def note_changed(self, component: Any) -> None:
         """It is another one than it was when this run called it before."""
         seen = self._seen.get(id(component))
@@ -101,6 +107,9 @@ class Seen:
         self._last: _State | None = None
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
         """Its identity, what it takes from elsewhere, and both as one."""
+        self._elsewhere: tuple[Hashable, ...] | None = None
+        """What it took from elsewhere at the last look."""
+        self.changes = 0
 
     @property
     def records(self) -> Iterable[Record]:
@@ -127,9 +136,13 @@ class Seen:
     def now(self, known: Known, read: Read) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
-            last = last or _NOT_YET
-            last = self._last = self._of_client(known, last) if self._is_client else self._look(known, read, last)
+            before = last or _NOT_YET
+            last = self._last = self._of_client(known, before) if self._is_client else self._look(known, read, before)
+            self.changes += before is not _NOT_YET and before.identity != last.identity
         beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, last.reads.now())) if now)
+        if beside != self._elsewhere:
+            self.changes += self._elsewhere is not None
+            self._elsewhere = beside
         if not beside:
             return last.identity
         within = self._within

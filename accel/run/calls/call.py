@@ -50,8 +50,8 @@ class Call(Party):
     """A primitive with its input, from issue or demand to retirement. Guarded by the run's lock."""
 
     __slots__ = (
-        "ambient", "asked", "borrowers", "bound", "chunks", "dropped_by", "ended_s", "entered_s", "epoch", "fed",
-        "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender",
+        "ambient", "asked", "borrowers", "bound", "changes", "chunks", "dropped_by", "ended_s", "entered_s", "epoch",
+        "fed", "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender",
         "lent_as", "method", "nested", "outcome", "output", "priority", "record", "resource", "sent_to",
         "standing", "state", "substituted", "task", "tells", "token", "tokens", "took_s", "waiters",
     )  # fmt: skip
@@ -86,7 +86,9 @@ class Call(Party):
         self.asked = UNSURE
         """what it asks for,"""
         self.keys: tuple[str, ...] = ()
-        """and the credentials that its component held then."""
+        """the credentials that its component held then,"""
+        self.changes = 0
+        """and how often that had been seen to change."""
         self.sent_to: Hashable = None
         """Who got its input (`accel.parts.network.recipients`), if that is nobody here: who has its output, too."""
         self.bound: tuple[str, int] | None = None

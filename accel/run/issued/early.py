@@ -112,6 +112,7 @@ def no_room(bound: Bound) -> Reason | None:
 def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked: Asked = UNSURE) -> Call | Reason:
     """Start an early call for a complete, allowed input, predicted with this key; or say why it can't be. `bound`: what
     the node's calls go to at this moment; `asked`: what of, where the program is said to make it."""
+    changes = run.identities.changes(bound.component) if bound is not None else 0
     if bound is None or bound.whose != key[:2] or not run.bindings.as_used(bound.component, bound.identity):
         run.bindings.renew()
         return CHANGED()
@@ -136,7 +137,7 @@ def issue(run: Run, node: Node, bound: Bound | None, tree: Tree, key: Key, asked
         return MUTABLE()
     call = Call(method, bound.component, bound.identity, tree, key, run.ambient, standing="early")
     call.issued_for, call.asked = node.site, asked
-    call.keys = bound.keys
+    call.keys, call.changes = bound.keys, changes
     if method.op == "searching":
         call.resource = resource_of(bound.component)
         call.epoch = epoch(call.resource)
@@ -309,10 +310,11 @@ def _told(run: Run, call: Call, kwargs: Any) -> bool:
 
 
 def _changed(run: Run, call: Call, keys: tuple[str, ...] | None = None) -> bool:
-    """Whether the component is another one than when the call was issued: then the answer may be, too, even if it is
-    what it was again when the program makes the call. `keys`: the credentials with which it is about to be entered."""
+    """Whether the component is another one than when the call was issued, or was seen to be one meanwhile: then the
+    answer may be, too, even if it is what it was again when the program makes the call. `keys`: the credentials with
+    which it is about to be entered."""
     same = run.identities.of(call.component, call.method.by_object) == call.identity
-    if same and keys in (None, call.keys):
+    if same and run.identities.changes(call.component) == call.changes and keys in (None, call.keys):
         return False
     run.calls.drop(call)
     return True
