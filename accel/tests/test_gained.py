@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from accel.run.gains.gained import PAUSE_S, gains
+from accel.run.gains.gained import PAUSE_S, gains, pays
 from accel.run.gains.pace import Pace
 from accel.tests.test_alone import Written
 from accel.trace.record import Trace
@@ -49,6 +49,20 @@ def test_long_pauses_count_in_a_crowd() -> None:
     assert gained_s(trace) == pytest.approx([paused_s])
     trace = replace(run((paused_s, 1.0, 0.0)), crowded=True)
     assert gained_s(trace) == pytest.approx([paused_s]), "that before the first call, too"
+
+
+@pytest.mark.parametrize(
+    ("gain_s", "own_s", "worth"),
+    [
+        (0.019, 0.0, False),  # too little of a second, even if it costs nothing
+        (0.030, 0.002, True),  # little, and it costs a fifteenth of it
+        (0.030, 0.005, False),
+        (0.070, 0.015, True),  # enough
+        (0.070, 0.025, False),  # the run waits for what it costs, too
+    ],
+)
+def test_a_small_gain_pays_if_it_costs_far_less(gain_s: float, own_s: float, worth: bool) -> None:
+    assert pays(gain_s, 1.0, own_s) is worth
 
 
 def test_a_program_rests_that_gains_in_a_crowd_alone() -> None:

@@ -79,10 +79,10 @@ def test_what_is_shared_within_a_run_gives_hope() -> None:
 
 def test_a_gain_that_following_costs_is_none() -> None:
     run = Written()
-    run.call(0.0, 0.02, given="Begin")
-    run.call(0.02, 1.0, given="Begin with something else")
-    assert has_hope(run.ended(), own_s=0.001)
-    assert not has_hope(run.ended(), own_s=0.02)
+    run.call(0.0, 0.03, given="Begin")
+    run.call(0.03, 1.0, given="Begin with something else")
+    assert has_hope(run.ended(), own_s=0.002)
+    assert not has_hope(run.ended(), own_s=0.003), "3 % for a tenth of that in processor time"
 
 
 def test_a_run_that_takes_no_time_says_nothing_against_hope() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import accel
-from accel.run.gains import hopes, pace
+from accel.run.gains import gained, hopes
 from accel.run.gains.pace import load
 from compat_tests.soak.soak_gauges import Sample, grown, sample, table
 from compat_tests.soak.soak_programs import PROGRAMS, Program
@@ -110,7 +110,8 @@ def main() -> int:
     faulthandler.enable()
     if not options.resting:
         # Components here take no time: there is nothing to gain.
-        load.enabled, pace.LEAST_PART, hopes.LEAST_S = False, -math.inf, math.inf
+        load.enabled, hopes.LEAST_S = False, math.inf
+        gained.LEAST_PART = gained.ENOUGH_PART = -math.inf
     named = {program.name: program for program in PROGRAMS}
     wanted = options.only.split(",") if options.only else list(named)
     if unknown := [name for name in wanted if name not in named]:

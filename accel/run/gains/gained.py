@@ -8,6 +8,9 @@ from itertools import accumulate
 
 from ...trace.record import Trace
 
+LEAST_PART, ENOUGH_PART, TIMES_OWN = 0.02, 0.05, 10.0
+"""Of the time that a run takes, what following it must gain at least, and what is enough; between the two, it must be
+so many times the processor time that following takes."""
 PAUSE_S = 0.1
 """A program that goes on sooner after a call has only its framework's steps between the two: no time to be gained."""
 
@@ -26,6 +29,12 @@ def gains(trace: Trace) -> list[tuple[float, float]]:
         (waited.between(issued_s, asked_s) if waited is not None else max(0.0, asked_s - issued_s), over_s - issued_s)
         for issued_s, asked_s, over_s in early
     ]
+
+
+def pays(gain_s: float, seconds: float, own_s: float) -> bool:
+    """Whether following a run pays that took so long. `own_s`: the processor time that it took, which the run itself
+    waits for as well."""
+    return gain_s - own_s > max(LEAST_PART * seconds, min(ENOUGH_PART * seconds, TIMES_OWN * own_s))
 
 
 class Waited:

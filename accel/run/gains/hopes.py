@@ -23,14 +23,12 @@ from ...process.clock import now_s
 from ...trace.flow import events_of
 from ...trace.order import Event
 from ...trace.record import CallRecord, Trace
-from .gained import PAUSE_S, gains
+from .gained import PAUSE_S, gains, pays
 from .pace import load
 from .soonest import schedule
 
 IN_A_ROW = 2
 """Runs that had nothing to gain, and their program has none for the time being."""
-LEAST_PART, TIMES_OWN = 0.02, 2.0
-"""What a run may gain must be so much of the time it takes, and so many times what following it takes."""
 LEAST_S = 0.01
 """Calls that take less than this together are a trial, and say nothing about time."""
 MAX_CALLS = 128
@@ -119,7 +117,7 @@ def hopeful(
     # That an early call began before the program's turn had come is no gain (`Pace.ended`).
     together_s = sum(early) if saved_s is None else min(sum(early), saved_s)
     gained_s = together_s - len(early) * load.lag_s + _shared_s(calls)
-    return max(gained_s, seconds - best_s) > max(LEAST_PART * seconds, TIMES_OWN * own_s)
+    return pays(max(gained_s, seconds - best_s), seconds, own_s)
 
 
 def _says_nothing(trace: Trace) -> bool:

@@ -17,7 +17,7 @@ from time import clock_gettime, perf_counter
 from ...process import forks, spare, threads
 from ...trace.record import Trace
 from .crowd import Crowd
-from .gained import gains
+from .gained import gains, pays
 
 try:
     from time import pthread_getcpuclockid
@@ -35,9 +35,8 @@ AT_FIRST = 4
 """One in so many is followed of a program that has nothing to gain;"""
 SELDOM = 100
 """but at least one run in so many is followed."""
-LEAST_GAIN_S, LEAST_PART = 1e-4, 0.02
-"""What a run must gain for each call that was early, and of the time it takes, beside what following it takes of the
-processor: less is what it costs."""
+LEAST_GAIN_S = 1e-4
+"""What a run must gain for each call that was early."""
 
 TICK_S = 0.02
 EASILY = 4
@@ -300,8 +299,7 @@ class Pace:
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s = (sum(map(min, early)) - lost_s) * self._true
         seconds = trace.ended_s - trace.started_s if trace.ended_s is not None else 0.0
-        least_s = max(own_s, LEAST_GAIN_S * max(1, len(early)), LEAST_PART * seconds)
-        gained = gain_s >= least_s
+        gained = gain_s >= LEAST_GAIN_S * max(1, len(early)) and pays(gain_s, seconds, own_s)
         self.crowd.gained |= gained
         with self._lock:
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gained - self._gain)
