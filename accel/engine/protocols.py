@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from accel.errors import CallCancelled, RequestError
+from accel.errors import RequestError
 
 from ..process import forks
 from .placement import Operator
@@ -72,10 +72,6 @@ class CancelToken:
                 return lambda: self._forget(key)
         callback()
         return lambda: None
-
-    def raise_if_cancelled(self) -> None:
-        if self._cancelled:
-            raise CallCancelled
 
     def _forget(self, key: int) -> None:
         with _changing:

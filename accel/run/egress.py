@@ -9,6 +9,11 @@ from ..process import forks
 from ..text.values import Opaque, Tree, leaves
 
 
+def texts_sent(tree: Tree) -> list[str]:
+    """What of an input says something of anybody."""
+    return [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool)]
+
+
 class Ledger:
     """Texts sent to and received from each recipient."""
 
@@ -17,7 +22,7 @@ class Ledger:
         self._lock = forks.lock()
 
     def add(self, endpoint: Hashable, tree: Tree) -> None:
-        texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool)]
+        texts = texts_sent(tree)
         with self._lock:
             self._seen[endpoint].extend(texts)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from accel.graph.topology import ANEW, ANY, END, START, Control, Topology, leg, leg_in, leg_of, site_of
-from accel.run.egress import Ledger
+from accel.run.egress import Ledger, texts_sent
 from accel.text.values import Opaque
 
 
@@ -236,6 +236,12 @@ def test_what_cannot_be_looked_into_is_not_known() -> None:
     ledger = Ledger()
     ledger.add("here", [Opaque("whales"), True])
     assert not ledger.knows("here", ["whales"]) and not ledger.knows("here", ["True"])
+
+
+def test_an_endpoint_knows_an_input_that_it_has_had() -> None:
+    asked, ledger = {"query": "whales", "rerank": True, "filter": None, "most": 4}, Ledger()
+    ledger.add("here", asked)
+    assert ledger.knows("here", texts_sent(asked)) and not ledger.knows("here", texts_sent({"query": "sharks"}))
 
 
 def test_a_node_that_raised_is_reached_up_to_there() -> None:

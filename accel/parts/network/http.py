@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -146,11 +146,13 @@ def _extract(wrapped: Callable[..., Any], cookies: Any, args: Any, kwargs: Any) 
             note_answered(before, cookies.jar)
 
 
-def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+@contextmanager
+def _sending(client: Any, args: Any, kwargs: Any) -> Iterator[tuple[float, Any]]:
+    """A request, until its client has the answer: when it began, and the component that it writes to."""
     began_s = now_s()
     over, changed = sends(client, args, kwargs), written(client, args[0] if args else kwargs.get("request"))
     try:
-        response = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
+        yield began_s, changed
     except Exception as error:
         if _found_no_connection(error):
             turned_away(began_s, 0.0)
@@ -158,6 +160,11 @@ def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> A
     finally:
         if over is not None:
             over()
+
+
+def _send(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
+    with _sending(client, args, kwargs) as (began_s, changed):
+        response = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
     try:
         _answered(response, began_s)
     except BaseException:
@@ -184,17 +191,8 @@ def _note_led(response: Any) -> None:
 
 
 async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
-    began_s = now_s()
-    over, changed = sends(client, args, kwargs), written(client, args[0] if args else kwargs.get("request"))
-    try:
+    with _sending(client, args, kwargs) as (began_s, changed):
         response = await (wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs))
-    except Exception as error:
-        if _found_no_connection(error):
-            turned_away(began_s, 0.0)
-        raise
-    finally:
-        if over is not None:
-            over()
     try:
         _answered(response, began_s)
     except BaseException:
@@ -204,19 +202,19 @@ async def _asend(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: An
 
 
 def _other(read: Read, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
-    sent = _told(read, client, args, kwargs)
-    over, changed = sends(client, (sent,), {}), written(client, sent)
-    try:
+    with _sending(client, (_told(read, client, args, kwargs),), {}) as (_, changed):
         return wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
-    finally:
-        if over is not None:
-            over()
 
 
 def _aother(read: Read, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Any) -> Any:
     sent = _told(read, client, args, kwargs)  # by the frame that calls, before anybody awaits it
     over, changed = sends(client, (sent,), {}), written(client, sent)
-    coming = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
+    try:
+        coming = wrapped(*args, **kwargs) if changed is None else write(changed, wrapped, args, kwargs)
+    except BaseException:
+        if over is not None:
+            over()
+        raise
     return coming if over is None else around(_awaited(coming, over), coming)
 
 

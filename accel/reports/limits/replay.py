@@ -21,13 +21,13 @@ from ...learn.check import followed, handed, ties
 from ...learn.view import Fit
 from ...parts.components import facts_of, said_of
 from ...parts.network.recipients import recipient
+from ...run.egress import texts_sent
 from ...run.gains.soonest import streams
 from ...run.settings import Settings
 from ...run.waits.gates import place_of
 from ...text.evaluate import Index
 from ...text.pasted import pasted
 from ...text.templates import refs_in
-from ...text.values import Opaque, Tree, leaves
 from ...trace.flow import WHOLE, events_of
 from ...trace.order import Event
 from ...trace.record import CallRecord, Trace
@@ -78,7 +78,7 @@ class Replay:
         """By remote endpoint, the texts that each event took there and brought back."""
         for number, event in enumerate(self.events):
             if event.call is not None and not self._facts[id(event.call.component)].local:
-                texts = number, list(_texts(event.call.input)), list(_texts(event.call.output))
+                texts = number, list(texts_sent(event.call.input)), list(texts_sent(event.call.output))
                 self._seen.setdefault(self._recipient(event.call), []).append(texts)
         view, fits = followed(learnt, trace, unexplained=True)
         sources = _Sources(learnt, self.events, trace, {node.name: fit for node, fit in fits})
@@ -137,7 +137,7 @@ class Replay:
                 yield number, call
 
     def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[Sent]:
-        for each, texts in [(call, values), *((part, list(_texts(part.input))) for part in inner)]:
+        for each, texts in [(call, values), *((part, list(texts_sent(part.input))) for part in inner)]:
             if self._facts[id(each.component)].local:
                 continue
             rule = EGRESS
@@ -319,7 +319,3 @@ def _in_the_way_s(spans: list[tuple[float, float, bool]], begin: float, end: flo
     own = (at for at, _, early in spans if begin < at < end and not early)
     full = (at for at in own if sum(1 for other, over, _ in spans if other <= at < over) >= limit)
     return end - min(full, default=end)
-
-
-def _texts(tree: Tree) -> Iterator[str]:
-    return (str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque | bool))

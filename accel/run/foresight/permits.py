@@ -16,7 +16,8 @@ from ...parts.methods.methods import Method
 from ...parts.network.recipients import recipient
 from ...process.clock import now_s
 from ...process.properties import cached_property
-from ...text.values import Opaque, Tree, leaves
+from ...text.values import Tree
+from ..egress import texts_sent
 from ..gains.reliance import UNSURE, Asked
 from ..gains.worth import BEGIN, Doubt
 from ..run import Run
@@ -280,7 +281,6 @@ def nested_refuses(run: Run, method: Method, component: Any, tree: Tree) -> Reas
     if limited:
         return limited
     if not facts.local and run.settings.egress == "known":
-        texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-        if not run.ledger.knows(recipient(component, run.plan.keys.note(component), tree), texts):
+        if not run.ledger.knows(recipient(component, run.plan.keys.note(component), tree), texts_sent(tree)):
             return rules.INNER_EGRESS(component=name)
     return None

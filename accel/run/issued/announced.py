@@ -14,7 +14,8 @@ from ...graph.ir import Evidence, Node
 from ...graph.ops import OPS
 from ...graph.rules import Reason
 from ...parts.methods.methods import Method
-from ...text.values import Opaque, Tree, leaves
+from ...text.values import Tree
+from ..egress import texts_sent
 from ..foresight.permits import foretold, refuses
 from ..run import Run
 from ..scope import Scope
@@ -44,8 +45,7 @@ class Announced:
             tree = self._coming[0]
             key = bound.key(tree)
             if not run.calls.has(key):
-                texts = [str(leaf) for _, leaf in leaves(tree) if leaf is not None and not isinstance(leaf, Opaque)]
-                if refuses(run, self._node, texts):
+                if refuses(run, self._node, texts_sent(tree)):
                     return
                 asked = foretold(run, self._node, decided=True)
                 if isinstance(issue(run, self._node, bound, tree, key, asked), Reason):

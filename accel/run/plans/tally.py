@@ -51,9 +51,6 @@ class Line:
     """at least one of them was early in so many,"""
     since: int = 0
     """for the first time in this one, counted from 1; 0: never yet."""
-    calls: int = 0
-    early: int = 0
-    saved_s: float = 0.0
 
 
 class Tally:
@@ -85,13 +82,10 @@ class Tally:
                 if len(self.lines) >= MAX_LINES:
                     continue
                 line = self.lines[name] = Line()
-            early = sum(call.retired for call in calls)
+            early = any(call.retired for call in calls)
             line.runs += 1
-            line.early_runs += early > 0
+            line.early_runs += early
             line.since = line.since or (self.runs if early else 0)
-            line.calls += len(calls)
-            line.early += early
-            line.saved_s += sum(call.saved_s for call in calls if call.retired)
         if trace.completed and trace.ended_s is not None and len(trace.calls) <= MAX_CALLS:
             self.requests.append(request_of(trace, trace.ended_s - trace.started_s, self.beside))
             return self.requests[-1].saved_s
