@@ -1,7 +1,8 @@
 """`python -m bench strangers`: public programs as their authors wrote them, unmodified and accelerated.
 
 Each runs in a process of its own (`bench.strangers.one`); its record is a file, which is kept, so that programs can be
-measured one after the other. `--write` makes `bench/STRANGERS.md` of all records.
+measured one after the other. `--write` makes `bench/STRANGERS.md` of all records, or, of those at the usual pace of
+services (`--pace 1`), `bench/STRANGERS_USUAL.md`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,36 +27,38 @@ from bench.machine import machine_name
 from bench.measure import ACCELERATED, UNMODIFIED
 from bench.sections import table
 from bench.strangers import strangers
-from bench.strangers.one import ADVISED, DEFAULT, STEADY, WARM
+from bench.strangers.one import ADVISED, DEFAULT, FOR_WAITS_S, FOR_WORK_S, STEADY, WARM
 from bench.strangers.programs import FOLDER, Stranger
-from bench.strangers.services import WAITS_S
+from bench.strangers.services import QUICK, USUAL_S
 
-DOCUMENT = Path(__file__).parents[1] / "STRANGERS.md"
-LIMIT_S = 400
+FOLDER_OF_PAGES = Path(__file__).parents[1]
+LONGER_S = 20
+"""Than a program's process has patience for."""
 KEPT, UNSURE = "yes", "varies by more"
 LEAST_SAID_S = 0.02
 """Of promises that are compared: the same request takes some milliseconds more or less each time."""
 Record = Mapping[str, Any]
 
 
-def measure(program: Stranger, folder: str, out: Path) -> dict[str, Any]:
-    """The record of one program, or why there is none."""
+def measure(program: Stranger, folder: str, out: Path, pace: float = QUICK) -> dict[str, Any]:
+    """The record of one program, or why there is none. `pace`: of services, see `services.set_pace`."""
     record: dict[str, Any] = {"name": program.name}
     checkout = Path(folder) / program.folder
     if not folder or not (checkout / program.path).exists():
         return {**record, "skipped": f"no checkout {program.folder} with {program.path} in the folder of {FOLDER}"}
     target = out / f"{program.name}.new"
     target.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "bench.strangers.one", program.name, str(checkout), str(target)]
+    command = [sys.executable, "-m", "bench.strangers.one", program.name, str(checkout), str(target), str(pace)]
+    limit_s = FOR_WORK_S + FOR_WAITS_S * pace + LONGER_S
     # The program's process ends without cleaning up: what it wrote goes with this folder.
     with tempfile.TemporaryDirectory(prefix="strangers-", ignore_cleanup_errors=True) as scratch:
         environment = {**os.environ, "TMPDIR": scratch}
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
+                command, capture_output=True, text=True, timeout=limit_s, check=False, env=environment
             )
         except subprocess.TimeoutExpired:
-            return {**record, "failed": f"not over after {LIMIT_S} s"}
+            return {**record, "failed": f"not over after {limit_s:.0f} s"}
     if not target.exists():
         return {**record, "failed": (done.stderr.strip().splitlines() or ["no record"])[-1][:300]}
     found: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
@@ -67,25 +71,41 @@ def main(arguments: Sequence[str]) -> int:
     known = {program.name: program for program in strangers()}
     parser.add_argument("--programs", default=",".join(known), help="which, by name (default: all)")
     parser.add_argument("--out", type=Path, default=Path("bench-out/strangers"), help="folder for records")
-    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name} of all records in the folder")
+    parser.add_argument(
+        "--pace",
+        type=float,
+        default=QUICK,
+        help="what services take, as a share of what usual ones take (default: 0.1)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="programs at a time: at the usual pace they wait for most of it"
+    )
+    parser.add_argument("--write", action="store_true", help="write the page of all records in the folder")
     options = parser.parse_args(arguments)
     wanted = [name for name in options.programs.split(",") if name]
     if unknown := [name for name in wanted if name not in known]:
         parser.error(f"{unknown[0]!r} is no program; there are {', '.join(known)}")
     console = Console(width=None if sys.stdout.isatty() else 140)
     options.out.mkdir(parents=True, exist_ok=True)
-    found = {}
-    for name in wanted:
+
+    def one(name: str) -> dict[str, Any]:
         began = time.perf_counter()
-        found[name] = {**measure(known[name], os.environ.get(FOLDER, ""), options.out), "machine": machine_name()}
-        if "skipped" not in found[name]:
-            (options.out / f"{name}.json").write_text(json.dumps(found[name]), encoding="utf-8")
-        console.print(f"{_line(found[name])}  ({time.perf_counter() - began:.0f} s)", highlight=False, markup=False)
+        record = measure(known[name], os.environ.get(FOLDER, ""), options.out, options.pace)
+        record |= {"machine": machine_name(), "pace": options.pace}
+        if "skipped" not in record:
+            (options.out / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+        console.print(f"{_line(record)}  ({time.perf_counter() - began:.0f} s)", highlight=False, markup=False)
+        return record
+
+    with ThreadPoolExecutor(options.jobs) as jobs:
+        found = list(jobs.map(one, wanted))
     if options.write:
         files = {name: options.out / f"{name}.json" for name in known}
         records = [json.loads(file.read_text(encoding="utf-8")) for file in files.values() if file.exists()]
-        DOCUMENT.write_text(document(records, known) + "\n", encoding="utf-8")
-    return 0 if all(_equal(record) and "failed" not in record for record in found.values()) else 1
+        of_pace = [record for record in records if record.get("pace", QUICK) == options.pace]
+        page = "STRANGERS.md" if options.pace == QUICK else "STRANGERS_USUAL.md"
+        (FOLDER_OF_PAGES / page).write_text(document(of_pace, known, options.pace) + "\n", encoding="utf-8")
+    return 0 if all(_equal(record) and "failed" not in record for record in found) else 1
 
 
 def _line(record: Record) -> str:
@@ -169,20 +189,23 @@ def _middle(ratios: Sequence[float]) -> str:
     return f"{median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
-def document(records: Sequence[Record], known: Mapping[str, Stranger]) -> str:
+def document(records: Sequence[Record], known: Mapping[str, Stranger], pace: float = QUICK) -> str:
     records = [record for record in records if record["name"] in known]
     ran = [record for record in records if not _not_run(record)]
     machines = ", ".join(sorted({record.get("machine", "") for record in records}))
-    waits = ", ".join(f"{what} {seconds * 1e3:g} ms" for what, seconds in WAITS_S.items())
+    waits = ", ".join(f"{what} {seconds * pace * 1e3:g} ms" for what, seconds in USUAL_S.items())
+    usual = "what usual ones take" if pace == 1 else f"{pace:g} times what usual ones take"
+    as_said = "" if pace == QUICK else f" --pace {pace:g} --jobs 6"
+    weighs = f", so that a framework's own work weighs {1 / pace:g} times as much as usual" if pace < 1 else ""
     parts = [
         "# Public programs",
         "Applications and tutorials as their authors wrote them; `bench/strangers` says where they are from and "
         "holds none of their code. Only the network is replaced, below their clients: real `ChatOpenAI` and so "
         "on, with their own addresses, so that services count as remote. Services answer by a function of what "
-        f"they are asked, in a tenth of the usual time ({waits}), any number of requests at once, so that a "
-        f"framework's own work weighs ten times as much as usual. {machines}.",
+        f"they are asked, in {usual} ({waits}), any number of requests at once{weighs}. {machines}.",
         "```\npip install --no-deps -r setup/strangers.txt && pip install --no-deps --no-build-isolation -e .\n"
-        "ACCEL_STRANGERS=FOLDER python -m bench strangers --write\n```",
+        f"ACCEL_STRANGERS=FOLDER python -m bench strangers{as_said} --write\n"
+        "```",
         f"*steady*: unmodified by accelerated, median and range of requests {WARM + 1} to {WARM + STEADY}, arms in"
         " turns. Nothing is declared, but for *advised*: there all lines are applied that `report()` names after "
         f"the first {WARM + STEADY} requests. *limit*: unmodified by the best schedule of the recorded run in "

@@ -41,7 +41,7 @@ from accel.trace.sites import where
 from bench.measure import ACCELERATED, UNMODIFIED
 from bench.recorder import recorder
 from bench.strangers.programs import SUBJECTS, Loader, Stranger
-from bench.strangers.services import WAITS_S, Services
+from bench.strangers.services import WAITS_S, Services, set_pace
 from bench.strangers.transports import install
 
 WARM = 3
@@ -49,8 +49,8 @@ STEADY = 4
 REQUESTS = WARM + STEADY
 SETTINGS = {"egress", "speculate"}
 """Options that the report may name and that promise nothing of the program's nodes or tenants."""
-PATIENCE_S = 390
-"""Then it says where all threads are, and ends."""
+FOR_WORK_S, FOR_WAITS_S = 190.0, 2_000.0
+"""So long, and so much longer at the usual pace: then it says where all threads are, and ends."""
 SOONER_S = 0.01
 """A call is predictable if its input is complete so much before the program makes it."""
 DEFAULT, ADVISED = "default", "advised"
@@ -392,11 +392,12 @@ def _phase(arms: Arms, options: Mapping[str, Any], log: list[str]) -> tuple[list
 
 
 def main(arguments: Sequence[str]) -> int:
-    """NAME CHECKOUT RECORD: measures the program and writes the record."""
+    """NAME CHECKOUT RECORD PACE: measures the program and writes the record."""
     from bench.strangers import stranger
 
-    faulthandler.dump_traceback_later(PATIENCE_S, exit=True, file=2)
-    name, checkout, target = arguments
+    name, checkout, target, pace = arguments
+    faulthandler.dump_traceback_later(FOR_WORK_S + FOR_WAITS_S * float(pace), exit=True, file=2)
+    set_pace(float(pace))
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         record = measured(stranger(name), Path(checkout))
     Path(target).write_text(json.dumps(record, default=str), encoding="utf-8")

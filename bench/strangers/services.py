@@ -5,7 +5,7 @@ anything else is a web page. Language models follow the instructions of their pr
 schemas they are given, and obey what is said of one program (`Manner`). Times in a prompt count for nothing, so that a
 program which tells the model the time gets the same answer a second later.
 
-Everything waits a tenth of what usual services take: `WAITS_S`.
+Everything waits a share of what usual services take: `WAITS_S`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,26 @@ from accel_sim.answers import answer
 from accel_sim.engines import text_vector
 from accel_sim.tokens import PieceTokenizer
 
-WAITS_S = {
-    "first token": 0.02,
-    "prompt token": 0.00001,
-    "token": 0.002,
-    "embedding": 0.015,
-    "search": 0.1,
-    "page": 0.03,
+USUAL_S = {
+    "first token": 0.2,
+    "prompt token": 0.0001,
+    "token": 0.02,
+    "embedding": 0.15,
+    "search": 1.0,
+    "page": 0.3,
 }
-"""A tenth of what a hosted model of middle size (50 tokens a second), an embedding, a web search and a page take."""
+"""What a hosted model of middle size (50 tokens a second), an embedding, a web search and a page take."""
+QUICK, USUAL = 0.1, 1.0
+"""Shares of it: at a tenth, the work of a framework and of Accel weighs ten times as much."""
+WAITS_S: dict[str, float] = {}
+
+
+def set_pace(share: float) -> None:
+    """What everything waits from now on."""
+    WAITS_S.update((what, round(seconds * share, 9)) for what, seconds in USUAL_S.items())
+
+
+set_pace(QUICK)
 DIMENSION = 256
 PIECES = 8
 """Tokens in one piece of a stream."""
