@@ -9,7 +9,7 @@ import asyncio
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from ..parts.methods.methods import Method
 from ..parts.network import hosts
 from ..process.clock import now_s
 from ..run.scope import scope
+from ..run.waits.steps import Do, Give, Steps, atake, atake_stream, take, take_stream
 from ..text.values import Tree, is_class_name, is_comparable, leaves
 from ..trace.ambient import FRAMEWORK_VARS
 from .cassette import Answer, Cassette, Key, NotRecorded, takes
@@ -141,12 +142,10 @@ class Tapping:
             log.asked.append(self._leaf(method, component, args, kwargs))
 
     def leaf(self, method: Method, component: Any, leaf: Callable[..., Any]) -> Callable[..., Any]:
-        made = {"sync": self._sync, "async": self._async, "stream": self._stream, "astream": self._astream}[method.kind]
-
         def tapped(*args: Any, **kwargs: Any) -> Any:
             if self._is_part(method, component) or self._log() is None:
                 return leaf(*args, **kwargs)
-            return made(_Play(self, method, component, args, kwargs), leaf)
+            return _driven(self, _Play(self, method, component, args, kwargs), leaf)
 
         return tapped
 
@@ -168,93 +167,62 @@ class Tapping:
         key = self._names.key(method, component, tree)
         return Leaf(key, method.op, tree, outer[2] if outer is not None else None)
 
-    # --- by colour
+    # --- what a call does
 
-    def _sync(self, play: _Play, leaf: Callable[..., Any]) -> Any:
+    def _whole(self, play: _Play, leaf: Callable[..., Any]) -> Steps[Any]:
         answer = play.begin()
         if answer is not None:
-            time.sleep(self.wait(answer.seconds))
+            yield play.rest(self.wait(answer.seconds))
             return play.result(answer)
         try:
             with play.live():
-                result = leaf(*play.args, **play.kwargs)
+                result = yield Do(lambda: leaf(*play.args, **play.kwargs))
             return play.done(result)
         finally:
             play.leave()
 
-    async def _async(self, play: _Play, leaf: Callable[..., Any]) -> Any:
-        answer = play.begin()
-        if answer is not None:
-            await asyncio.sleep(self.wait(answer.seconds))
-            return play.result(answer)
-        try:
-            with play.live():
-                result = await leaf(*play.args, **play.kwargs)
-            return play.done(result)
-        finally:
-            play.leave()
-
-    def _stream(self, play: _Play, leaf: Callable[..., Any]) -> Generator[Any, None, None]:
+    def _streamed(self, play: _Play, leaf: Callable[..., Any]) -> Steps[None]:
         answer = play.begin()
         if answer is not None:
             waited_s = 0.0
             for at, chunk in play.chunks(answer):
-                time.sleep(max(0.0, self.wait(at) - waited_s))
+                yield play.rest(max(0.0, self.wait(at) - waited_s))
                 waited_s = self.wait(at)
-                yield chunk
+                yield Give(chunk)
             return
-        stream: Any = None
-        try:
-            with play.live():
-                stream = iter(leaf(*play.args, **play.kwargs))
-            while True:
-                with play.live():
-                    chunk = next(stream, play)
-                if chunk is play:
-                    break
-                play.hear(chunk)
-                yield chunk
-            play.done(None)
-        finally:
-            play.leave()
-            if hasattr(stream, "close"):
-                stream.close()
-
-    def _astream(self, play: _Play, leaf: Callable[..., Any]) -> Any:
-        if not play.method.opens:
-            return self._aread(play, leaf)
-
-        async def opened() -> Any:
-            return self._aread(play, leaf)
-
-        return opened()
-
-    async def _aread(self, play: _Play, leaf: Callable[..., Any]) -> AsyncGenerator[Any, None]:
-        answer = play.begin()
-        if answer is not None:
-            waited_s = 0.0
-            for at, chunk in play.chunks(answer):
-                await asyncio.sleep(max(0.0, self.wait(at) - waited_s))
-                waited_s = self.wait(at)
-                yield chunk
-            return
-        stream: Any = None
+        is_async, stream, close = play.method.is_async, None, None
         try:
             with play.live():
                 stream = leaf(*play.args, **play.kwargs)
-                stream = await stream if play.method.opens else stream
+                stream = (yield Do(lambda: stream)) if play.method.opens else stream if is_async else iter(stream)
+            close = getattr(stream, "aclose" if is_async else "close", None)
             while True:
                 with play.live():
-                    chunk = await anext(stream, play)
+                    chunk = yield Do(lambda: anext(stream, play) if is_async else next(stream, play))
                 if chunk is play:
                     break
                 play.hear(chunk)
-                yield chunk
+                yield Give(chunk)
             play.done(None)
         finally:
             play.leave()
-            if hasattr(stream, "aclose"):
-                await stream.aclose()
+            if close is not None:
+                yield Do(close)
+
+
+def _driven(tap: Tapping, play: _Play, leaf: Callable[..., Any]) -> Any:
+    """The call, as its method's callers make it."""
+    kind = play.method.kind
+    if kind in ("sync", "async"):
+        return (take if kind == "sync" else atake)(tap._whole(play, leaf))
+    if kind == "stream":
+        return take_stream(tap._streamed(play, leaf))
+    read = atake_stream(tap._streamed(play, leaf))
+    return _opened(read) if play.method.opens else read
+
+
+async def _opened(stream: Any) -> Any:
+    return stream
 
 
 class _Play:
@@ -291,6 +259,10 @@ class _Play:
                 self.beside = self.log.enter(key, self.tap.programs.place())
             self._is_open, self._began_s = True, now_s()
         return answer
+
+    def rest(self, seconds: float) -> Do:
+        sleep: Callable[[float], Any] = asyncio.sleep if self.method.is_async else time.sleep
+        return Do(lambda: sleep(seconds))
 
     def leave(self) -> None:
         """It is over, however it ended. Idempotent."""
