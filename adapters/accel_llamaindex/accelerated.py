@@ -6,11 +6,12 @@ everything else happens at the component boundary.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextvars import ContextVar
 from functools import partial, wraps
 from inspect import signature
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -35,12 +36,14 @@ from accel.graph.topology import Control
 from accel.insight import Insight, of_program, shallow
 from accel.parts.methods.patches import enable
 from accel.parts.references import References, Ways
+from accel.process.properties import cached_property
 from accel.run.batches.journal import Serde
 from accel.run.batches.many import Asked
 from accel.run.demands.streams import astreamed, inside, streamed
 from accel.run.drive import begin
 from accel.run.plans.plan import Plan
 from accel.run.run import Run
+from accel.run.scope import Within
 from accel.run.settings import PASSING, Settings
 from accel.run.switch import state
 from accel.run.unfollowed import Unfollowed
@@ -73,11 +76,24 @@ class Acceleration:
         self.plan = plan
         self.program = name_of(original)
         self.ways = Ways()
-        references = _references_of(original, self.ways)
-        plan.keys.look(original, references.components)
-        plan.look(references)
-        self.parts = Parts(original)
-        plan.topology = self.parts.topology
+        self.made: dict[tuple[CodeType, int, type], Plan] = {}
+        """Of an index, what it made at one line of the program learns together."""
+        self._original, self._looked = original, False
+        if not _makes.get():
+            self._look()
+
+    def _look(self) -> None:
+        """At the program as it is before it runs. What an index makes is looked at when it is first followed: where it
+        rests, that would be most of what a request costs."""
+        self._looked = True
+        references = _references_of(self._original, self.ways)
+        self.plan.keys.look(self._original, references.components)
+        self.plan.look(references)
+        self.plan.topology = self.parts.topology
+
+    @cached_property
+    def parts(self) -> Parts:
+        return Parts(self._original)
 
     def begin(self, obj: Any, settings: Settings, value: Any, asynchronous: bool) -> Run | Unfollowed:
         """The handle of a new run."""
@@ -85,6 +101,8 @@ class Acceleration:
             return Unfollowed(self.plan)
         install_all()
         watch()
+        if not self._looked:
+            self._look()
         self.plan.topology = self.parts.topology  # it may have shown more parts since
         host = LlamaHost(
             control=Control(self.parts.topology, self.plan.barriers, (), ()),
@@ -296,23 +314,24 @@ FRAMEWORK_VARS.add(_makes)
 
 
 def _making(cls: type, name: str) -> Any:
-    """What an index gives to ask it with is accelerated as the index is, with a plan of its own: it is another
-    program."""
+    """What an index gives to ask it with is accelerated as the index is: another program, with a plan that it shares
+    with what the index gives at the same line, so that one which is made for each request learns."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner: Callable[..., Any] = getattr(super(Accelerated, self), name)
+        asking = sys._getframe(1)
         if _makes.get() or state() == "uninstalled":
             return inner(*args, **kwargs)
-        token = _makes.set(True)
-        try:
+        with Within(_makes, True):
             made = inner(*args, **kwargs)
-        finally:
-            _makes.reset(token)
-        own = self._accel.settings
-        if methods_of(type(made)) is None or is_a(made, Accelerated):
-            return made
-        options = {"speculate": own.speculate, "egress": own.egress, "budget": own.budget}
-        return accelerate(made, **options, plan_scope=self._accel.plan.scope)
+            own = self._accel.settings
+            if methods_of(type(made)) is None or is_a(made, Accelerated):
+                return made
+            options = {"speculate": own.speculate, "egress": own.egress, "budget": own.budget}
+            if self._accel.plan.scope is not None:
+                return accelerate(made, **options, plan_scope=self._accel.plan.scope)
+            plan = self._accel.made.setdefault((asking.f_code, asking.f_lineno, type(made)), Plan())
+            return accelerate(made, **options, plan=plan)
 
     return _as_of(cls, name, method)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import VectorStoreIndex
+from llama_index.core import PromptTemplate, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.memory import ChatMemoryBuffer
 
@@ -55,14 +56,58 @@ def test_it_heeds_the_options_of_the_index() -> None:
         accel.accelerate(engine, speculate="likely")
 
 
-def test_what_is_made_anew_learns_anew_unless_the_index_has_a_scope() -> None:
+def test_what_is_made_at_one_line_learns_together() -> None:
     alone: Any = accel.accelerate(index())
-    assert alone.as_retriever().plan is not alone.as_retriever().plan
+    at_one_line = [alone.as_retriever(similarity_top_k=most).plan for most in (3, 5)]
+    assert at_one_line[0] is at_one_line[1] is not alone.as_retriever().plan
+    assert accel.accelerate(index()).as_retriever().plan not in at_one_line
     scoped: Any = accel.accelerate(index(), plan_scope="indexes of a tenant")
     other: Any = accel.accelerate(index(), plan_scope="indexes of another tenant")
     assert scoped.as_retriever().plan is scoped.as_retriever(similarity_top_k=5).plan
     assert scoped.as_retriever().plan is not other.as_retriever().plan
     assert scoped.as_retriever().plan not in (scoped.plan, scoped.as_query_engine(llm=Clerk()).plan)
+
+
+class Told(Clerk):
+    """Of a tenant."""
+
+    desk: str = ""
+
+    def _answer(self, prompt: str) -> str:
+        ASKED.append((self.desk, prompt))
+        return super()._answer(prompt)
+
+
+ASKED: list[tuple[str, str]] = []
+accel.register(Told, local=False, concurrency=16, streams_equal=True, twins=True)
+ACME = "As the lawyer of Acme and Sons, who is to be believed, answer.\n{context_str}\nQuestion: {query_str}\nAnswer: "
+BOREAL = "Our house is called Borealis Shipping Limited; be brief.\n{context_str}\nQuestion: {query_str}\nAnswer: "
+OF_TENANTS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "nothing": lambda tenant: {"llm": Told()},
+    "templates": lambda tenant: {"llm": Told(), "text_qa_template": PromptTemplate(ACME if tenant == "a" else BOREAL)},
+    "models": lambda tenant: {"llm": Told(desk=tenant)},
+    "words of models": lambda tenant: {"llm": Told(system_prompt=f"The house of {tenant} keeps quiet.")},
+    "numbers": lambda tenant: {"llm": Told(), "similarity_top_k": 3 if tenant == "a" else 2},
+}
+
+
+@pytest.mark.usefixtures("loop_at_hand")
+@pytest.mark.parametrize("differ", OF_TENANTS)
+def test_an_engine_for_each_request_asks_nothing_of_another_tenant(differ: str) -> None:
+    asked: list[list[list[tuple[str, str]]]] = []
+    answers: list[list[str]] = []
+    for made in (index(), accel.accelerate(index(), egress="inputs")):
+        asked.append([])
+        answers.append([])
+        for number, tenant in enumerate("aaaabaabbb"):
+            ASKED.clear()
+            options = ENGINE | OF_TENANTS[differ](tenant)
+            engine = made.as_query_engine(**options)
+            answers[-1].append(str(engine.query(QUESTIONS[number % len(QUESTIONS)])))
+            assert accel.settle()
+            asked[-1].append(sorted(ASKED))
+    assert answers[0] == answers[1] and asked[0] == asked[1]
+    assert engine.plan.total.retired > 0, "an engine that is made anew learns from those before"
 
 
 def test_indexes_of_an_accelerated_class_and_of_its_subclasses() -> None:
