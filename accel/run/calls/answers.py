@@ -40,7 +40,7 @@ def may_retire(
     if method.op == "searching":
         same_epoch = bool(facts.owned) and epoch(call.resource) == call.epoch
         if not (same_epoch or facts.readonly or facts.deterministic):
-            call.fed = True
+            call.fed = call.only_feeds  # one that is too old by now was in vain
             return False
     if method.is_async != call.method.is_async and not facts.twins:
         return False
