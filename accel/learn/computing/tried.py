@@ -19,7 +19,7 @@ from ..covers.holes import Path, Skeleton, Source
 from ..view import View
 from .used import WORD, Used
 
-MAX_TRIED = 30_000
+MAX_TRIED = 10_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
@@ -163,6 +163,7 @@ class Known:
         for bases, steps, value in (*self._on_lists(constants, names), *self._on_values()):
             note = self._noting(found, [(bases, steps)])
             for step, result in ways(value, constants, names):
+                breathe()
                 tries += 1
                 note((step,), result)
                 for path, leaf in leaves(result)[:MAX_PARTS] if len(between) < MAX_BETWEEN else ():
@@ -173,7 +174,6 @@ class Known:
                         alike.append((bases, (*steps, step), result))
             if tries > MAX_TRIED:
                 break
-            breathe()
         for alike in (*lists.values(), *between.values()):
             value = alike[0][-1]
             if tries > 2 * MAX_TRIED or not self._may_give(value):
@@ -181,11 +181,11 @@ class Known:
             those = filter(names.__contains__, OF_FRAMEWORKS) if isinstance(value, list) else names
             note = self._noting(found, [(bases, steps) for bases, steps, _ in alike])
             for step, result in ways(value, constants, those):
+                breathe()
                 tries += 1
                 note((step,), result)
                 for written, text in ways(result, constants, WRITTEN) if "format" in names else ():
                     note((step, written), text)
-            breathe()
         return ((way, frozenset(shown)) for way, shown in found.items())
 
     def _on_values(self) -> Iterator[_Try]:
@@ -285,9 +285,9 @@ class Known:
         for base, tree in _trees(found).items():
             of_list = base in self._lists
             for source in self._sources(base):
-                breathe()
                 value = self._value(source)
                 for way, result in _gone(value, tree, not has_gap(value)):
+                    breathe()
                     shown[way] |= self.used.of(result, way.steps[-1], of_list)
                     if way not in self.changing and result != value:
                         self.changing.add(way)
