@@ -302,7 +302,12 @@ class Services:
         whole = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "model"}
         if not streamed:
             return Reply(_takes_s(prompt, output), _bytes(whole))
-        return _streamed([b"data: " + _bytes(whole) + b"\r\n\r\n"], prompt, output, "text/event-stream")
+        *pieces, last = _pieces(text) or [""]
+        events: list[Any] = [_part(piece) for piece in pieces]
+        rest = [{"text": last}, *(part for part in parts if "text" not in part)] if last else parts
+        events.append({**whole, "candidates": [{**candidate, "content": {"role": "model", "parts": rest}}]})
+        sent_as = [b"data: " + _bytes(event) + b"\r\n\r\n" for event in events]
+        return _streamed(sent_as, prompt, output, "text/event-stream")
 
     def _answer(
         self, asked: Asked, tools: Mapping[str, Any], forced: str | None, schema: Any
@@ -503,6 +508,14 @@ def _words(seed: str, count: int, about: str = "") -> str:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+def _part(text: str) -> dict[str, Any]:
+    """A piece of Google's answer, as it is streamed."""
+    return {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}],
+        "modelVersion": "model",
+    }
 
 
 def _bytes(value: Any) -> bytes:

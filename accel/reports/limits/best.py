@@ -8,6 +8,7 @@ from ...learn.check import ties
 from ...parts.methods.methods import METHODS
 from ...parts.methods.patches import has_leaf
 from ...run.gains.soonest import Best, schedule
+from ...run.issued.early import may_stand_in
 from ...trace.flow import events_of
 from ...trace.record import CallRecord, Trace
 
@@ -22,6 +23,9 @@ def best(plan: Plan, trace: Trace) -> Best:
 
 
 def could_stream(call: CallRecord) -> bool:
-    """Whether it has a method that would."""
+    """Whether it has a method that would, and that may stand in for its own."""
     method = METHODS.get((call.family, call.method))
-    return method is not None and bool(method.streamed) and has_leaf(call.component, method.streamed)
+    twin = METHODS.get((call.family, method.streamed)) if method is not None else None
+    if method is None or twin is None or not has_leaf(call.component, twin.name):
+        return False
+    return may_stand_in(call.component, twin, method)
