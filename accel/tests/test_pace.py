@@ -13,7 +13,7 @@ from accel.run.gains import pace
 from accel.run.gains.pace import DOUBLED_AFTER, FEWEST, FIRST, LATE_S, MOST, SELDOM, Asked, Load, Pace
 from accel.trace.record import CallRecord, Trace
 
-PATIENCE = 9
+PATIENCE = 16
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ try:
 except ImportError:  # not everywhere
     pthread_getcpuclockid = None  # type: ignore[assignment]
 
-FIRST_GAIN, RECENT, AT_REST, LEAST_OFTEN = 0.25, 0.1, 0.5, 0.1
+FIRST_GAIN, RECENT, AT_REST, LEAST_OFTEN = 0.5, 0.1, 0.5, 0.1
 """By how many of its runs a program is thought to gain before it has run, the weight of the last one, and by how many
-it has to: nine without gain, and it rests; one with gain wakes it."""
+it has to: sixteen without gain, and it rests; one with gain wakes it."""
 HOPE = 0.15
 """What it is thought to gain by if its values alone say that it may: four runs without gain, and it rests again."""
 DOUBLED_AFTER = 4
