@@ -19,7 +19,7 @@ from ..covers.holes import Path, Skeleton, Source
 from ..view import View
 from .used import WORD, Used
 
-MAX_TRIED = 10_000
+MAX_TRIED = 30_000
 """Results that are looked at in the first run,"""
 MAX_BETWEEN = 400
 """and those of them that a further function is tried on."""
