@@ -107,8 +107,8 @@ class Seen:
         self._last: _State | None = None
         self._within: tuple[Hashable, Hashable, Hashable] | None = None
         """Its identity, what it takes from elsewhere, and both as one."""
-        self._elsewhere: tuple[Hashable, ...] | None = None
-        """What it took from elsewhere at the last look."""
+        self._told: Hashable = None
+        """What was answered last."""
         self.changes = 0
 
     @property
@@ -134,15 +134,18 @@ class Seen:
         return found[0]
 
     def now(self, known: Known, read: Read) -> Hashable:
+        told, now = self._told, self._now(known, read)
+        if now is not told:
+            self.changes += told is not None and now != told
+            self._told = now
+        return now
+
+    def _now(self, known: Known, read: Read) -> Hashable:
         last = self._last
         if last is None or not (last.own.stands() and last.others.stands()):
-            before = last or _NOT_YET
-            last = self._last = self._of_client(known, before) if self._is_client else self._look(known, read, before)
-            self.changes += before is not _NOT_YET and before.identity != last.identity
+            last = last or _NOT_YET
+            last = self._last = self._of_client(known, last) if self._is_client else self._look(known, read, last)
         beside = tuple((name, now) for name, now in ((_AROUND, otherwise()), (_READ, last.reads.now())) if now)
-        if beside != self._elsewhere:
-            self.changes += self._elsewhere is not None
-            self._elsewhere = beside
         if not beside:
             return last.identity
         within = self._within
