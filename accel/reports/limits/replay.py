@@ -20,9 +20,11 @@ from ...graph.topology import Control
 from ...learn.check import followed, handed, ties
 from ...learn.view import Fit
 from ...parts.components import facts_of, said_of
+from ...parts.methods.methods import METHODS
 from ...parts.network.recipients import recipient
 from ...run.egress import texts_sent
 from ...run.gains.soonest import streams
+from ...run.issued.early import could_stream
 from ...run.settings import Settings
 from ...run.waits.gates import place_of
 from ...text.evaluate import Index
@@ -31,7 +33,6 @@ from ...text.templates import refs_in
 from ...trace.flow import WHOLE, events_of
 from ...trace.order import Event
 from ...trace.record import CallRecord, Trace
-from .best import could_stream
 from .held import (
     EGRESS,
     MANY,
@@ -78,7 +79,7 @@ class Replay:
         """By remote endpoint, the texts that each event took there and brought back."""
         for number, event in enumerate(self.events):
             if event.call is not None and not self._facts[id(event.call.component)].local:
-                texts = number, list(texts_sent(event.call.input)), list(texts_sent(event.call.output))
+                texts = number, texts_sent(event.call.input), texts_sent(event.call.output)
                 self._seen.setdefault(self._recipient(event.call), []).append(texts)
         view, fits = followed(learnt, trace, unexplained=True)
         sources = _Sources(learnt, self.events, trace, {node.name: fit for node, fit in fits})
@@ -137,7 +138,7 @@ class Replay:
                 yield number, call
 
     def _sent(self, number: int, call: CallRecord, values: list[str], inner: list[CallRecord]) -> Iterator[Sent]:
-        for each, texts in [(call, values), *((part, list(texts_sent(part.input))) for part in inner)]:
+        for each, texts in [(call, values), *((part, texts_sent(part.input)) for part in inner)]:
             if self._facts[id(each.component)].local:
                 continue
             rule = EGRESS
@@ -209,7 +210,10 @@ class Replay:
         """What would let the answers stream of which a part is enough."""
         for number, share in needs.items():
             call = self.events[number].call
-            if share < WHOLE and call is not None and not streams(call) and could_stream(call):
+            method = METHODS.get((call.family, call.method)) if call is not None else None
+            if share >= WHOLE or call is None or method is None or streams(call):
+                continue
+            if could_stream(method, call.component) is not None:
                 option = getattr(call.component, "streaming", None) is False
                 lift = STREAMING if option else STREAMS_EQUAL
                 if said_of(call.component).streams_equal is None:

@@ -53,12 +53,17 @@ from .nested import give_up
 from .turned_away import by_error
 
 
-def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
-    """The streaming method of the same family and colour, if the component has it and merged chunks are equal."""
+def could_stream(method: Method, component: Any) -> Method | None:
+    """The streaming method of the same family and colour, if the component has it, and it may stand in for this one."""
     twin = METHODS.get((method.family, method.streamed))
-    if twin is None or not has_leaf(component, twin.name) or not run.bindings.facts(component).streams_equal:
+    if twin is None or not has_leaf(component, twin.name):
         return None
     return twin if twin is method or may_stand_in(component, twin, method) else None
+
+
+def streaming_twin(run: Run, method: Method, component: Any) -> Method | None:
+    """The same, if merged chunks are equal."""
+    return could_stream(method, component) if run.bindings.facts(component).streams_equal else None
 
 
 def may_stand_in(component: Any, other: Method, method: Method) -> bool:
