@@ -145,7 +145,7 @@ class Tapping:
         def tapped(*args: Any, **kwargs: Any) -> Any:
             if self._is_part(method, component) or self._log() is None:
                 return leaf(*args, **kwargs)
-            return _driven(self, _Play(self, method, component, args, kwargs), leaf)
+            return _Play(self, method, component, args, kwargs).driven(leaf)
 
         return tapped
 
@@ -166,63 +166,6 @@ class Tapping:
         outer = _inside.get()
         key = self._names.key(method, component, tree)
         return Leaf(key, method.op, tree, outer[2] if outer is not None else None)
-
-    # --- what a call does
-
-    def _whole(self, play: _Play, leaf: Callable[..., Any]) -> Steps[Any]:
-        answer = play.begin()
-        if answer is not None:
-            yield play.rest(self.wait(answer.seconds))
-            return play.result(answer)
-        try:
-            with play.live():
-                result = yield Do(lambda: leaf(*play.args, **play.kwargs))
-            return play.done(result)
-        finally:
-            play.leave()
-
-    def _streamed(self, play: _Play, leaf: Callable[..., Any]) -> Steps[None]:
-        answer = play.begin()
-        if answer is not None:
-            waited_s = 0.0
-            for at, chunk in play.chunks(answer):
-                yield play.rest(max(0.0, self.wait(at) - waited_s))
-                waited_s = self.wait(at)
-                yield Give(chunk)
-            return
-        is_async, stream, close = play.method.is_async, None, None
-        try:
-            with play.live():
-                stream = leaf(*play.args, **play.kwargs)
-                stream = (yield Do(lambda: stream)) if play.method.opens else stream if is_async else iter(stream)
-            close = getattr(stream, "aclose" if is_async else "close", None)
-            while True:
-                with play.live():
-                    chunk = yield Do(lambda: anext(stream, play) if is_async else next(stream, play))
-                if chunk is play:
-                    break
-                play.hear(chunk)
-                yield Give(chunk)
-            play.done(None)
-        finally:
-            play.leave()
-            if close is not None:
-                yield Do(close)
-
-
-def _driven(tap: Tapping, play: _Play, leaf: Callable[..., Any]) -> Any:
-    """The call, as its method's callers make it."""
-    kind = play.method.kind
-    if kind in ("sync", "async"):
-        return (take if kind == "sync" else atake)(tap._whole(play, leaf))
-    if kind == "stream":
-        return take_stream(tap._streamed(play, leaf))
-    read = atake_stream(tap._streamed(play, leaf))
-    return _opened(read) if play.method.opens else read
-
-
-async def _opened(stream: Any) -> Any:
-    return stream
 
 
 class _Play:
@@ -259,6 +202,56 @@ class _Play:
                 self.beside = self.log.enter(key, self.tap.programs.place())
             self._is_open, self._began_s = True, now_s()
         return answer
+
+    def driven(self, leaf: Callable[..., Any]) -> Any:
+        """The call, as its method's callers make it."""
+        kind = self.method.kind
+        if kind in ("sync", "async"):
+            return (take if kind == "sync" else atake)(self.whole(leaf))
+        if kind == "stream":
+            return take_stream(self.streamed(leaf))
+        read = atake_stream(self.streamed(leaf))
+        return _opened(read) if self.method.opens else read
+
+    def whole(self, leaf: Callable[..., Any]) -> Steps[Any]:
+        answer = self.begin()
+        if answer is not None:
+            yield self.rest(self.tap.wait(answer.seconds))
+            return self.result(answer)
+        try:
+            with self.live():
+                result = yield Do(lambda: leaf(*self.args, **self.kwargs))
+            return self.done(result)
+        finally:
+            self.leave()
+
+    def streamed(self, leaf: Callable[..., Any]) -> Steps[None]:
+        answer = self.begin()
+        if answer is not None:
+            waited_s = 0.0
+            for at, chunk in self.chunks(answer):
+                yield self.rest(max(0.0, self.tap.wait(at) - waited_s))
+                waited_s = self.tap.wait(at)
+                yield Give(chunk)
+            return
+        is_async, stream, close = self.method.is_async, None, None
+        try:
+            with self.live():
+                stream = leaf(*self.args, **self.kwargs)
+                stream = (yield Do(lambda: stream)) if self.method.opens else stream if is_async else iter(stream)
+            close = getattr(stream, "aclose" if is_async else "close", None)
+            while True:
+                with self.live():
+                    chunk = yield Do(lambda: anext(stream, self) if is_async else next(stream, self))
+                if chunk is self:
+                    break
+                self.hear(chunk)
+                yield Give(chunk)
+            self.done(None)
+        finally:
+            self.leave()
+            if close is not None:
+                yield Do(close)
 
     def rest(self, seconds: float) -> Do:
         sleep: Callable[[float], Any] = asyncio.sleep if self.method.is_async else time.sleep
@@ -332,3 +325,7 @@ class _Play:
         """Whether the cassette has it now."""
         cassette = self.cassette
         return cassette is not None and cassette.add(self.call.key, answer, self.tap.programs, self.component)
+
+
+async def _opened(stream: Any) -> Any:
+    return stream
