@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextvars import ContextVar
 from functools import partial, wraps
 from inspect import signature
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -76,20 +76,20 @@ class Acceleration:
         self.plan = plan
         self.program = name_of(original)
         self.ways = Ways()
-        self.made: dict[tuple[CodeType, int, type], Plan] = {}
-        """Of an index, what it made at one line of the program learns together."""
+        self.made: dict[tuple[str, int, str], Plan] = {}
+        """Of an index, by line of the program and class: what it makes there learns together."""
         self._original, self._looked = original, False
         if not _makes.get():
             self._look()
+            plan.topology = self.parts.topology
 
     def _look(self) -> None:
         """At the program as it is before it runs. What an index makes is looked at when it is first followed: where it
         rests, that would be most of what a request costs."""
-        self._looked = True
         references = _references_of(self._original, self.ways)
         self.plan.keys.look(self._original, references.components)
         self.plan.look(references)
-        self.plan.topology = self.parts.topology
+        self._looked = True  # last: another thread that begins meanwhile looks as well
 
     @cached_property
     def parts(self) -> Parts:
@@ -330,7 +330,10 @@ def _making(cls: type, name: str) -> Any:
             options = {"speculate": own.speculate, "egress": own.egress, "budget": own.budget}
             if self._accel.plan.scope is not None:
                 return accelerate(made, **options, plan_scope=self._accel.plan.scope)
-            plan = self._accel.made.setdefault((asking.f_code, asking.f_lineno, type(made)), Plan())
+            made_at = (asking.f_code.co_filename, asking.f_lineno, type(made).__qualname__)
+            plan = self._accel.made.get(made_at)
+            if plan is None:
+                plan = self._accel.made.setdefault(made_at, Plan())
             return accelerate(made, **options, plan=plan)
 
     return _as_of(cls, name, method)
