@@ -29,9 +29,9 @@ from bench.sections import table
 from bench.strangers import strangers
 from bench.strangers.one import ADVISED, DEFAULT, FOR_WAITS_S, FOR_WORK_S, STEADY, WARM
 from bench.strangers.programs import FOLDER, Stranger
-from bench.strangers.services import QUICK, USUAL_S
+from bench.strangers.services import QUICK, USUAL, USUAL_S
 
-FOLDER_OF_PAGES = Path(__file__).parents[1]
+PAGES = {QUICK: Path(__file__).parents[1] / "STRANGERS.md", USUAL: Path(__file__).parents[1] / "STRANGERS_USUAL.md"}
 LONGER_S = 20
 """Than a program's process has patience for."""
 KEPT, UNSURE = "yes", "varies by more"
@@ -85,6 +85,8 @@ def main(arguments: Sequence[str]) -> int:
     wanted = [name for name in options.programs.split(",") if name]
     if unknown := [name for name in wanted if name not in known]:
         parser.error(f"{unknown[0]!r} is no program; there are {', '.join(known)}")
+    if options.write and options.pace not in PAGES:
+        parser.error(f"there is no page for --pace {options.pace:g}; those for {QUICK:g} and {USUAL:g} are written")
     console = Console(width=None if sys.stdout.isatty() else 140)
     options.out.mkdir(parents=True, exist_ok=True)
 
@@ -103,8 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         files = {name: options.out / f"{name}.json" for name in known}
         records = [json.loads(file.read_text(encoding="utf-8")) for file in files.values() if file.exists()]
         of_pace = [record for record in records if record.get("pace", QUICK) == options.pace]
-        page = "STRANGERS.md" if options.pace == QUICK else "STRANGERS_USUAL.md"
-        (FOLDER_OF_PAGES / page).write_text(document(of_pace, known, options.pace) + "\n", encoding="utf-8")
+        PAGES[options.pace].write_text(document(of_pace, known, options.pace) + "\n", encoding="utf-8")
     return 0 if all(_equal(record) and "failed" not in record for record in found) else 1
 
 
