@@ -164,6 +164,7 @@ class Counts:
     """Early calls that their endpoint turned away."""
     missed: int = 0
     prefills: int = 0
+    failed_prefills: int = 0
     wasted_tokens: int = 0
     wasted_s: float = 0.0
     delayed: int = 0

@@ -97,7 +97,7 @@ def _prefill_on_thread(run: Run, urgency: engine.Priority, work: Callable[[], An
     try:
         run.entry.copy().run(body)
     except (Exception, TurnedAway):  # noqa: BLE001 - only a hint; the demand meets the engine's error itself
-        pass
+        run.counts.failed_prefills += 1
     finally:
         _over(run)
 
@@ -110,7 +110,7 @@ def _prefill_on_loop(
         try:
             await work()
         except (Exception, TurnedAway):  # noqa: BLE001 - as above
-            pass
+            run.counts.failed_prefills += 1
         finally:
             forget()
             _over(run)
