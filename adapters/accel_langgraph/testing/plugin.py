@@ -44,7 +44,7 @@ from accel.run.plans.plan import Plan
 from . import witness
 from .log import Entry, differences, logged
 from .normal import plain
-from .saved import watch_checkpointer, written
+from .saved import in_order, watch_checkpointer, written
 from .witness import watch
 
 UNMODIFIED = "unmodified"
@@ -84,7 +84,7 @@ class Trial:
                 patched.setattr(cls, name, self._adopting(getattr(cls, name)))
             written.clear()
             yield
-            self.log.append(Entry(-1, "saved", None, [*written]))
+            self.log.append(Entry(-1, "saved", None, in_order()))
 
     def _adopting(self, made: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._adopt(made(*args, **options))

@@ -16,6 +16,12 @@ written: list[Any] = []
 """What was given to checkpointers since the test began."""
 
 
+def in_order() -> list[Any]:
+    """It, as it can be compared: checkpoints as they came, and then writes, which come before, after or beside them."""
+    writes = [given for given in written if given[1] == "writes"]
+    return [*(given for given in written if given[1] != "writes"), *sorted(writes, key=repr)]
+
+
 def watch_checkpointer(saver: Any) -> None:
     """Have a checkpointer write down what it is given, in place."""
     cls = type(saver)
