@@ -123,10 +123,26 @@ def test_a_run_that_a_node_paused_takes_no_hope_as_more_is_to_follow() -> None:
     assert told == [(False, False), (False, False), (False, True), (True, False)]
 
 
+def test_lost_hope_comes_back_for_more_than_would_have_kept_it() -> None:
+    def gains(seconds: float) -> Trace:
+        run = Written()
+        run.call(0.0, seconds, given="Begin", got="a first answer")
+        run.call(seconds + 0.02, 2.0, given="Begin anew")
+        return run.ended()
+
+    (border, more), lost = map(gains, (0.05, 0.12)), chain().ended()
+    kept, other = Hopes(), Hopes()
+    assert not any(kept.note(Graph(), border, BUSY_S) or kept.lost for _ in range(IN_A_ROW))
+    for _ in range(IN_A_ROW):
+        other.note(Graph(), lost, BUSY_S)
+    assert not other.note(Graph(), border, BUSY_S) and other.lost
+    assert other.note(Graph(), more, BUSY_S) and not other.lost
+
+
 def test_a_program_with_hope_is_looked_at_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     program, some, looked = Hopes(), chain(second="Begin anew").ended(), list[Trace]()
 
-    def with_hope(graph: Graph, trace: Trace, own_s: float, saved_s: float | None = None) -> bool:
+    def with_hope(graph: Graph, trace: Trace, *args: Any, **options: Any) -> bool:
         looked.append(trace)
         return True
 

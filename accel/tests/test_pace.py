@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
 
@@ -71,6 +72,37 @@ def test_a_program_that_gains_less_than_it_takes_to_follow_it_rests(load: Load) 
         slow.ended(trace(0.05), own_s=0.06)
         quick.ended(trace(0.05), own_s=0.04)
     assert slow.every > 1 and quick.every == 1
+
+
+def test_a_program_at_the_border_rests_and_stays_at_rest(load: Load) -> None:
+    """Runs that by turns gain a little more and a little less than what is worth following."""
+    program, runs, turns = Pace(), (trace(0.0065), trace(0.0025)), 0  # of 0.1 s
+    while program.every == 1 and turns < 4 * PATIENCE:
+        program.ended(runs[turns % 2], own_s=0.001)
+        turns += 1
+    assert program.every > 1
+    assert followed_by_turns(program, 20 * SELDOM, runs) < 60
+
+
+def followed_by_turns(of: Pace, runs: int, what: tuple[Trace, ...]) -> int:
+    count = 0
+    for _ in range(runs):
+        if of.follows():
+            of.ended(what[count % len(what)], own_s=0.001)
+            count += 1
+    return count
+
+
+def test_a_program_that_gains_seldom_but_much_is_followed(load: Load) -> None:
+    assert followed_by_turns(Pace(), 500, (*(Trace(started_s=10.0, ended_s=10.1),) * 9, trace(0.08))) == 500
+
+
+def test_in_a_crowd_another_run_waits_for_the_processor_as_well(load: Load) -> None:
+    alone, among = Pace(), Pace()
+    for _ in range(2 * PATIENCE):
+        alone.ended(trace(0.05), own_s=0.03)
+        among.ended(replace(trace(0.05, 0.09), crowded=True), own_s=0.03)
+    assert alone.every == 1 and among.every > 1
 
 
 def test_what_calls_gain_side_by_side_counts_once(load: Load) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 
 from ...trace.record import Trace
@@ -11,6 +12,8 @@ from ...trace.record import Trace
 LEAST_PART, ENOUGH_PART, TIMES_OWN = 0.02, 0.05, 10.0
 """Of the time that a run takes, what following it must gain at least, and what is enough; between the two, it must be
 so many times the processor time that following takes."""
+AWAKENING = 1.5
+"""So many times what is worth following a program at rest must gain to wake: at the border it would do both by turns."""
 PAUSE_S = 0.1
 """A program that goes on sooner after a call has only its framework's steps between the two: no time to be gained."""
 
@@ -35,6 +38,28 @@ def pays(gain_s: float, seconds: float, own_s: float) -> bool:
     """Whether following a run pays that took so long. `own_s`: the processor time that it took, which the run itself
     waits for as well."""
     return gain_s - own_s > max(LEAST_PART * seconds, min(ENOUGH_PART * seconds, TIMES_OWN * own_s))
+
+
+@dataclass(slots=True)
+class Mean:
+    """What recent runs of a program gained, how long they took and what following them took of the processor."""
+
+    gain_s: float = 0.0
+    seconds: float = 0.0
+    own_s: float = 0.0
+    _runs: int = 0
+
+    def add(self, gain_s: float, seconds: float, own_s: float, weight: float) -> None:
+        """A run more, of so much weight among those before it."""
+        self._runs += 1
+        weight = max(weight, 1 / self._runs)
+        self.gain_s += weight * (gain_s - self.gain_s)
+        self.seconds += weight * (seconds - self.seconds)
+        self.own_s += weight * (own_s - self.own_s)
+
+    def pays(self, times: float) -> bool:
+        """Whether following them pays so many times over."""
+        return pays(self.gain_s / times, self.seconds, self.own_s)
 
 
 class Waited:

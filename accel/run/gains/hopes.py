@@ -23,7 +23,7 @@ from ...process.clock import now_s
 from ...trace.flow import events_of
 from ...trace.order import Event
 from ...trace.record import CallRecord, Trace
-from .gained import PAUSE_S, gains, pays
+from .gained import AWAKENING, PAUSE_S, gains, pays
 from .pace import load
 from .soonest import schedule
 
@@ -72,10 +72,12 @@ class Hopes:
         if self._left:
             self._left -= 1
             return False
-        hope = hopeful(graph, trace, own_s, saved_s=saved_s)
+        own_s *= 1 + trace.crowded  # another run waits for it as well
+        hope = hopeful(graph, trace, own_s, saved_s=saved_s, times=AWAKENING if self.lost else 1.0)
         if not hope and trace.paused:
             return False  # what follows the answer may gain
-        allowed = hope and (not held or hopeful(graph, trace, own_s, held, saved_s))
+        again = AWAKENING if self.unsaid else 1.0
+        allowed = hope and (not (held or self.unsaid) or hopeful(graph, trace, own_s, held, saved_s, again))
         self._in_vain = 0 if hope else self._in_vain + 1
         self._held = 0 if allowed else self._held + 1
         self._trust = min(MOST_TRUST, self._trust + 1) if allowed else 0
@@ -96,10 +98,16 @@ def held_sites(graph: Graph, reasons: Mapping[str, Reason | None]) -> frozenset[
 
 
 def hopeful(
-    graph: Graph, trace: Trace, own_s: float, held: AbstractSet[str] = frozenset(), saved_s: float | None = None
+    graph: Graph,
+    trace: Trace,
+    own_s: float,
+    held: AbstractSet[str] = frozenset(),
+    saved_s: float | None = None,
+    times: float = 1.0,
 ) -> bool:
     """Whether a completed run gained by calls that are early or shared, or could have. `held`: the call sites of which
-    no call may be early; `saved_s`: what it gained by early ones, if somebody knows better than their sum."""
+    no call may be early; `saved_s`: what it gained by early ones, if somebody knows better than their sum; `times`: so many
+    times over it must pay."""
     calls = trace.calls
     if _says_nothing(trace) or any(_is_more_than_early(call) for call in calls):
         return True
@@ -117,7 +125,7 @@ def hopeful(
     # That an early call began before the program's turn had come is no gain (`Pace.ended`).
     together_s = sum(early) if saved_s is None else min(sum(early), saved_s)
     gained_s = together_s - len(early) * load.lag_s + _shared_s(calls)
-    return pays(max(gained_s, seconds - best_s), seconds, own_s)
+    return pays(max(gained_s, seconds - best_s) / times, seconds, own_s)
 
 
 def _says_nothing(trace: Trace) -> bool:

@@ -17,7 +17,7 @@ from time import clock_gettime, perf_counter
 from ...process import forks, spare, threads
 from ...trace.record import Trace
 from .crowd import Crowd
-from .gained import gains, pays
+from .gained import AWAKENING, Mean, gains
 
 try:
     from time import pthread_getcpuclockid
@@ -35,6 +35,9 @@ AT_FIRST = 4
 """One in so many is followed of a program that has nothing to gain;"""
 SELDOM = 100
 """but at least one run in so many is followed."""
+OF_MEAN = 0.2
+"""The weight of the last run in what runs gain on average: whose runs gain by turns a little more and a little less than
+what is worth following gains too little; whose runs seldom gain, but much, gains."""
 LEAST_GAIN_S = 1e-4
 """What a run must gain for each call that was early."""
 
@@ -253,6 +256,7 @@ class Pace:
         self._in_vain = 0
         self._gain = FIRST_GAIN
         """How many of recent runs gained enough."""
+        self._mean = Mean()
         self._turn = 0.0
         self._true = 1.0
         """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
@@ -299,9 +303,14 @@ class Pace:
         lost_s = sum(call.delayed_s for call in trace.calls)
         gain_s = (sum(map(min, early)) - lost_s) * self._true
         seconds = trace.ended_s - trace.started_s if trace.ended_s is not None else 0.0
-        gained = gain_s >= LEAST_GAIN_S * max(1, len(early)) and pays(gain_s, seconds, own_s)
-        self.crowd.gained |= gained
+        if gain_s < LEAST_GAIN_S * max(1, len(early)):
+            gain_s = min(0.0, gain_s)
+        own_s *= 1 + trace.crowded  # another run waits for it as well
         with self._lock:
+            at_rest = self.every > 1
+            self._mean.add(gain_s, seconds, own_s, weight=AT_REST if at_rest else OF_MEAN)
+            gained = self._mean.pays(AWAKENING if at_rest else 1.0)
+            self.crowd.gained |= gained
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gained - self._gain)
             if self._gain >= LEAST_OFTEN:
                 self.every, self._in_vain = 1, 0
@@ -335,4 +344,5 @@ class Pace:
         """Something was learnt that may gain: so many of its runs, until they say otherwise."""
         with self._lock:
             self.every, self._in_vain, self._gain = 1, 0, max(self._gain, gain)
+            self._mean = Mean()
         self.crowd.news()
