@@ -103,7 +103,7 @@ class Builder:
                 calls = self._open(site)
             if self._explain_some(site, calls):
                 tried.pop(site, None)
-            elif self._compute(site):
+            elif self._look_up(site) or self._compute(site):
                 tried.pop(site, None)
             elif len(calls) == len(self._open(site)):
                 self.leave_opaque(site)
@@ -129,13 +129,17 @@ class Builder:
         self._computed |= {site} if found else set()
         return found
 
-    def _look_up(self, site: str) -> None:
-        """Whether dicts of the program have what stands in the calls; asked once."""
+    def _look_up(self, site: str) -> bool:
+        """Whether dicts of the program have what stands in the calls; asked once, and before all other functions, as it
+        takes next to nothing."""
         asked = (site, None)
         constants = self.views[0].values.constants()
-        if asked not in self._asked and constants.tables:
-            self._asked.add(asked)
-            self._computed |= {site} if compute(self.views, site, constants, only=TABLES) else set()
+        if asked in self._asked or not constants.tables:
+            return False
+        self._asked.add(asked)
+        found = compute(self.views, site, constants, only=TABLES)
+        self._computed |= {site} if found else set()
+        return found
 
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""

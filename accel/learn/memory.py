@@ -1,19 +1,21 @@
-"""Which traces a plan keeps: few, but of every shape its program takes, and none from before the program changed."""
+"""Which traces a plan keeps: few, but of every shape its program takes, and none from before the program changed; and
+what they teach."""
 
 from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ..graph.ir import Graph, Node
-from ..text.values import freeze
+from ..text.values import freeze, texts_of
 from ..trace.record import Trace
 from ..trace.released import release
-from .lessons import Lesson
+from .covers.foreign import Wording
+from .lessons import Lesson, lesson
 from .search import first_of
 
 T = TypeVar("T")
@@ -22,6 +24,14 @@ MAX_CALLS = 4_000
 """Of all traces kept."""
 DRIFTED_AFTER = 2
 """Runs in a row that make another call where older ones made one: the program has changed."""
+
+
+class Changing(Wording, Protocol):
+    """What a program says by itself, and what of that it has changed."""
+
+    def moved(self) -> Sequence[str]:
+        """The texts of changed entries of its dicts: those that they held, and those that they hold."""
+        ...
 
 
 @dataclass(slots=True)
@@ -42,13 +52,22 @@ class Memory:
     """Call sites that went back to what they did before they seemed to have changed."""
     _gone: dict[str, set[object]] = field(default_factory=dict)
     """By call site, what its calls looked like before the program changed."""
+    _moved: Sequence[str] = ()
+    """Texts of changed entries of the program's dicts, without whose runs all is explained;"""
+    _refused: int = 0
+    """and how many such runs there were."""
 
     @property
     def traces(self) -> list[Trace]:
         return [kept.trace for kept in self._kept]
 
-    def add(self, trace: Trace) -> None:
-        """Keep a trace; one with the same input proves no more, and makes room."""
+    def add(self, trace: Trace) -> bool:
+        """Keep a trace; one with the same input proves no more, and makes room. False if it teaches nothing."""
+        if any(_told_at(trace, self._moved)):
+            self._refused += 1
+            if self._refused & (self._refused - 1):
+                return False
+            self._moved = ()  # after twice as many each time: it may have been changed back
         same = [kept for kept in self._kept if freeze(kept.trace.given) == freeze(trace.given)]
         if same and len(self._kept) > 1:
             self._kept.remove(same[0])
@@ -57,6 +76,28 @@ class Memory:
             shapes = Counter(kept.nodes for kept in self._kept[:-1])
             most, _ = shapes.most_common(1)[0]
             self._kept.remove(next(kept for kept in self._kept if kept.nodes == most))
+        return True
+
+    def taught(self, program: Changing, passed_over: frozenset[str]) -> tuple[Lesson, bool]:
+        """What the traces teach, and whether older ones were of a program that has changed since, and are forgotten.
+        `passed_over`: see `lesson`."""
+        moved = program.moved()
+        passed_over |= {site for kept in self._kept for site in _told_at(kept.trace, moved)}
+        learnt = self._without(moved, program, passed_over) or lesson(self.traces, program, passed_over=passed_over)
+        changed = self.changed(learnt)
+        return (lesson(self.traces, program, passed_over=passed_over) if changed else learnt), changed
+
+    def _without(self, moved: Sequence[str], program: Changing, passed_over: frozenset[str]) -> Lesson | None:
+        """Where a program has changed entries of a dict, the others tell what it looks up there: the lesson of their
+        runs, if it explains all of them. Those of the changed ones are forgotten then."""
+        others = [kept for kept in self._kept if not any(_told_at(kept.trace, moved))]
+        if not others or len(others) == len(self._kept):
+            return None
+        learnt = lesson([kept.trace for kept in others], program, passed_over=passed_over)
+        if learnt.explained < 1.0:
+            return None
+        self._kept, self._moved = others, moved
+        return learnt
 
     def supersede(self, last: Trace | None) -> None:
         """A run is not the last one any more."""
@@ -105,6 +146,13 @@ class Memory:
             and all(names and not had for had, names in newest)
             and not any(names & instead for _, names in older)
         )
+
+
+def _told_at(trace: Trace, moved: Sequence[str]) -> Iterator[str]:
+    """Call sites at which a run was told one of these texts."""
+    for call in trace.calls if moved else ():
+        if any(text in told for told in texts_of(call.input) for text in moved):
+            yield call.site
 
 
 def once(of: Callable[[Node], T]) -> Callable[[Node], T]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from ..graph.ir import Node
-from ..parts.program.places import Place, key
+from ..parts.program.places import Place
 from ..parts.program.said import Column, Said, Standing
-from ..parts.program.wording import Texts, shared, whole_in
+from ..parts.program.wording import FEWEST_WORDS, Texts, shared, whole_in
 from ..parts.references import References
 from ..text.constants import Table
 from .covers.cover import stands_alone
@@ -53,6 +53,8 @@ class Program:
         """Texts of lists and dicts that every run goes through, one after the other: it chooses none of them."""
         self._lost: Set[str] = frozenset()
         """Those that were among them before the last lesson."""
+        self._rows: set[tuple[str, str]] = set()
+        """Entries of dicts that stood in one of the lessons before."""
         self._nodes: dict[object, Own] = {}
         """By what nodes ask for."""
         self._gone: dict[object, int] = {}
@@ -136,15 +138,18 @@ class Program:
         return [text for text, place in self._found.items() if place is None or not place.several]
 
     def tables(self) -> list[Table]:
-        """The short dicts of texts that code names, as they stood when it was accelerated."""
-        found: list[Table] = []
-        keys: Column = ()
-        for column in self._columns():
-            if column[0][1].step is key:
-                keys = column
-            elif [at.before for _, at in keys] == [at.before for _, at in column]:
-                found.append(tuple((name, text) for (name, _), (text, _) in zip(keys, column, strict=True)))
-        return found
+        """The short dicts of texts that code names, as far as they are as they were when it was accelerated."""
+        tables = self._said_now().tables if self._standing.rows else []
+        self._rows.update(row for table in tables for row in table)
+        return tables
+
+    def moved(self) -> Sequence[str]:
+        """The texts of entries of these dicts that have changed since: those that they held, and those that they hold.
+        `tables` may have told of them before."""
+        stand = {row for table in self.tables() for row in table}
+        gone = dict(self._rows - stand)
+        since = (text for key, text in self._said_now().moved if key in gone)
+        return [text for text in (*gone.values(), *since) if len(text.split()) >= FEWEST_WORDS]
 
     def _columns(self) -> list[Column]:
         return self._said_now().columns if self._standing.columns else []

@@ -9,6 +9,7 @@ import pytest
 
 from accel.graph.ir import Graph
 from accel.graph.rules import AT_ONCE, EGRESS
+from accel.learn import memory
 from accel.learn.lessons import lesson
 from accel.parts.methods.methods import METHODS
 from accel.parts.methods.patches import install
@@ -17,7 +18,6 @@ from accel.process.threads import learner
 from accel.run.gains import hopes
 from accel.run.gains.hopes import IN_A_ROW, Hopes, held_sites, hopeful, hopeful_at
 from accel.run.gains.pace import AT_FIRST, Pace, load
-from accel.run.plans import plan as plans
 from accel.run.plans.plan import Plan
 from accel.tests.fake_host import ASK, Model, node, opened, patched
 from accel.tests.test_alone import Written
@@ -209,7 +209,7 @@ def test_a_program_without_hope_is_taught_nothing_more_and_one_with_hope_is(monk
         return lesson(traces, program, **options)
 
     plan, model = Plan(), Slow()
-    monkeypatch.setattr(plans, "lesson", counted)
+    monkeypatch.setattr(memory, "lesson", counted)
 
     def ask(town: str, waits: bool) -> None:
         with opened(plan, {"town": town}):

@@ -276,3 +276,20 @@ def test_a_long_prompt_of_a_program_is_told_by_few_looks_at_it() -> None:
     assert texts.cover(f"{body} Thank you very much") and texts.cover(body[30:])
     assert not texts.cover(f"{body} and somebody else")
     assert texts.looks < 200
+
+
+GREETINGS = {"ann": "a greeting for Ann", "ben": "a greeting for Ben", "eve": "a greeting for Eve"}
+
+
+def greets(name: str) -> str:
+    return GREETINGS[name]
+
+
+def test_of_a_dict_of_which_an_entry_was_changed_the_others_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    standing = standing_texts([greets], nothing, nothing, says)
+    monkeypatch.setitem(GREETINGS, "ben", "another greeting")
+    monkeypatch.setitem(GREETINGS, "joe", "a greeting for Joe")
+    found = said_by_program([greets], nothing, nothing, says, standing)
+    assert found.tables == [(("ann", "a greeting for Ann"), ("eve", "a greeting for Eve"))]
+    assert found.moved == [("ben", "another greeting"), ("joe", "a greeting for Joe")]
+    assert not found.columns, "nothing goes through all of it any more"

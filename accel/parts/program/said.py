@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ...text.constants import Table
 from .places import Place
 
 Column = tuple[tuple[str, Place], ...]
@@ -17,10 +18,12 @@ class Standing:
     texts: frozenset[int] = frozenset()
     """Of its variables, attributes and dicts;"""
     columns: frozenset[int] = frozenset()
-    """of its lists and dicts, with their names."""
+    """of its lists and dicts, with their names;"""
+    rows: frozenset[int] = frozenset()
+    """of each entry of its dicts, with their names."""
 
     def __or__(self, other: Standing) -> Standing:
-        return Standing(self.texts | other.texts, self.columns | other.columns)
+        return Standing(self.texts | other.texts, self.columns | other.columns, self.rows | other.rows)
 
 
 NOTHING = Standing()
@@ -37,3 +40,7 @@ class Said:
     columns: list[Column]
     """The texts of every short list and dict that code names, as they stand in its entries one after the other: a
     program chooses among them, or goes through all. Those alone that were the same when it was accelerated."""
+    tables: list[Table] = field(default_factory=list)
+    """The short dicts of texts that code names, without the entries that were not the same when it was accelerated."""
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    """Those entries."""

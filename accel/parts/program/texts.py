@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any
 
 from ...process.spare import breathe
+from ...text.constants import Table
 from ...text.objects import attributes, is_a, public
 from ...text.values import leaves, snapshot
 from ...trace.ambient import CREDENTIAL
@@ -56,7 +57,10 @@ def said_by_program(
     held = {text: place for text, place in look.held(stored).items() if hash(text) in standing.texts}
     named = {name if isinstance(name, str) else name[0] for name in stored}
     columns = [column for name, column in look.columns if name not in named and _hash(name, column) in standing.columns]
-    return Said({**held, **look.texts}, look.held(()), columns)
+    rows = [(table, name) for name, table in look.tables() if name not in named]
+    tables = [tuple(row for row in table if hash((name, *row)) in standing.rows) for table, name in rows]
+    moved = [row for table, name in rows for row in table if hash((name, *row)) not in standing.rows]
+    return Said({**held, **look.texts}, look.held(()), columns, [*filter(None, tables)], moved)
 
 
 def _hash(name: str, column: Column) -> int:
@@ -76,7 +80,8 @@ def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, 
     look = _look_through(roots, is_component, is_opened, says)
     columns = (_hash(name, column) for name, column in look.columns)
     texts = map(hash, islice(look.held(()), MAX_STANDING))
-    return Standing(frozenset(texts), frozenset(islice(columns, MAX_STANDING)))
+    rows = (hash((name, *row)) for name, table in look.tables() for row in table)
+    return Standing(frozenset(texts), *(frozenset(islice(hashes, MAX_STANDING)) for hashes in (columns, rows)))
 
 
 def _look_through(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, says: Says) -> _Look:
@@ -163,6 +168,15 @@ class _Look:
             if name not in stored and (is_a(name, tuple) or not name or name in self.names):
                 found.setdefault(text, place)
         return found
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """The dicts of texts among those that have columns, as their items, by name."""
+        keys: Column = ()
+        for name, column in self.columns:
+            if column[0][1].step is places.key:
+                keys = column
+            elif [at.before for _, at in keys] == [at.before for _, at in column]:
+                yield name, tuple((key, text) for (key, _), (text, _) in zip(keys, column, strict=True))
 
     def into(self, value: Any, place: Place) -> Iterator[Way]:
         """Note the texts of an object there; what to look into next. It may be held by a list or dict, which may be of

@@ -13,7 +13,7 @@ LEAST_PART, ENOUGH_PART, TIMES_OWN = 0.02, 0.05, 10.0
 """Of the time that a run takes, what following it must gain at least, and what is enough; between the two, it must be
 so many times the processor time that following takes."""
 AWAKENING = 1.5
-"""So many times what is worth following a program at rest must gain to wake: at the border it would do both by turns."""
+"""So many times what is worth following a program at rest must gain to wake: at the border it would do both."""
 PAUSE_S = 0.1
 """A program that goes on sooner after a call has only its framework's steps between the two: no time to be gained."""
 

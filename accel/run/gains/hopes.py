@@ -106,8 +106,8 @@ def hopeful(
     times: float = 1.0,
 ) -> bool:
     """Whether a completed run gained by calls that are early or shared, or could have. `held`: the call sites of which
-    no call may be early; `saved_s`: what it gained by early ones, if somebody knows better than their sum; `times`: so many
-    times over it must pay."""
+    no call may be early; `saved_s`: what it gained by early ones, if somebody knows better than their sum; `times`: so
+    many times over it must pay."""
     calls = trace.calls
     if _says_nothing(trace) or any(_is_more_than_early(call) for call in calls):
         return True

@@ -36,8 +36,8 @@ AT_FIRST = 4
 SELDOM = 100
 """but at least one run in so many is followed."""
 OF_MEAN = 0.2
-"""The weight of the last run in what runs gain on average: whose runs gain by turns a little more and a little less than
-what is worth following gains too little; whose runs seldom gain, but much, gains."""
+"""The weight of the last run in what runs gain on average: who gains by turns a little more and a little less than what
+is worth following gains too little; who gains seldom, but much, gains."""
 LEAST_GAIN_S = 1e-4
 """What a run must gain for each call that was early."""
 

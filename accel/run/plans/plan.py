@@ -22,7 +22,7 @@ from ...graph.topology import ANY, Topology
 from ...learn.carried import carried
 from ...learn.check import judge
 from ...learn.contexts.contexts import Contexts
-from ...learn.lessons import extend, lesson
+from ...learn.lessons import extend
 from ...learn.memory import Memory
 from ...learn.program import Program
 from ...parts.identities.credentials import Keys
@@ -319,16 +319,13 @@ class Plan:
             else:
                 self._look_at_profiles()
             return
-        self._memory.add(trace)
+        if not self._memory.add(trace):
+            return
         if not self._patience.is_over(self._memory.calls) or self.hopes.lost:
             return
         if self.used.saved and len(self._memory.traces) < 2:
             return  # one run proves less than what was saved
-        passed_over = self._patience.passed_over()
-        learnt = lesson(self._memory.traces, self.program, passed_over=passed_over)
-        changed = self._memory.changed(learnt)
-        if changed:
-            learnt = lesson(self._memory.traces, self.program, passed_over=passed_over)
+        learnt, changed = self._memory.taught(self.program, self._patience.passed_over())
         ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
         learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
         called = [kept.sites for kept in self._memory.traces]
@@ -341,7 +338,7 @@ class Plan:
             self.contexts.note(learnt.graph, shape, seen, self.program.holds_others, self.used.made_with(seen))
         self._adopt(learnt.graph)
         self.says.learnt(learnt.graph, learnt.explained)
-        if self._patience.learnt(learnt, judge(self.learnt, trace).complete, bool(changed)):
+        if self._patience.learnt(learnt, judge(self.learnt, trace).complete, changed):
             self.pace.news()
             self._within.hope()
 
