@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from accel.graph.ir import Graph
+from accel.learn.computing.tried import Known
 from accel.learn.covers.readings import without
 from accel.learn.lessons import lesson
 from accel.tests.test_core_learn import Script, Words, shown
@@ -193,6 +196,29 @@ def test_what_a_dict_of_the_program_has_for_an_answer() -> None:
     items = ", ".join(json.dumps(part) for item in TONES.items() for part in item)
     assert tree == f': Tell of {{input.q}}, {{main.decode.content|look up("said", {items})}}.'
     assert shown(lesson(traces, Words(())).graph)[-1].startswith("?"), "nobody says that the program has it"
+
+
+def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It chooses among them; and thousands of functions take a second."""
+    tried: list[str] = []
+
+    def noted(known: Known, *args: Any) -> Any:
+        tried.append("tried")
+        return all_ways(known, *args)
+
+    all_ways = Known.all_ways
+    monkeypatch.setattr(Known, "all_ways", noted)
+    said = "as salty as the sea", "as calm as a river", "in words of long ago", "as loud as can be"
+    tones = dict(zip(TOWNS, said, strict=True))
+
+    def program(script: Script, town: str) -> None:
+        script.call("tell", f"Tell of {town}, {tones[town]}.", "so")
+
+    traces = [_asked(program, town) for town in TOWNS]
+    lesson(traces, Words((*said, "Tell of", ".")))
+    assert not tried
+    lesson(traces, Words(("Tell of", ".")))
+    assert tried, "whoever else said it, may have worked it out"
 
 
 def test_what_a_dict_has_for_each_of_a_list() -> None:

@@ -293,3 +293,26 @@ def test_of_a_dict_of_which_an_entry_was_changed_the_others_stand(monkeypatch: p
     assert found.tables == [(("ann", "a greeting for Ann"), ("eve", "a greeting for Eve"))]
     assert found.moved == [("ben", "another greeting"), ("joe", "a greeting for Joe")]
     assert not found.columns, "nothing goes through all of it any more"
+
+
+@dataclass(frozen=True)
+class Desk:
+    number: int
+    says: str
+
+
+DESKS = {"ann": {"name": "Ann", "says": "slowly, please"}, "ben": {"name": "Ben", "says": "quickly, please"}}
+SHOPS = {"ann": Desk(1, "we sell flowers"), "ben": Desk(2, "we sell bread")}
+
+
+def asks(name: str) -> str:
+    return DESKS[name]["says"] + SHOPS[name].says
+
+
+def test_a_dict_of_dicts_or_objects_has_a_text_of_each_of_their_fields() -> None:
+    standing = standing_texts([asks], nothing, nothing, says)
+    assert said_by_program([asks], nothing, nothing, says, standing).tables == [
+        (("ann", "Ann"), ("ben", "Ben")),
+        (("ann", "slowly, please"), ("ben", "quickly, please")),
+        (("ann", "we sell flowers"), ("ben", "we sell bread")),
+    ]

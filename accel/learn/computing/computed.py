@@ -18,6 +18,7 @@ from ...text.functions import FUNCTIONS, OF_FRAMEWORKS, ORDERS, Computed
 from ...text.templates import GATHERS, Each, Ref, Step
 from ...text.values import Vector, freeze, texts_of
 from ..covers.fold import cover_text
+from ..covers.foreign import FEWEST_WORDS
 from ..covers.index import SHORTEST
 from ..view import Fit, View
 from .tried import MAX_ALIKE, Known, Way
@@ -81,6 +82,8 @@ def compute(
         told = [wanted[view.number] for view in held]
     else:
         told = [_texts(view, site) for view in held] if only else _literals(held, site)
+        if not all(told):
+            return False
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in _few_alike(first.all_ways(constants, names))}
@@ -105,7 +108,8 @@ def _is_no_chance(told: Sequence[frozenset[str]], tried: int) -> bool:
 
 
 def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
-    """What is no known value in the calls of each, and not in those of all."""
+    """What is no known value in the calls of each, and not in those of all; nor what the program says there itself: it
+    chooses such texts, and works them out of nothing."""
     texts = [
         {
             part
@@ -119,7 +123,13 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
     same = set.intersection(*texts)
     if all(found <= same for found in texts):  # parts of values, by which no two of them agree
         return [_texts(view, site) for view in views]
-    return [frozenset(found - same) for found in texts]
+    return [frozenset(text for text in found - same if not _is_own(views[0], text)) for found in texts]
+
+
+def _is_own(view: View, text: str) -> bool:
+    """Whether the program says this text, of which no function would give so many words."""
+    program = view.values.program
+    return program is not None and len(text.split()) >= FEWEST_WORDS and program.own(text)
 
 
 def _texts(view: View, site: str) -> frozenset[Hashable]:

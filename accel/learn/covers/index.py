@@ -51,7 +51,7 @@ class Values(Env):
         program: Wording | None = None,
         constants: Callable[[], Constants] = Constants,
     ) -> None:
-        self._program = program
+        self.program = program
         self.constants = constants
         self._asked: dict[str, bool] = {}
         """What it was asked before: it looks through the whole program."""
@@ -105,7 +105,7 @@ class Values(Env):
     def says(self, text: str) -> bool:
         """Whether the program says a text as it stands, in one piece."""
         if text not in self._asked:
-            self._asked[text] = self._program is not None and self._program.says(text)
+            self._asked[text] = self.program is not None and self.program.says(text)
         return self._asked[text]
 
     @property
@@ -172,7 +172,7 @@ class Values(Env):
         would they come? Not what stands there often, as common words do. Nobody asks unless it is known what the
         program says."""
         places: dict[str, list[int]] = {}
-        for at, (value, _) in self._short.find(text) if self._program is not None else ():
+        for at, (value, _) in self._short.find(text) if self.program is not None else ():
             if text.startswith(value, at):
                 places.setdefault(value, []).append(at)
         for value, begins in places.items():

@@ -170,12 +170,14 @@ class _Look:
         return found
 
     def tables(self) -> Iterator[tuple[str, Table]]:
-        """The dicts of texts among those that have columns, as their items, by name."""
+        """The dicts among those that have columns, as their items, by name: what goes with each key is a text, or what
+        the entry has in one field."""
         keys: Column = ()
         for name, column in self.columns:
-            if column[0][1].step is places.key:
+            at = column[0][1]
+            if at.step is places.key:
                 keys = column
-            elif [at.before for _, at in keys] == [at.before for _, at in column]:
+            elif keys and keys[0][1].before in (at.before, at.before and at.before.before):
                 yield name, tuple((key, text) for (key, _), (text, _) in zip(keys, column, strict=True))
 
     def into(self, value: Any, place: Place) -> Iterator[Way]:
@@ -334,7 +336,7 @@ class _Look:
             at = place.to(step, key)
             inside = (
                 [(inner, at)]
-                if not is_a(inner, dict | list | tuple)
+                if not (is_a(inner, dict | list | tuple) or is_users(type(inner)))
                 else [(one, at.to(within, by)) for within, by, one in islice(_parts(inner), MAX_ROWS)]
             )
             rows.append([*held, *inside])
