@@ -82,7 +82,7 @@ def compute(
         told = [wanted[view.number] for view in held]
     else:
         told = [_texts(view, site) for view in held] if only else _literals(held, site)
-        if not all(told):
+        if not any(told):
             return False
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
