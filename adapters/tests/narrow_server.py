@@ -39,7 +39,7 @@ class NarrowServer(ThreadingHTTPServer):
 @contextmanager
 def narrow_server(takes: int) -> Iterator[NarrowServer]:
     with NarrowServer(takes) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server

@@ -31,7 +31,7 @@ from accel.parts.network import hosts, web
 from adapters.tests.test_sdk_clients import TOPICS, last_run, program
 from adapters.tests.three_calls import State
 
-TAKES_S = 0.1
+TAKES_S = 0.04
 """An answer: what makes an early call worth while."""
 
 Ask = Callable[[str], Any]
@@ -86,7 +86,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def host() -> Iterator[Host]:
     with Host() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             accel.register(server.url, readonly=True, concurrency=8)
@@ -458,7 +458,7 @@ def test_who_hears_of_what_is_sent_hears_it_when_the_program_sends_it(
 
 def test_another_host_is_not_looked_at(host: Host) -> None:
     with Host() as other:
-        thread = threading.Thread(target=other.serve_forever, daemon=True)
+        thread = threading.Thread(target=other.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         assert last_run(program(get(other))) == (0, 0)
         other.shutdown()
@@ -510,7 +510,7 @@ def test_an_early_get_takes_the_way_of_the_moment(
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("NO_PROXY", "")
     with Host() as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread = threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True)
         thread.start()
 
         def become(tenant: str) -> None:

@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
 def servers() -> Iterator[tuple[Server, Server]]:
     made = Server(), Server()
     for one in made:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
+        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
     yield made
     for one in made:
         one.shutdown()
@@ -802,7 +802,7 @@ def test_any_changes_between_any_calls(requests: list[list[tuple[str, str]]]) ->
     """Each run makes its changes, with a call after each."""
     pair = Server(), Server()
     for one in pair:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
+        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
 
     def make() -> Any:
         made = chat_openai(pair[0].url)

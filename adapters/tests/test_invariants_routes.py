@@ -105,7 +105,7 @@ def leading(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(socket, "getaddrinfo", here)
     monkeypatch.setattr(routes, "_led", {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), Leads)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()
     server.server_close()

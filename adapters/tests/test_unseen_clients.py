@@ -60,7 +60,7 @@ class Answers(BaseHTTPRequestHandler):
 def url() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

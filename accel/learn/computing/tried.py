@@ -258,17 +258,24 @@ class Known:
         for bases, before in places:
             for base in bases:
                 of_kind[base in self._lists].append((base, before))
-        lengths = Counter(len(before) for held in of_kind.values() for _, before in held)
+        kinds = [*of_kind.items()]
+        lengths = [*Counter(len(before) for _, held in kinds for _, before in held).items()]
+        tried, stands = self.tried, self.used.of
 
         def note(steps: Path, result: Tree) -> None:
-            for length, count in lengths.items():
-                self.tried[length + len(steps)] += count
-            stripped = result.strip() if isinstance(result, str) else result
-            for of_list, held in of_kind.items():
-                for path, value in ((steps, result), ((*steps, STRIP), stripped))[: 1 + (stripped != result)]:
-                    if shown := self.used.of(value, steps[-1], of_list):
-                        for base, before in held:
-                            found[Way(base, (*before, *path))] |= shown
+            for length, count in lengths:
+                tried[length + len(steps)] += count
+            for of_list, held in kinds:
+                if shown := stands(result, steps[-1], of_list):
+                    show(held, steps, shown)
+            if isinstance(result, str) and (stripped := result.strip()) != result:
+                for of_list, held in kinds:
+                    if shown := stands(stripped, STRIP, of_list):
+                        show(held, (*steps, STRIP), shown)
+
+        def show(held: Sequence[tuple[Skeleton, Path]], path: Path, shown: set[str]) -> None:
+            for base, before in held:
+                found[Way(base, (*before, *path))] |= shown
 
         return note
 
