@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from accel.graph.ir import Graph
+from accel.learn.computing.computed import FIRST
 from accel.learn.computing.tried import Known
 from accel.learn.covers.readings import without
 from accel.learn.lessons import lesson
@@ -202,9 +203,9 @@ def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.Monk
     """It chooses among them; and thousands of functions take a second."""
     tried: list[str] = []
 
-    def noted(known: Known, *args: Any) -> Any:
-        tried.append("tried")
-        return all_ways(known, *args)
+    def noted(known: Known, constants: Any, names: Sequence[str]) -> Any:
+        tried.extend(set(names) - set(FIRST))
+        return all_ways(known, constants, names)
 
     all_ways = Known.all_ways
     monkeypatch.setattr(Known, "all_ways", noted)
@@ -219,6 +220,27 @@ def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.Monk
     assert not tried
     lesson(traces, Words(("Tell of", ".")))
     assert tried, "whoever else said it, may have worked it out"
+
+
+def test_the_last_messages_are_looked_for_before_all_functions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: set[str] = set()
+
+    def noted(known: Known, constants: Any, tried: Sequence[str]) -> Any:
+        names.update(tried)
+        return all_ways(known, constants, tried)
+
+    all_ways = Known.all_ways
+    monkeypatch.setattr(Known, "all_ways", noted)
+    traces = []
+    for number, town in enumerate(TOWNS):
+        said = [{"says": f"the {ANIMALS[n + number]} of {town[::-1]}"} for n in range(4 + number % 3)]
+        script = Script({"q": town, "said": said})
+        last = "\n".join(one["says"] for one in said[-3:])
+        script.call("tell", f"Go on:\n{last}\nNow: {town}", "so")
+        traces.append(script.done())
+    *_, tree = shown(lesson(traces, Words(("Go on:", "Now:", "3"))).graph)
+    assert tree == ": Go on:\\n{join input.said|last ones(3)[*].says by '\\n'}\\nNow: {input.q}"
+    assert names == set(FIRST)
 
 
 def test_what_a_dict_has_for_each_of_a_list() -> None:

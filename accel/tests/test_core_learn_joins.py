@@ -91,6 +91,37 @@ def test_rows_with_short_values_beside_a_long_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("row", "learnt_as"),
+    [
+        ("Page {page}: {name}", "Page {join {page}: {name} by '\\n\\nPage '}"),
+        ("{name} (p. {page})", "{join {name} (p. {page} by ')\\n\\n'})"),
+        ("[{n}] (p. {page}) {name}", "[1] (p. {join {page}) {name} by '\\n\\n[{#+1}] (p. '}"),
+        ("[{n}] ({file}, p. {page}) {name}", "[1] ({join {file}, p. {page}) {name} by '\\n\\n[{#+1}] ('}"),
+        ("[{n}] {name} ({author}, {page}, {file})",
+         "[1] {join {name} ({author}, {page}, {file} by ')\\n\\n[{#+1}] '})"),
+    ],
+)  # fmt: skip
+def test_rows_that_cite_what_stands_in_short_fields(row: str, learnt_as: str) -> None:
+    """Before the long one or behind it, beside another long one, of one to three digits, and alike in their ends."""
+    pages = {TOPICS[0]: (7, 112, 38), TOPICS[1]: (4, 58, 207)}
+    north, south = ("Ann of Leeds", "Ben of Delft", "Eve of Turku"), ("Joe of Ghent", "Kim of Arles", "Lea of Trier")
+    authors = dict(zip(TOPICS, (north, south), strict=False))
+
+    def program(script: Script, topic: str) -> None:
+        rows = zip(ITEMS[topic], pages[topic], authors[topic], strict=True)
+        found = [
+            {"name": name, "page": page, "author": author, "file": f"s{2 * page + 1}.md"} for name, page, author in rows
+        ]
+        script.call("search", {"query": topic}, found, op="searching")
+        told = "\n\n".join(row.format(**one, n=n) for n, one in enumerate(found, 1))
+        script.call("tell", f"Tell of {topic}.\n\n{told}\nBe brief.", "so")
+
+    for field in ("page", "name", "file", "author"):
+        learnt_as = learnt_as.replace(f"{{{field}}}", f"{{main.searching[*].{field}}}")
+    assert shown(learnt(program))[-1] == f": Tell of {{input.q}}.\\n\\n{learnt_as}\\nBe brief."
+
+
 def test_a_number_beside_elements_that_is_not_theirs() -> None:
     def program(script: Script, topic: str) -> None:
         found = [{"name": name, "stars": n} for n, name in enumerate(ITEMS[topic], len(topic))]

@@ -26,6 +26,9 @@ from .tried import MAX_ALIKE, Known, Way
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
 TABLES = ("look up",)
+FIRST = (*TABLES, "last ones")
+"""What prompts are often made of and takes next to nothing to try: a tenant's text, the last messages. All functions on
+all values take a second or more."""
 AGREED = ("majority",)
 MAX_WAYS, MAX_LONGEST = 48, 12
 """That are kept: of the smallest, and of those that give the longest texts."""

@@ -15,39 +15,44 @@ from .cover import in_common, known, stands_alone
 from .holes import ANY, Hole, Parts, Path, Row, Skeleton, filled
 from .index import SHORTEST, Values
 
+MAX_COLUMNS = 6
+"""Values of a row."""
 Fields = dict[Path, str]
 """What an element has, by its path in there."""
 
 
 def beside(values: Values, parts: Parts, before: int) -> Parts:
-    """`parts` with holes for such values."""
+    """`parts` with holes for such values, behind the longer one or before it."""
     at = 1
     while "beside" in values.readings and at < len(parts) - 2:
-        count, skeleton, row = max(_runs(parts, at), key=lambda run: run[0], default=(0, None, ()))
-        texts = [part for part in parts[at + 1 : at + 2 * count : 2] if isinstance(part, str)]
-        if skeleton is not None and count > 1 and _differ(texts):
+        count, skeleton, row, step = max(_runs(parts, at), key=lambda run: run[0], default=(0, None, (), 0))
+        if skeleton is not None and count > 1:
             rows = [_fields(values, skeleton, (*row[:-1], number)) for number in range(count)]
-            split = _split(values, texts, rows, before)
-            if split is not None:
-                inside = [part for hole, text in zip(parts[at::2], split, strict=False) for part in (hole, *text)]
-                parts = [*parts[:at], *inside, *parts[at + 2 * count :]]
-                at += len(inside) - 2
+            for first, backwards in ((at + 1, False), (at - 1, True)):
+                places = range(first, first + step * count, step)
+                texts = [part for part in parts[first::step][:count] if isinstance(part, str)]
+                split = _split(values, texts, rows, before, backwards)
+                if split is not None:
+                    instead = dict(zip(places, split, strict=True))
+                    parts = [new for place, part in enumerate(parts) for new in instead.get(place, [part])]
+                    at += len(split[0]) - 1 if backwards else 0
+                    step += len(split[0]) - 1
         at += 2
     return parts
 
 
-def _runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row]]:
-    """How many of the holes from there on hold elements of a list, one after the other from the first one on; and where
-    that one is. Only of lists of which the next hole holds something, too."""
-    first, second = parts[at], parts[at + 2]
+def _runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row, int]]:
+    """How many of the holes from there on, each so many parts after the other, hold elements of a list, one after the
+    other from the first one on; and where that one is."""
+    first = parts[at]
     assert isinstance(first, Hole)
-    follows = second.origins if isinstance(second, Hole) else {}
-    for skeleton, origin in first.origins.items() if follows else ():
-        for row in origin.rows if ANY in skeleton[1] and skeleton in follows else ():
+    for skeleton, origin in first.origins.items():
+        for row in origin.rows if ANY in skeleton[1] else ():
             if row[-1] == 0:
-                further = enumerate(parts[at + 2 :: 2], 1)
-                held = (isinstance(hole, Hole) and (*row[:-1], n) in hole.rows(skeleton) for n, hole in further)
-                yield 1 + sum(takewhile(bool, held)), skeleton, row
+                for step in range(2, 2 * MAX_COLUMNS + 1, 2):
+                    further = enumerate(parts[at + step :: step], 1)
+                    held = (isinstance(hole, Hole) and (*row[:-1], n) in hole.rows(skeleton) for n, hole in further)
+                    yield 1 + sum(takewhile(bool, held)), skeleton, row, step
 
 
 def _differ(texts: Sequence[str]) -> bool:
@@ -68,29 +73,39 @@ def _short(element: object) -> Iterator[tuple[Path, str]]:
             yield path, text
 
 
-def _split(values: Values, texts: Sequence[str], rows: Sequence[Fields], before: int) -> list[Parts] | None:
+def _split(
+    values: Values, texts: Sequence[str], rows: Sequence[Fields], before: int, backwards: bool
+) -> list[Parts] | None:
     """Each text with holes where they differ as some field of their rows does; None if they don't. The last one goes
-    on as it likes behind them."""
+    on as it likes behind them; `backwards`: the first one before them."""
+    if backwards:
+        texts = [text[::-1] for text in reversed(texts)]
+        rows = [{path: text[::-1] for path, text in row.items()} for row in reversed(rows)]
     done, split = [0] * len(texts), [Parts() for _ in texts]
     while True:
         rest = [text[at:] for text, at in zip(texts, done, strict=True)]
-        same = min(in_common(text, 0, rest[0]) for text in rest)
         if not _differ(rest):
             break
-        while same and rest[0][same - 1].isalnum():
-            same -= 1
-        field = next((path for path in rows[0] if all(_stand(rest, same, rows, path))), None)
+        same = min(in_common(text, 0, rest[0]) for text in rest)
+        begins = range(same, max(-1, same - SHORTEST[0]), -1)  # values may begin alike
+        found = ((at, path) for at in begins for path in rows[0] if all(_stand(rest, at, rows, path)))
+        same, field = next(found, (0, None))
         if field is None:
             break
         for number, row in enumerate(rows):
-            hole = known(values, row[field], before)
+            hole = known(values, row[field][::-1] if backwards else row[field], before)
             if hole is None:
                 return None
             split[number] += [rest[number][:same], hole]
             done[number] += same + len(row[field])
     if not split[0]:
         return None
-    return [[*parts, text[at:]] for parts, text, at in zip(split, texts, done, strict=True)]
+    whole: list[Parts] = [[*parts, text[at:]] for parts, text, at in zip(split, texts, done, strict=True)]
+    return [_reversed(parts) for parts in reversed(whole)] if backwards else whole
+
+
+def _reversed(parts: Parts) -> Parts:
+    return [part[::-1] if isinstance(part, str) else part for part in reversed(parts)]
 
 
 def _stand(texts: Sequence[str], at: int, rows: Sequence[Fields], field: Path) -> Iterator[bool]:

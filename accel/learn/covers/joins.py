@@ -13,11 +13,11 @@ from itertools import takewhile
 from ...process.spare import breathe
 from ...text.evaluate import DROPPED
 from ...text.templates import STAR, UNIQUE, Counter
+from .beside import MAX_COLUMNS
 from .cover import stands_alone
 from .holes import ANY, Hole, OpenPath, Origin, Parts, Rank, Row, Skeleton, Start, filled
 from .index import Values
 
-MAX_COLUMNS = 6
 Separator = tuple[str | Counter, ...]
 
 
