@@ -15,7 +15,7 @@ import pytest
 
 from compat_tests.differential import session_counts
 
-PROGRAMS = int(os.environ.get("ACCEL_PROPERTY_PROGRAMS", "300"))
+PROGRAMS = int(os.environ.get("ACCEL_PROPERTY_PROGRAMS", "200"))
 FIRST_SEED = int(os.environ.get("ACCEL_PROPERTY_FIRST_SEED", "0"))
 WORKERS = int(os.environ.get("ACCEL_PROPERTY_WORKERS", "0")) or max(1, min(8, os.cpu_count() or 1))
 SLICE = 1000

@@ -32,7 +32,7 @@ from compat_tests.traps_waiting import (
 )
 
 pytestmark = pytest.mark.timeout(60)
-ns = pytest.mark.parametrize("n", [1, 2, 3, 8])
+ns = pytest.mark.parametrize("n", [1, 2, 8])
 NAMES = ("first", "second", "third")
 
 
