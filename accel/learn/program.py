@@ -146,6 +146,8 @@ class Program:
     def moved(self) -> Sequence[str]:
         """The texts of entries of these dicts that have changed since: those that they held, and those that they hold.
         `tables` may have told of them before."""
+        if not self._rows:
+            return ()
         stand = {row for table in self.tables() for row in table}
         gone = dict(self._rows - stand)
         since = (text for key, text in self._said_now().moved if key in gone)
