@@ -149,9 +149,10 @@ class Program:
         if not self._rows:
             return ()
         stand = {row for table in self.tables() for row in table}
-        gone = dict(self._rows - stand)
-        since = (text for key, text in self._said_now().moved if key in gone)
-        return [text for text in (*gone.values(), *since) if len(text.split()) >= FEWEST_WORDS]
+        gone = self._rows - stand
+        keys = {key for key, _ in gone}
+        texts = [text for key, text in (*gone, *self._said_now().moved) if key in keys]
+        return [text for text in texts if len(text.split()) >= FEWEST_WORDS]
 
     def _columns(self) -> list[Column]:
         return self._said_now().columns if self._standing.columns else []
