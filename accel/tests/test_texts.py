@@ -301,7 +301,10 @@ class Desk:
     says: str
 
 
-DESKS = {"ann": {"name": "Ann", "says": "slowly, please"}, "ben": {"name": "Ben", "says": "quickly, please"}}
+DESKS = {
+    "ann": {"name": "Ann", "says": "slowly, please", "api_key": "an-1"},
+    "ben": {"name": "Ben", "says": "quickly, please", "api_key": "be-2"},
+}
 SHOPS = {"ann": Desk(1, "we sell flowers"), "ben": Desk(2, "we sell bread")}
 
 

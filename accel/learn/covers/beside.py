@@ -89,7 +89,7 @@ def _split(
         same = min(in_common(text, 0, rest[0]) for text in rest)
         begins = range(same, max(-1, same - SHORTEST[0]), -1)  # values may begin alike
         found = ((at, path) for at in begins for path in rows[0] if all(_stand(rest, at, rows, path)))
-        same, field = next(found, (0, None))
+        same, field = next((way for way in found if _reach(rows, way[1]) + way[0] > same), (0, None))
         if field is None:
             break
         for number, row in enumerate(rows):
@@ -106,6 +106,10 @@ def _split(
 
 def _reversed(parts: Parts) -> Parts:
     return [part[::-1] if isinstance(part, str) else part for part in reversed(parts)]
+
+
+def _reach(rows: Sequence[Fields], field: Path) -> int:
+    return max(len(row[field]) for row in rows)
 
 
 def _stand(texts: Sequence[str], at: int, rows: Sequence[Fields], field: Path) -> Iterator[bool]:

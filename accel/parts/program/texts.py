@@ -334,12 +334,10 @@ class _Look:
         for step, key, inner in _parts(value):
             held = [(key, place.to(places.key, key))] if is_a(value, dict) else []
             at = place.to(step, key)
-            inside = (
-                [(inner, at)]
-                if not (is_a(inner, dict | list | tuple) or is_users(type(inner)))
-                else [(one, at.to(within, by)) for within, by, one in islice(_parts(inner), MAX_ROWS)]
-            )
-            rows.append([*held, *inside])
+            opened = is_a(inner, dict | list | tuple) or is_users(type(inner))
+            ways = islice(_parts(inner), MAX_ROWS) if opened else ()
+            inside = [(one, at.to(within, by)) for within, by, one in ways if not CREDENTIAL.search(str(by))]
+            rows.append([*held, *(inside if opened else [(inner, at)])])
         if len({len(row) for row in rows}) == 1:
             columns = (column for column in zip(*rows, strict=True) if all(type(text) is str for text, _ in column))
             self.columns += [(name, column) for column in columns]
