@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
@@ -19,8 +21,12 @@ from .run.settings import Budget, Egress, Settings, Speculate
 from .run.switch import read_environment
 
 T = TypeVar("T")
+log = logging.getLogger("accel")
 
 _scopes: dict[tuple[str, Identity], Plan] = {}
+_alone: Counter[Identity] = Counter()
+"""How often a program was accelerated whose objects share nothing."""
+MANY, MOST_PROGRAMS = 32, 1_024
 
 
 @knows_its_options
@@ -86,6 +92,16 @@ def accelerate(
             )
         lessons = _scopes.setdefault((plan_scope, program), lessons)
         lessons.scope = plan_scope
+    elif plan is None and len(_alone) < MOST_PROGRAMS:
+        _alone[program] += 1
+        if _alone[program] == MANY:
+            log.warning(
+                "%s: accelerated %d times, and each object learns by itself and costs a look at the program. Remedy: "
+                "accelerate it once for all requests, or with plan_scope=..., by which all objects of a scope share "
+                "what they learn",
+                kind_of(obj),
+                MANY,
+            )
     return adapter.accelerate_object(obj, settings, lessons, nodes)  # type: ignore[no-any-return]
 
 

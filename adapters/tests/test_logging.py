@@ -14,10 +14,11 @@ from langgraph.types import interrupt
 
 import accel
 from accel import accelerate
+from accel.api import MANY
 from accel.process.threads import learner
 from accel.run import switch
 from accel.run.gains import pace
-from accel.run.plans.plan import Plan
+from accel.run.plans.plan import ENOUGH, LONG, Plan
 from adapters.tests.core_fakes import Chat, Embed, State, Store, World, chain, three, train
 from adapters.tests.llamaindex_programs import QUESTIONS, Program
 
@@ -63,6 +64,31 @@ def test_what_was_learnt_and_when_it_gains(world: World, caplog: pytest.LogCaptu
         re.search(r"run \S+ took [\d.]+ s: 3 calls demanded, \d issued early, \d retired", line) for line in details
     )
     assert remedied(caplog) == []
+
+
+def test_whoever_accelerates_for_each_request_is_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(3 * MANY):
+        accelerate(three(world, Chat(world)), plan_scope=f"tenant {number}")
+    assert remedied(caplog, "accel") == []
+    for _ in range(3 * MANY):
+        accelerate(three(world, Chat(world)))
+    told = "accelerated 32 times, and each object learns by itself and costs a look at the program"
+    assert remedied(caplog, "accel") == [f"CompiledStateGraph: {told}"]
+
+
+def test_a_first_lesson_that_waits_is_said_once(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Chat(world)
+    fast = accelerate(chain(("a", lambda state: {"a": model.invoke(state["q"]).content})))
+    monkeypatch.setattr(learner, "post", lambda *what, **how: None)
+    for _ in range(ENOUGH + LONG):
+        fast.invoke({"q": TOPIC})
+    assert remedied(caplog) == []
+    for _ in range(3):
+        fast.invoke({"q": TOPIC})
+    told = "its first lesson waits for its turn, as lessons take a hundredth of the process's time at most"
+    assert remedied(caplog) == [f"CompiledStateGraph (a): {told}"]
 
 
 def test_a_budget_that_is_used_up_is_said_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -130,7 +156,7 @@ def test_a_busy_process_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
             load.tick(1.0)
         load.adjust()
     assert remedied(caplog, "accel.process") == [
-        "the process has no time to spare: 2 runs are followed at a time, others go on as without Accel"
+        "the process has no time to spare: runs are followed 2 at a time, others go on as without Accel"
     ]
     assert load.window == 1
 

@@ -223,7 +223,7 @@ class Load:
             self.window = max(FEWEST, min(self.window, self.runs) * FEWER)
             log.log(
                 logging.DEBUG if self._short else logging.WARNING,
-                "the process has no time to spare: %d runs are followed at a time, others go on as without Accel. "
+                "the process has no time to spare: runs are followed %d at a time, others go on as without Accel. "
                 "Remedy: more processes, or fewer requests at a time in each",
                 self.window,
             )

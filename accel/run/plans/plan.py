@@ -37,7 +37,7 @@ from ..gains.caps import Caps
 from ..gains.chances import Chances, Standing
 from ..gains.changes import Changes
 from ..gains.hopes import Hopes, held_sites, hopeful_at
-from ..gains.pace import HOPE, Pace
+from ..gains.pace import HOPE, UNREAD, Pace
 from ..gains.patience import Patience
 from ..gains.reliance import Asked, asked_of
 from ..gains.worth import Worth
@@ -55,8 +55,8 @@ MAX_HISTORY = 256
 MAX_WAITING = 8
 FIRST = 8
 """So many runs of a program are learnt from before all that waits of others that have had theirs."""
-ENOUGH = 4
-"""So many runs wait for the first lesson, and no more are followed before it."""
+ENOUGH, LONG = 4, 8
+"""So many runs wait for the first lesson, and no more are followed before it; after so many more, it is said."""
 UNSAID = "its input holds words of the saved plan that this program does not say"
 MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
@@ -228,7 +228,10 @@ class Plan:
 
     def follows(self, loop: AbstractEventLoop | None = None) -> bool:
         """Whether the run that begins is followed (`Pace.follows`): as long as nothing was learnt, only so many."""
-        return self.pace.follows(loop, enough=not self.graph.nodes and len(self._waiting) >= ENOUGH)
+        enough = not self.graph.nodes and len(self._waiting) >= ENOUGH
+        if enough and self.pace.passed_for[UNREAD] >= LONG:
+            self.says.waits()
+        return self.pace.follows(loop, enough)
 
     def learn_from(self, run: Lived) -> None:
         """A run is over: count it and, off the program's path, learn what it showed."""

@@ -83,6 +83,14 @@ class Says:
             every,
         )
 
+    def waits(self) -> None:
+        if self._once("waits"):
+            log.warning(
+                "%s: its first lesson waits for its turn, as lessons take a hundredth of the process's time at most. "
+                "Remedy: accel.settle() after the first requests, or a saved plan",
+                self.program,
+            )
+
     def unfit(self, component: Any, why: str, remedy: str) -> None:
         kind = getattr(component, "__qualname__", type(component).__name__)
         self.stands_down("unfit", f"{kind} is not called early any more: {why}", remedy, of=kind)
