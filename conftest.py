@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
-from collections import Counter
 
 import pytest
 
-from accel import api
 from accel.run.gains import hopes
 from accel.run.gains.pace import load
 
@@ -31,9 +29,3 @@ def the_process_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "enabled", False)
     monkeypatch.setattr(load, "tick", lambda *late, **ticks: None)
     monkeypatch.setattr(load, "lag_s", 0.0)
-
-
-@pytest.fixture(autouse=True)
-def each_program_is_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tests accelerate equal ones."""
-    monkeypatch.setattr(api, "_alone", Counter())

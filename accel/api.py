@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from .frameworks import Framework, frameworks
 from .insight import Insight, load_plan
 from .parts.methods import patches
 from .process.threads import learner
+from .run.gains.pace import Alike
 from .run.ongoing import followed
 from .run.plans.plan import Plan
 from .run.plans.which import Identity
@@ -24,9 +24,10 @@ T = TypeVar("T")
 log = logging.getLogger("accel")
 
 _scopes: dict[tuple[str, Identity], Plan] = {}
-_alone: Counter[Identity] = Counter()
-"""How often a program was accelerated whose objects share nothing."""
-MANY, MOST_PROGRAMS = 32, 1_024
+_alone: dict[Identity, Alike] = {}
+"""By program, the objects that share nothing."""
+_told: set[Identity] = set()
+"""Programs of which that was said."""
 
 
 @knows_its_options
@@ -92,15 +93,15 @@ def accelerate(
             )
         lessons = _scopes.setdefault((plan_scope, program), lessons)
         lessons.scope = plan_scope
-    elif plan is None and len(_alone) < MOST_PROGRAMS:
-        _alone[program] += 1
-        if _alone[program] == MANY:
+    elif plan is None:
+        lessons.pace.join(_alone.setdefault(program, Alike()))
+        if lessons.pace.never and program not in _told:
+            _told.add(program)
             log.warning(
-                "%s: accelerated %d times, and each object learns by itself and costs a look at the program. Remedy: "
-                "accelerate it once for all requests, or with plan_scope=..., by which all objects of a scope share "
-                "what they learn",
+                "%s: it is accelerated for each request, as it seems, and each object learns by itself, but runs too "
+                "seldom to gain: the next ones run as without Accel. Remedy: accelerate it once, or with "
+                "plan_scope=..., by which all objects of a scope share what they learn",
                 kind_of(obj),
-                MANY,
             )
     return adapter.accelerate_object(obj, settings, lessons, nodes)  # type: ignore[no-any-return]
 

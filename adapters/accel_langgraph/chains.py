@@ -40,15 +40,27 @@ class Acceleration:
 
     program = "chain"
 
-    def __init__(self, settings: Settings, plan: Plan) -> None:
+    def __init__(self, chain: Any, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.plan = plan
         self.ways = Ways()
+        self._looked = False
+        if not plan.pace.never:
+            self._look(chain)
+
+    def _look(self, chain: Any) -> None:
+        """At the program as it is before it runs."""
+        references = references_of([chain], _OPENED, self.ways)
+        self.plan.keys.look(chain, references.components)
+        self.plan.look(references)
+        self._looked = True  # last: another thread that begins meanwhile looks as well
 
     def begin(self, chain: Any, settings: Settings, value: Any, config: RunnableConfig | None) -> Run | Unfollowed:
         """The handle of a new run."""
         if settings is PASSING:
             return Unfollowed(self.plan)
+        if not self._looked:
+            self._look(chain)
         install_all()
         control = Control(Topology({}), self.plan.barriers, (), ())
         references = references_of([chain], _OPENED, self.ways)
@@ -154,11 +166,7 @@ def accelerate_chain(chain: Any, settings: Settings, plan: Plan | None, pure_nod
     same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     fast_class = type(cls)(cls.__name__, (AcceleratedChain, cls), {**of_program(cls), **same})
     # On the class, which is this object's and its copies' own: fields of pydantic models must stay as they are.
-    acceleration = Acceleration(settings, plan or Plan())
-    references = references_of([chain], _OPENED, acceleration.ways)
-    acceleration.plan.keys.look(chain, references.components)
-    acceleration.plan.look(references)
-    type.__setattr__(fast_class, "_accel", acceleration)
+    type.__setattr__(fast_class, "_accel", Acceleration(chain, settings, plan or Plan()))
     enable()
     install_all()
     return shallow(chain, fast_class)

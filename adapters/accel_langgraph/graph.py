@@ -58,11 +58,18 @@ class Acceleration:
         self.topology = plan.topology = topology_of(graph)
         self.roots = [*(node.bound for node in graph.nodes.values()), *_branches(graph), *_schemas(graph)]
         self.opened = (Runnable, Pregel, _TaskFunction, *{type(node) for node in graph.nodes.values()})
-        program = graph.builder if isinstance(graph, CompiledStateGraph) else graph
         self.ways = Ways()
+        self._looked = False
+        if not plan.pace.never:
+            self._look()
+
+    def _look(self) -> None:
+        """At the program as it is before it runs."""
+        program = self.graph.builder if isinstance(self.graph, CompiledStateGraph) else self.graph
         references = references_of(self.roots, self.opened, self.ways)
-        plan.keys.look(program, references.components)
-        plan.look(references)
+        self.plan.keys.look(program, references.components)
+        self.plan.look(references)
+        self._looked = True  # last: another thread that begins meanwhile looks as well
 
     def begin(
         self, fast: Compiled, settings: Settings, value: Any, config: RunnableConfig | None, options: dict[str, Any]
@@ -70,6 +77,8 @@ class Acceleration:
         """The handle of a new run."""
         if settings is PASSING:
             return Unfollowed(self.plan)
+        if not self._looked:
+            self._look()
         install_all()
         watch()
         configurable = configurable_of(fast.config, config)

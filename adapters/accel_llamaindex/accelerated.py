@@ -79,7 +79,7 @@ class Acceleration:
         self.made: dict[tuple[str, int, str], Plan] = {}
         """Of an index, by line of the program and class: what it makes there learns together."""
         self._original, self._looked = original, False
-        if not _makes.get():
+        if not (_makes.get() or plan.pace.never):
             self._look()
             plan.topology = self.parts.topology
 

@@ -14,10 +14,10 @@ from langgraph.types import interrupt
 
 import accel
 from accel import accelerate
-from accel.api import MANY
 from accel.process.threads import learner
 from accel.run import switch
 from accel.run.gains import pace
+from accel.run.gains.pace import FEW_RUNS, MANY
 from accel.run.plans.plan import ENOUGH, LONG, Plan
 from adapters.tests.core_fakes import Chat, Embed, State, Store, World, chain, three, train
 from adapters.tests.llamaindex_programs import QUESTIONS, Program
@@ -66,14 +66,27 @@ def test_what_was_learnt_and_when_it_gains(world: World, caplog: pytest.LogCaptu
     assert remedied(caplog) == []
 
 
-def test_whoever_accelerates_for_each_request_is_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(3 * MANY):
-        accelerate(three(world, Chat(world)), plan_scope=f"tenant {number}")
-    assert remedied(caplog, "accel") == []
-    for _ in range(3 * MANY):
-        accelerate(three(world, Chat(world)))
-    told = "accelerated 32 times, and each object learns by itself and costs a look at the program"
-    assert remedied(caplog, "accel") == [f"CompiledStateGraph: {told}"]
+def test_whoever_accelerates_for_each_request_is_told_once(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace.load, "enabled", True)
+    model = Chat(world)
+
+    def served(runs: int = 1, **options: Any) -> Any:
+        fast = accelerate(chain(("a", lambda state: {"a": model.invoke(state["q"]).content})), **options)
+        for number in range(runs):
+            fast.invoke({"q": f"{TOPIC}, {number}"})
+        return fast
+
+    for number in range(2 * MANY):
+        served(plan_scope=f"tenant {number}")
+    for _ in range(MANY + 8):
+        fast = served(runs=FEW_RUNS)
+    assert remedied(caplog, "accel") == [] and fast.plan.pace.passed == 0, "each serves somebody for long"
+    for _ in range(6 * MANY):
+        fast = served()
+    assert len(remedied(caplog, "accel")) == 1 and fast.plan.pace.passed == 1
+    assert served(plan_scope="another").plan.pace.passed == 0
 
 
 def test_a_first_lesson_that_waits_is_said_once(

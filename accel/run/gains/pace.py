@@ -12,6 +12,8 @@ import logging
 import threading
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
 from time import clock_gettime, perf_counter
 
 from ...process import forks, spare, threads
@@ -243,6 +245,26 @@ GAINLESS, UNREAD, NO_TIME = "nothing gained", "unread", "busy"
 process is busy."""
 
 
+MANY, FEW_RUNS = 32, 4
+"""So many objects of a program that run fewer times than this on average: none of them learns enough to gain."""
+
+
+@dataclass
+class Alike:
+    """Objects of one program of which each learns by itself."""
+
+    objects: int = 0
+    runs: int = 0
+
+    def one_more(self) -> bool:
+        """Whether those before were gone before they had learnt anything: they are made for each request, say."""
+        if self.objects >= 2 * MANY:  # the last ones count
+            self.objects, self.runs = self.objects // 2, self.runs // 2
+        gone = self.objects >= MANY and self.runs < FEW_RUNS * self.objects
+        self.objects += 1
+        return gone
+
+
 class Pace:
     """How many runs of one program are followed."""
 
@@ -251,7 +273,7 @@ class Pace:
         """Runs that were not, by why."""
         self._counted = 0
         """Of these, those that somebody has asked for."""
-        self.every = 1
+        self.every: float = 1
         """Of so many runs one is followed."""
         self._in_vain = 0
         self._gain = FIRST_GAIN
@@ -261,13 +283,26 @@ class Pace:
         self._true = 1.0
         """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
         it waits for once."""
+        self.alike = Alike()
         self.crowd = Crowd()
         self._lock = forks.lock()
+
+    def join(self, alike: Alike) -> None:
+        """This is one more of these. None of its runs is followed if they learn too little to gain."""
+        if load.enabled:
+            self.alike = alike
+            self.every = inf if alike.one_more() else self.every
+
+    @property
+    def never(self) -> bool:
+        """Whether no run is followed, but for what is told to (`news`)."""
+        return self.every == inf
 
     def follows(self, loop: asyncio.AbstractEventLoop | None = None, enough: bool = False) -> bool:
         """Whether the run that begins is one to be followed. `loop`: see `Load.admits`; `enough`: there is enough to be
         learnt from already."""
         with self._lock:
+            self.alike.runs += 1
             self._turn += 1 / self.every
             resting = self._turn < 1.0
             if resting or enough or not self._has_room(loop):

@@ -71,13 +71,13 @@ class Says:
 
     # --- WARNING
 
-    def rests(self, every: int, why: str = "early calls have gained nothing") -> None:
+    def rests(self, every: float, why: str = "early calls have gained nothing") -> None:
         level = logging.WARNING if self._once("rests") else logging.DEBUG
         telemetry.stood_down(self.program, "rests")
         log.log(
             level,
-            "%s: rests, as %s; one run in %d is followed. Remedy: accel.report(fast) says, line by line, what held its "
-            "calls back",
+            "%s: rests, as %s; one run in %.0f is followed. Remedy: accel.report(fast) says, line by line, what held "
+            "its calls back",
             self.program,
             why,
             every,
