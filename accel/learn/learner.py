@@ -152,8 +152,8 @@ class Builder:
             self._computed |= {site} if found else set()
 
     def in_vain(self) -> frozenset[str]:
-        """Sites for which functions were tried, and no node is what they give."""
-        shown: dict[str, set[int]] = {site: set() for site, _ in self._asked}
+        """Sites for which all functions were tried, and no node is what they give."""
+        shown: dict[str, set[int]] = {site: set() for site, asked in self._asked if asked is not None}
         for view in self.views:
             for site in shown.keys() & view.trace.sites:
                 shown[site].add(view.witness)
