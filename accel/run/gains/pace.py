@@ -245,24 +245,28 @@ GAINLESS, UNREAD, NO_TIME = "nothing gained", "unread", "busy"
 process is busy."""
 
 
-MANY, FEW_RUNS = 32, 4
+MANY, FEW_RUNS = 100, 2
 """So many objects of a program that run fewer times than this on average: none of them learns enough to gain."""
 
 
 @dataclass
 class Alike:
-    """Objects of one program of which each learns by itself."""
+    """Objects of one program that have run, and of which each learns by itself."""
 
     objects: int = 0
     runs: int = 0
 
-    def one_more(self) -> bool:
-        """Whether those before were gone before they had learnt anything: they are made for each request, say."""
+    def ran(self, first: bool) -> None:
+        """One of them runs, for the first time or again."""
         if self.objects >= 2 * MANY:  # the last ones count
             self.objects, self.runs = self.objects // 2, self.runs // 2
-        gone = self.objects >= MANY and self.runs < FEW_RUNS * self.objects
-        self.objects += 1
-        return gone
+        self.objects += first
+        self.runs += 1
+
+    @property
+    def learn_nothing(self) -> bool:
+        """They are made for each request, say."""
+        return self.objects >= MANY and self.runs < FEW_RUNS * self.objects
 
 
 class Pace:
@@ -283,15 +287,16 @@ class Pace:
         self._true = 1.0
         """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
         it waits for once."""
-        self.alike = Alike()
+        self._alike = Alike()
+        self._ran = False
         self.crowd = Crowd()
         self._lock = forks.lock()
 
     def join(self, alike: Alike) -> None:
         """This is one more of these. None of its runs is followed if they learn too little to gain."""
         if load.enabled:
-            self.alike = alike
-            self.every = inf if alike.one_more() else self.every
+            self._alike = alike
+            self.every = inf if alike.learn_nothing else self.every
 
     @property
     def never(self) -> bool:
@@ -302,7 +307,8 @@ class Pace:
         """Whether the run that begins is one to be followed. `loop`: see `Load.admits`; `enough`: there is enough to be
         learnt from already."""
         with self._lock:
-            self.alike.runs += 1
+            self._alike.ran(first=not self._ran)
+            self._ran = True
             self._turn += 1 / self.every
             resting = self._turn < 1.0
             if resting or enough or not self._has_room(loop):
