@@ -11,7 +11,7 @@ from ..graph.ops import OPS
 from ..text.templates import Ref
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
-from .computing.computed import AGREED, FEWEST, FIRST, agrees, compute, computes, late_values
+from .computing.computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
 from .computing.gathered import Gathered
 from .covers.foreign import Data
 from .judging import decided
@@ -103,7 +103,7 @@ class Builder:
                 calls = self._open(site)
             if self._explain_some(site, calls):
                 tried.pop(site, None)
-            elif self._compute_first(site) or self._compute(site):
+            elif self._look_up(site) or self._compute(site):
                 tried.pop(site, None)
             elif len(calls) == len(self._open(site)):
                 self.leave_opaque(site)
@@ -129,13 +129,14 @@ class Builder:
         self._computed |= {site} if found else set()
         return found
 
-    def _compute_first(self, site: str) -> bool:
-        """The same of the functions that take next to nothing to try; asked once, before the others are."""
+    def _look_up(self, site: str) -> bool:
+        """The same of the program's dicts; asked once, before all functions are tried, as it takes next to nothing."""
         asked = (site, None)
-        if asked in self._asked:
+        constants = self.views[0].values.constants()
+        if asked in self._asked or not constants.tables:
             return False
         self._asked.add(asked)
-        found = compute(self.views, site, self.views[0].values.constants(), only=FIRST)
+        found = compute(self.views, site, constants, only=TABLES)
         self._computed |= {site} if found else set()
         return found
 
@@ -237,7 +238,7 @@ class Builder:
                 self._compute_early(site, best, late)
             few = best.score[1] < len(self._open(site))
             if few:
-                self._compute_first(site)
+                self._look_up(site)
             if not (partly or late or few):
                 return False
         return site in self._computed

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accel.graph.ir import Graph
-from accel.learn.computing.computed import FIRST
+from accel.learn.computing.computed import TABLES
 from accel.learn.computing.tried import Known
 from accel.learn.covers.readings import without
 from accel.learn.lessons import lesson
@@ -204,7 +204,7 @@ def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.Monk
     tried: list[str] = []
 
     def noted(known: Known, constants: Any, names: Sequence[str]) -> Any:
-        tried.extend(set(names) - set(FIRST))
+        tried.extend(set(names) - {*TABLES})
         return all_ways(known, constants, names)
 
     all_ways = Known.all_ways
@@ -220,27 +220,6 @@ def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.Monk
     assert not tried
     lesson(traces, Words(("Tell of", ".")))
     assert tried, "whoever else said it, may have worked it out"
-
-
-def test_the_last_messages_are_looked_for_before_all_functions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    names: set[str] = set()
-
-    def noted(known: Known, constants: Any, tried: Sequence[str]) -> Any:
-        names.update(tried)
-        return all_ways(known, constants, tried)
-
-    all_ways = Known.all_ways
-    monkeypatch.setattr(Known, "all_ways", noted)
-    traces = []
-    for number, town in enumerate(TOWNS):
-        said = [{"says": f"the {ANIMALS[n + number]} of {town[::-1]}"} for n in range(4 + number % 3)]
-        script = Script({"q": town, "said": said})
-        last = "\n".join(one["says"] for one in said[-3:])
-        script.call("tell", f"Go on:\n{last}\nNow: {town}", "so")
-        traces.append(script.done())
-    *_, tree = shown(lesson(traces, Words(("Go on:", "Now:", "3"))).graph)
-    assert tree == ": Go on:\\n{join input.said|last ones(3)[*].says by '\\n'}\\nNow: {input.q}"
-    assert names == set(FIRST)
 
 
 def test_what_a_dict_has_for_each_of_a_list() -> None:

@@ -26,9 +26,6 @@ from .tried import MAX_ALIKE, Known, Way
 FEWEST = 3
 """Runs with different inputs: two may agree on a function by chance."""
 TABLES = ("look up",)
-FIRST = (*TABLES, "last ones")
-"""What prompts are often made of and takes next to nothing to try: a tenant's text, the last messages. All functions on
-all values take a second or more."""
 AGREED = ("majority",)
 MAX_WAYS, MAX_LONGEST = 48, 12
 """That are kept: of the smallest, and of those that give the longest texts."""
@@ -130,9 +127,10 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
 
 
 def _is_own(view: View, text: str) -> bool:
-    """Whether the program says this text, of which no function would give so many words."""
+    """Whether the program says this text, of which no function would give so many words; numbers it may."""
     program = view.values.program
-    return program is not None and len(text.split()) >= FEWEST_WORDS and program.own(text)
+    words = len(text.split()) >= FEWEST_WORDS and not any(map(str.isdigit, text))
+    return program is not None and words and program.own(text)
 
 
 def _texts(view: View, site: str) -> frozenset[Hashable]:
