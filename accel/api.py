@@ -26,8 +26,6 @@ log = logging.getLogger("accel")
 _scopes: dict[tuple[str, Identity], Plan] = {}
 _alone: dict[Identity, Alike] = {}
 """By program, the objects that share nothing."""
-_told: set[Identity] = set()
-"""Programs of which that was said."""
 
 
 @knows_its_options
@@ -94,9 +92,9 @@ def accelerate(
         lessons = _scopes.setdefault((plan_scope, program), lessons)
         lessons.scope = plan_scope
     elif plan is None:
-        lessons.pace.join(_alone.setdefault(program, Alike()))
-        if lessons.pace.never and program not in _told:
-            _told.add(program)
+        lessons.pace.join(alike := _alone.setdefault(program, Alike()))
+        if lessons.pace.never and not alike.told:
+            alike.told = True
             log.warning(
                 "%s: it is accelerated for each request, as it seems, and each object learns by itself, but runs too "
                 "seldom to gain: the next ones run as without Accel. Remedy: accelerate it once, or with "

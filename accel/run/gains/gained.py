@@ -40,6 +40,11 @@ def pays(gain_s: float, seconds: float, own_s: float) -> bool:
     return gain_s - own_s > max(LEAST_PART * seconds, min(ENOUGH_PART * seconds, TIMES_OWN * own_s))
 
 
+def cost_s(trace: Trace, own_s: float) -> float:
+    """What following a run cost that took `own_s` of the processor: in a crowd, another run waits for that as well."""
+    return own_s * (1 + trace.crowded)
+
+
 @dataclass(slots=True)
 class Mean:
     """What recent runs of a program gained, how long they took and what following them took of the processor."""

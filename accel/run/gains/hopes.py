@@ -23,7 +23,7 @@ from ...process.clock import now_s
 from ...trace.flow import events_of
 from ...trace.order import Event
 from ...trace.record import CallRecord, Trace
-from .gained import AWAKENING, PAUSE_S, gains, pays
+from .gained import AWAKENING, PAUSE_S, cost_s, gains, pays
 from .pace import load
 from .soonest import schedule
 
@@ -72,7 +72,7 @@ class Hopes:
         if self._left:
             self._left -= 1
             return False
-        own_s *= 1 + trace.crowded  # another run waits for it as well
+        own_s = cost_s(trace, own_s)
         hope = hopeful(graph, trace, own_s, saved_s=saved_s, times=AWAKENING if self.lost else 1.0)
         if not hope and trace.paused:
             return False  # what follows the answer may gain

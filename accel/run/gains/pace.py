@@ -19,7 +19,7 @@ from time import clock_gettime, perf_counter
 from ...process import forks, spare, threads
 from ...trace.record import Trace
 from .crowd import Crowd
-from .gained import AWAKENING, Mean, gains
+from .gained import AWAKENING, Mean, cost_s, gains
 
 try:
     from time import pthread_getcpuclockid
@@ -255,6 +255,8 @@ class Alike:
 
     objects: int = 0
     runs: int = 0
+    told: bool = False
+    """It was said that they learn nothing."""
 
     def ran(self, first: bool) -> None:
         """One of them runs, for the first time or again."""
@@ -346,10 +348,9 @@ class Pace:
         seconds = trace.ended_s - trace.started_s if trace.ended_s is not None else 0.0
         if gain_s < LEAST_GAIN_S * max(1, len(early)):
             gain_s = min(0.0, gain_s)
-        own_s *= 1 + trace.crowded  # another run waits for it as well
         with self._lock:
             at_rest = self.every > 1
-            self._mean.add(gain_s, seconds, own_s, weight=AT_REST if at_rest else OF_MEAN)
+            self._mean.add(gain_s, seconds, cost_s(trace, own_s), weight=AT_REST if at_rest else OF_MEAN)
             gained = self._mean.pays(AWAKENING if at_rest else 1.0)
             self.crowd.gained |= gained
             self._gain += (RECENT if self.every == 1 else AT_REST) * (gained - self._gain)

@@ -84,12 +84,8 @@ class Says:
         )
 
     def waits(self) -> None:
-        if self._once("waits"):
-            log.warning(
-                "%s: its first lesson waits for its turn, as lessons take a hundredth of the process's time at most. "
-                "Remedy: accel.settle() after the first requests, or a saved plan",
-                self.program,
-            )
+        what = "its first lesson waits for its turn, as lessons take a hundredth of the process's time at most"
+        self.stands_down("waits", what, "accel.settle() after the first requests, or a saved plan")
 
     def unfit(self, component: Any, why: str, remedy: str) -> None:
         kind = getattr(component, "__qualname__", type(component).__name__)
