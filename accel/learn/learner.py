@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
+from ..text.functions import ORDERS
 from ..text.templates import Ref
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
@@ -51,7 +52,8 @@ class Builder:
         self.lacks_runs = False
         self._ordinal: set[str] = set()
         """Sites of which no loop explains the calls."""
-        self._asked: set[tuple[str, bool | None]] = set()
+        self._asked: set[tuple[str, Sequence[str] | None]] = set()
+        """Sites, and the functions that were tried: (): all; None: all, on what is known early."""
         self._computed: set[str] = set()
         """Sites for which functions give something, as far as that was asked."""
         self._gathered = Gathered(views)
@@ -116,33 +118,31 @@ class Builder:
     # --- one site
 
     def _compute(self, site: str) -> bool:
-        """Whether functions give something of what no known value explains; asked once."""
-        asked = (site, False)
-        if (
-            asked in self._asked
-            or site in self._passed_over
-            or not any(OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1])
+        """Whether functions give something of what no known value explains; each is asked once. First the few that put
+        a list in order, or choose of it: these count if all calls of the site are explained."""
+        if site in self._passed_over or not any(
+            OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1]
         ):
             return False
-        self._asked.add(asked)
-        found = compute(self.views, site, self.views[0].values.constants(), self._gathered.among(self.nodes))
-        self._computed |= {site} if found else set()
-        return found
+        return self._ask(site, ORDERS) or self._ask(site, ())
 
     def _look_up(self, site: str) -> bool:
-        """The same of the program's dicts; asked once, before all functions are tried, as it takes next to nothing."""
-        asked = (site, None)
-        constants = self.views[0].values.constants()
-        if asked in self._asked or not constants.tables:
+        """The same of the program's dicts, before all functions are tried, as it takes next to nothing."""
+        return bool(self.views[0].values.constants().tables) and self._ask(site, TABLES)
+
+    def _ask(self, site: str, only: Sequence[str]) -> bool:
+        asked = (site, only)
+        if asked in self._asked:
             return False
         self._asked.add(asked)
-        found = compute(self.views, site, constants, only=TABLES)
+        lists = self._gathered.among(self.nodes) if only is not TABLES else ()
+        found = compute(self.views, site, self.views[0].values.constants(), lists, only=only)
         self._computed |= {site} if found else set()
         return found
 
     def _compute_early(self, site: str, best: Best, late: Sequence[Ref]) -> None:
         """The same of what framework nodes hand on, by what is known before."""
-        asked = (site, True)
+        asked = (site, None)
         self.lacks_runs |= len({view.witness for view in self.views if view.complete}) < FEWEST
         if asked not in self._asked and site not in self._passed_over:
             self._asked.add(asked)
@@ -154,7 +154,7 @@ class Builder:
 
     def in_vain(self) -> frozenset[str]:
         """Sites for which all functions were tried, and no node is what they give."""
-        shown: dict[str, set[int]] = {site: set() for site, asked in self._asked if asked is not None}
+        shown: dict[str, set[int]] = {site: set() for site, only in self._asked if not only}
         for view in self.views:
             for site in shown.keys() & view.trace.sites:
                 shown[site].add(view.witness)
@@ -197,7 +197,9 @@ class Builder:
             best = plain = search.best(view, call)
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
-                    best = self._better(search, best, search.best(view, call))
+                    best = self._better(search, plain, search.best(view, call))
+                    if not self._is_whole(site, best) and (site, ORDERS) in self._asked and self._ask(site, ()):
+                        best = self._better(search, plain, search.best(view, call))
             best = self._agreed(search, site, best, plain, view, call)
             if not ordinal:
                 best = self._handed_on(search, view, call, best)
@@ -216,6 +218,10 @@ class Builder:
     def _is_known(self, node: Node | None) -> TypeGuard[Node]:
         return node is not None and node.evidence.confidence != "seen" and not self._data.is_in(node)
 
+    def _is_whole(self, site: str, best: Best) -> bool:
+        """Whether a node explains all calls of a site."""
+        return self._is_known(best.node) and best.score[1] == len(self._open(site))
+
     def _is_an_item(self, node: Node, fits: Sequence[Fit]) -> bool:
         """Whether a call whose input is all literal is one of several of its site, and comes at another place in each
         run or, as far as anybody can tell, at will: it is about what a few runs happened to have in common."""
@@ -232,11 +238,11 @@ class Builder:
         if self._is_known(best.node):
             late = search.late(best.node)
             partly = best.score[0] < sum(bool(view.open.get(site)) for view in self.views)
+            few = not self._is_whole(site, best)
             if partly:
                 self._compute(site)
             if late:
                 self._compute_early(site, best, late)
-            few = best.score[1] < len(self._open(site))
             if few:
                 self._look_up(site)
             if not (partly or late or few):

@@ -17,7 +17,7 @@ from accel.learn.computing.tried import Known
 from accel.learn.covers.readings import without
 from accel.learn.lessons import lesson
 from accel.tests.test_core_learn import Script, Words, shown
-from accel.text.functions import FUNCTIONS
+from accel.text.functions import FUNCTIONS, ORDERS
 
 TOWNS = ("Aberdeen in the north", "Bordeaux by the river", "Cartagena of old", "Dubrovnik on the sea")
 VOTES = dict(zip(TOWNS, ("good good bad", "fair bad bad", "fair good fair", "bad fair fair"), strict=True))
@@ -220,6 +220,28 @@ def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.Monk
     assert not tried
     lesson(traces, Words(("Tell of", ".")))
     assert tried, "whoever else said it, may have worked it out"
+
+
+def test_the_last_ones_of_a_list_are_looked_for_before_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chat with its last messages: all of them are known, and to try all functions on all takes seconds."""
+    tried: list[str] = []
+
+    def noted(known: Known, constants: Any, names: Sequence[str]) -> Any:
+        tried.extend(set(names) - {*TABLES, *ORDERS})
+        return all_ways(known, constants, names)
+
+    all_ways = Known.all_ways
+    monkeypatch.setattr(Known, "all_ways", noted)
+    traces = []
+    for number, town in enumerate(TOWNS, 2):
+        talk = [{"who": ("user", "model")[k % 2], "said": f"{town} has {k} of {number + 3 * k}"} for k in range(number)]
+        script = Script({"q": town, "talk": talk})
+        lines = "\n".join(f"{each['who']}: {each['said']}" for each in talk[-2:])
+        script.call("tell", f"Talk:\n{lines}\nTell of {town}.", "so")
+        traces.append(script.done())
+    tree = shown(lesson(traces, Words(("Talk:", ": ", "Tell of", ".", "2"))).graph)[-1]
+    assert "{input.talk|last ones(2)" in tree
+    assert not tried
 
 
 def test_what_a_dict_has_for_each_of_a_list() -> None:

@@ -81,9 +81,10 @@ def compute(
     if wanted is not None:
         told = [wanted[view.number] for view in held]
     else:
-        told = [_texts(view, site) for view in held] if only else _literals(held, site)
-        if not any(told):
+        literals = _literals(held, site) if only in ((), ORDERS) else None
+        if literals is not None and not any(literals):
             return False
+        told = [_texts(view, site) for view in held] if only or literals is None else literals
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in _few_alike(first.all_ways(constants, names))}
@@ -107,9 +108,10 @@ def _is_no_chance(told: Sequence[frozenset[str]], tried: int) -> bool:
     return BITS_OF_A_CHARACTER * characters + len(told) * log2(len(distinct)) >= log2(tried)
 
 
-def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
+def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]] | None:
     """What is no known value in the calls of each, and not in those of all; nor what the program says there itself: it
-    chooses such texts, and works them out of nothing."""
+    chooses such texts, and works them out of nothing. None if there are parts of values alone, by which no two of them
+    agree."""
     texts = [
         {
             part
@@ -121,8 +123,8 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]]:
         for view in views
     ]
     same = set.intersection(*texts)
-    if all(found <= same for found in texts):  # parts of values, by which no two of them agree
-        return [_texts(view, site) for view in views]
+    if all(found <= same for found in texts):
+        return None
     return [frozenset(text for text in found - same if not _is_own(views[0], text)) for found in texts]
 
 
