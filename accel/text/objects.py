@@ -181,7 +181,8 @@ def field(value: Any, name: str) -> Any:
 
 def entries(value: dict[Any, Any]) -> dict[Any, Any]:
     """A copy of what a dict holds, made at once, as another thread may change it. A subclass is not asked."""
-    if type(in_class(type(value), "__iter__")) is not FunctionType:
+    cls = type(value)
+    if cls is dict or type(in_class(cls, "__iter__")) is not FunctionType:
         return dict.copy(value)
     return dict([*dict.items(value)])
 

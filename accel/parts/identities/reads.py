@@ -17,7 +17,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import FunctionType, MethodType
@@ -120,9 +120,10 @@ class _Parts:
             if kind == "other" or id(value) in seen or (kind == "items" and not opens):
                 continue
             seen[id(value)] = value
-            coming.extend((*each, opens and kind != "held") for each in self._in(name, value, kind))
+            opens = opens and kind != "held"
+            coming.extend([(at, each, opens) for at, each in self._in(name, value, kind) if type(each) not in _PLAIN])
 
-    def _in(self, name: str, value: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    def _in(self, name: str, value: Any, kind: str) -> Iterable[tuple[str, Any]]:
         """Of what an object in a field holds in lists and dicts, nothing is known to be called."""
         if kind == "local":
             self.local = self.local or name
@@ -130,21 +131,22 @@ class _Parts:
             written_of_it = (each for each in written(value) if is_followed(module_of(each), self._package))
             self.functions.update(dict.fromkeys(written_of_it))
         elif kind == "method":
-            yield from ((name, value.__func__), (name, value.__self__))
+            return [(name, value.__func__), (name, value.__self__)]
         elif kind == "partial":
-            yield from ((name, each) for each in (value.func, value.args, value.keywords))
+            return [(name, each) for each in (value.func, value.args, value.keywords)]
         elif kind == "held":
             if is_followed(type(value).__module__, self._package):
                 self.classes[type(value)] = None
-                yield from self._watch.fields(value).items()
+                return self._watch.fields(value).items()
         elif len(value) <= MAX_VALUES:
-            yield from ((name, each) for each in self._items(value))
+            return [(name, each) for each in self._items(value)]
+        return ()
 
     def _items(self, value: Any) -> Iterable[Any]:
         """What a tuple holds never changes."""
         if is_a(value, tuple):
             return tuple(value)
-        return self._watch.mapping(value).values() if is_a(value, dict) else self._watch.row(value)
+        return self._watch.values(value) if is_a(value, dict) else self._watch.row(value)
 
 
 def _of_the_programs(cls: type) -> type:

@@ -58,6 +58,10 @@ class Watch:
         names, values = self._add((_DICT, "", id(value)), value, *_both(value))
         return dict(zip(names, values, strict=True))
 
+    def values(self, value: dict[Any, Any]) -> list[Any]:
+        """Of a dict, whose keys count, too."""
+        return self._add((_DICT, "", id(value)), value, *_both(value))[1]
+
     def row(self, value: Iterable[Any]) -> list[Any]:
         """The items of a list, a set or the like."""
         items = _copied(value)
@@ -77,8 +81,11 @@ class Watch:
         self._torn = True
 
     def _add(self, at: _At, holder: Any, names: list[Any], values: list[Any]) -> tuple[list[Any], list[Any]]:
-        before = self._parts.setdefault(at, (holder, names, values))
-        self._torn = self._torn or not (_same(before[1], names) and _same(before[2], values))
+        before = self._parts.get(at)
+        if before is None:
+            self._parts[at] = holder, names, values
+        else:
+            self._torn = self._torn or not (_same(before[1], names) and _same(before[2], values))
         self._before = None
         return names, values
 
