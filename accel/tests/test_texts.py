@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -317,5 +318,41 @@ def test_a_dict_of_dicts_or_objects_has_a_text_of_each_of_their_fields() -> None
     assert said_by_program([asks], nothing, nothing, says, standing).tables == [
         (("ann", "Ann"), ("ben", "Ben")),
         (("ann", "slowly, please"), ("ben", "quickly, please")),
+        (("ann", "1"), ("ben", "2")),
         (("ann", "we sell flowers"), ("ben", "we sell bread")),
     ]
+
+
+GUESTS: dict[str, Any] = {
+    "ann": {"langs": ["no", "en"], "age": 41},
+    "ben": {"langs": ["it"], "age": 27},
+}
+ROOMS: dict[str, Any] = {"ann": {"beds": 2, "key": "k-1"}, "ben": {"beds": 1, "key": "k-2"}}
+
+
+def hosts(name: str) -> str:
+    return json.dumps(GUESTS[name]) + ", ".join(GUESTS[name]["langs"]) + str(ROOMS[name]["beds"])
+
+
+def test_entries_of_a_dict_are_texts_as_programs_print_them() -> None:
+    standing = standing_texts([hosts], nothing, nothing, says)
+    tables = said_by_program([hosts], nothing, nothing, says, standing).tables
+    for printed in (
+        json.dumps,
+        lambda guest: json.dumps(guest, indent=2),
+        str,
+        lambda guest: ", ".join(guest["langs"]),
+        lambda guest: json.dumps(guest["langs"]),
+        lambda guest: str(guest["age"]),
+    ):
+        assert tuple((name, printed(guest)) for name, guest in GUESTS.items()) in tables
+    assert (("ann", "2"), ("ben", "1")) in tables
+    assert not any("k-1" in text for table in tables for _, text in table), "a key is nothing to be printed"
+
+
+def test_of_a_dict_of_which_an_entry_was_changed_no_print_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    standing = standing_texts([hosts], nothing, nothing, says)
+    monkeypatch.setitem(GUESTS["ben"], "age", 28)
+    found = said_by_program([hosts], nothing, nothing, says, standing)
+    assert (("ann", json.dumps(GUESTS["ann"])),) in found.tables
+    assert ("ben", json.dumps(GUESTS["ben"])) in found.moved

@@ -41,6 +41,7 @@ class Said:
     """The texts of every short list and dict that code names, as they stand in its entries one after the other: a
     program chooses among them, or goes through all. Those alone that were the same when it was accelerated."""
     tables: list[Table] = field(default_factory=list)
-    """The short dicts of texts that code names, without the entries that were not the same when it was accelerated."""
+    """The short dicts that code names, as far as what they have for each key is a text, or printed as one; without the
+    entries that were not the same when it was accelerated."""
     moved: list[tuple[str, str]] = field(default_factory=list)
     """Those entries."""

@@ -26,6 +26,7 @@ from ...trace.ambient import CREDENTIAL
 from . import places
 from .code import Stored, choices, codes, factories, function_of, is_users, named_by, stored_by
 from .places import Place, Step, cells
+from .printed import in_print
 from .said import NOTHING, Column, Said, Standing
 from .steps import Keys, taken_by_keys
 from .wording import FEWEST_WORDS
@@ -57,7 +58,7 @@ def said_by_program(
     held = {text: place for text, place in look.held(stored).items() if hash(text) in standing.texts}
     named = {name if isinstance(name, str) else name[0] for name in stored}
     columns = [column for name, column in look.columns if name not in named and _hash(name, column) in standing.columns]
-    rows = [(table, name) for name, table in look.tables() if name not in named]
+    rows = [(table, name) for name, table in look.tables if name not in named]
     tables = [tuple(row for row in table if hash((name, *row)) in standing.rows) for table, name in rows]
     moved = [row for table, name in rows for row in table if hash((name, *row)) not in standing.rows]
     return Said({**held, **look.texts}, look.held(()), columns, [*filter(None, tables)], moved)
@@ -80,7 +81,7 @@ def standing_texts(roots: Iterable[Any], is_component: Kinds, is_opened: Kinds, 
     look = _look_through(roots, is_component, is_opened, says)
     columns = (_hash(name, column) for name, column in look.columns)
     texts = map(hash, islice(look.held(()), MAX_STANDING))
-    rows = (hash((name, *row)) for name, table in look.tables() for row in table)
+    rows = (hash((name, *row)) for name, table in look.tables for row in table)
     return Standing(frozenset(texts), *(frozenset(islice(hashes, MAX_STANDING)) for hashes in (columns, rows)))
 
 
@@ -153,6 +154,8 @@ class _Look:
         """What code names."""
         self.columns: list[tuple[str, Column]] = []
         """Of lists and dicts, by the name that code has for them;"""
+        self.tables: list[tuple[str, Table]] = []
+        """of dicts what goes with each key: a text, what the entry has in one field, or either as it is printed;"""
         self._in_rows: set[tuple[str, int]] = set()
         """those that were looked at: many functions may name one."""
         self.codes: list[types.CodeType] = []
@@ -168,17 +171,6 @@ class _Look:
             if name not in stored and (is_a(name, tuple) or not name or name in self.names):
                 found.setdefault(text, place)
         return found
-
-    def tables(self) -> Iterator[tuple[str, Table]]:
-        """The dicts among those that have columns, as their items, by name: what goes with each key is a text, or what
-        the entry has in one field."""
-        keys: Column = ()
-        for name, column in self.columns:
-            at = column[0][1]
-            if at.step is places.key:
-                keys = column
-            elif keys and keys[0][1].before in (at.before, at.before and at.before.before):
-                yield name, tuple((key, text) for (key, _), (text, _) in zip(keys, column, strict=True))
 
     def into(self, value: Any, place: Place) -> Iterator[Way]:
         """Note the texts of an object there; what to look into next. It may be held by a list or dict, which may be of
@@ -330,17 +322,23 @@ class _Look:
         if (name, id(value)) in self._in_rows:
             return
         self._in_rows.add((name, id(value)))
-        rows: list[list[tuple[str, Place]]] = []
-        for step, key, inner in _parts(value):
-            held = [(key, place.to(places.key, key))] if is_a(value, dict) else []
-            at = place.to(step, key)
-            opened = is_a(inner, dict | list | tuple) or is_users(type(inner))
-            ways = islice(_parts(inner), MAX_ROWS) if opened else ()
+        keys: Column = ()
+        if is_a(value, dict) and all(type(key) is str for key in list(value)):
+            keys = tuple((key, place.to(places.key, key)) for _, key, _ in _parts(value))
+            self.columns.append((name, keys))
+        entries = tuple((inner, place.to(step, key)) for step, key, inner in _parts(value))
+        rows: list[Sequence[tuple[Any, Place]]] = []
+        opened = [is_a(inner, dict | list | tuple) or is_users(type(inner)) for inner, _ in entries]
+        for (inner, at), opens in zip(entries, opened, strict=True):
+            ways = islice(_parts(inner), MAX_ROWS) if opens else ()
             inside = [(one, at.to(within, by)) for within, by, one in ways if not CREDENTIAL.search(str(by))]
-            rows.append([*held, *(inside if opened else [(inner, at)])])
-        if len({len(row) for row in rows}) == 1:
-            columns = (column for column in zip(*rows, strict=True) if all(type(text) is str for text, _ in column))
-            self.columns += [(name, column) for column in columns]
+            rows.append(inside if opens else [(inner, at)])
+        columns = [*zip(*rows, strict=True)] if len({len(row) for row in rows}) == 1 else []
+        self.columns += [(name, column) for column in columns if all(type(text) is str for text, _ in column)]
+        for column in (*columns, *([entries] if any(opened) else [])) if len(keys) == len(entries) else ():
+            values = [inner for inner, _ in column]
+            said = [values] if all(type(text) is str for text in values) else [*in_print(values)]
+            self.tables += [(name, tuple(zip([key for key, _ in keys], texts, strict=True))) for texts in said]
 
     def _of_class(self, cls: type) -> Iterator[Way]:
         """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""
