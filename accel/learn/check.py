@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Node
@@ -34,6 +34,12 @@ def judge(graph: Graph, trace: Trace) -> Judgement:
     known = all(node.level is None or node.level.keeps or not fit.repeats for node, fit in fits)
     complete = sure and same and known and not any(view.open.values())
     return Judgement(complete, {node.name: len(fit.calls) for node, fit in fits})
+
+
+def refuted(graph: Graph, nodes: Container[Node], trace: Trace) -> bool:
+    """Whether a finished run made some of the calls that these nodes of `graph` expect, and not all of them."""
+    _, fits = followed(graph, trace, beyond=True)
+    return any(node in nodes and (fit.skips or (fit.calls and fit.partial)) for node, fit in fits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ..graph.verify import verify
 from ..text.constants import Constants
 from ..text.values import freeze
 from ..trace.record import Trace
+from .check import refuted
 from .covers.foreign import Data, Wording
 from .covers.index import Values
 from .covers.readings import ALL, Readings
@@ -80,9 +81,11 @@ def lesson(
         return Lesson(graph, shapes, builder.explained(), builder.whose, builder.lacks_runs, in_vain)
 
 
-def extend(known: Graph, running: Trace, site: str, readings: Readings | None = None) -> Graph:
+def extend(
+    known: Graph, running: Trace, site: str, readings: Readings | None = None, before: Sequence[Trace] = ()
+) -> Graph:
     """`known` with what calls of one site show inside a run that is still going on: loops, as a rule. The same object
-    if they show nothing."""
+    if they show nothing, or what finished runs (`before`) did not do: who is asked about may hang on who asks."""
     readings = ALL if readings is None else readings
     view = View(0, running, False, Values(True, readings))
     sites = sites_of([view])
@@ -105,4 +108,5 @@ def extend(known: Graph, running: Trace, site: str, readings: Readings | None = 
             builder.leave_opaque(other)
     graph = Graph(tuple(builder.nodes), runs=known.runs)
     verify(graph)
-    return graph
+    new = [node for node in graph.nodes if node.site == site and node.predictable and node not in known.nodes]
+    return known if any(refuted(graph, new, trace) for trace in before if site in trace.sites) else graph

@@ -95,6 +95,8 @@ class Search:
 
     def _best(self, view: View, call: CallRecord) -> Best:
         best = self._search(view, call)
+        if not any(view.complete for view in self._views):
+            return self._as_given(view, call, best)
         if "early" not in self._readings or best.node is None or not self.late(best.node):
             return best
         with counting(self._views, late=False):
@@ -104,6 +106,18 @@ class Search:
         if early.score >= best.score or self._is_first_round(early, call.site) or self._are_early(view, best, early):
             return early
         return best
+
+    def _as_given(self, view: View, call: CallRecord, best: Best) -> Best:
+        """Inside a run: a loop over what its framework node was given, if that explains as much. A list from before may
+        hold more: what somebody may not see, and another node has left out."""
+        level, given = best.node.level if best.node is not None else None, f"{call.within}.in"
+        if level is None or level.domain is None or level.domain.node == given:
+            return best
+        before = (each for each in self._nodes if each.site or each.at_boundary)
+        without = frozenset(each.name for each in before if each.within != call.within and each.name != given)
+        with counting(self._views, without=without):
+            found = self._search(view, call)
+        return found if found.node is not None and found.score >= best.score else best
 
     def _are_early(self, view: View, best: Best, early: Best) -> bool:
         """Whether the few calls of what a framework node was given are each explained by what is known early: it put
