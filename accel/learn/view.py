@@ -109,10 +109,15 @@ class View:
         return self._replaced[field]
 
     def first_round(self, site: str) -> list[CallRecord]:
-        """The open calls of a site that the first visit of their framework node made."""
+        """The open calls of a site that the first visits of their framework node made: those before another node."""
         calls = self.open.get(site, [])
-        visit = next((visit for visit in self.trace.visits if calls and visit.node == calls[0].within), None)
-        return [c for c in calls if visit is not None and visit.end is not None and visit.start < c.start < visit.end]
+        first = next((visit for visit in self.trace.visits if calls and visit.node == calls[0].within), None)
+        if first is None:
+            return []
+        beside = [visit for visit in self.trace.visits if visit.inside is first.inside and visit.start >= first.start]
+        others = min((visit.start for visit in beside if visit.node != first.node), default=math.inf)
+        spans = [(visit.start, visit.end) for visit in beside if visit.node == first.node and visit.start < others]
+        return [c for c in calls if any(end is not None and start < c.start < end for start, end in spans)]
 
     def ready(self) -> dict[str, list[CallRecord]]:
         """By site the open calls before which no open call elsewhere has ended."""
