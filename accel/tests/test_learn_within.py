@@ -31,9 +31,9 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The call sites that were learnt inside runs."""
     sites: list[str] = []
 
-    def counted(known: Any, running: Any, site: str) -> Any:
+    def counted(known: Any, running: Any, site: str, **given: Any) -> Any:
         sites.append(site)
-        return extend(known, running, site)
+        return extend(known, running, site, **given)
 
     monkeypatch.setattr(plans, "extend", counted)
     return sites

@@ -452,9 +452,9 @@ def test_a_saved_plan_outlives_a_run_that_it_does_not_explain(tmp_path: Path) ->
 def test_what_runs_cannot_teach_is_not_learnt_again_inside_each(monkeypatch: pytest.MonkeyPatch) -> None:
     lessons: list[str] = []
 
-    def counted(known: Any, running: Any, site: str) -> Any:
+    def counted(known: Any, running: Any, site: str, **given: Any) -> Any:
         lessons.append(site)
-        return extend(known, running, site)
+        return extend(known, running, site, **given)
 
     monkeypatch.setattr("accel.run.plans.plan.extend", counted)
     world = World()
