@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..process.properties import cached_property
-from ..text.templates import STAR, Bound, Field, Leaf, Ref, Relay, Verdict, leaves_in, refs_in
+from ..text.relay import Relay
+from ..text.templates import STAR, Bound, Field, Leaf, Ref, Spread, Verdict, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .first import First
@@ -299,7 +300,7 @@ class Node:
 
 def input_text(tree: Tree, key: str = "") -> list[str]:
     """An input, a line per leaf; empty containers and nulls are left out."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, Leaf | Spread):
         return [f"{key}: {tree}"]
     if isinstance(tree, dict):
         return [line for k, v in tree.items() for line in input_text(v, f"{key}.{k}" if key else k)]

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from ..graph.ir import Level, Node
 from ..graph.ops import OPS
 from ..text.evaluate import UNKNOWN
-from ..text.templates import STAR, Ref, Relay
+from ..text.relay import Relay
+from ..text.templates import STAR, Ref
 from ..trace.record import CallRecord
 from .covers.cover import cost_of
 from .covers.fold import cover_call, cover_like

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ from ..graph.ops import OPS
 from ..parts.methods.methods import METHODS
 from ..text.evaluate import Index
 from ..text.templates import Ref
-from ..text.values import Tree, freeze, holds_number, leaves, texts_of
+from ..text.values import Tree, containers, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from ..trace.released import Released
 from .candidates import candidates
@@ -72,6 +72,7 @@ class Search:
         self._late = {node.name for node in nodes if node.at_boundary}
         self._visits = {node.name for node in nodes if node.at_boundary and node.many}
         self._relays = {node.name: node.relay for node in nodes if node.relay is not None}
+        self._lengths: dict[str, Set[Place]] = {}
         self._told: Told = {}
         """Most candidates for a call agree in which of its site's calls they expect."""
         self.alike: list[CallRecord] = []
@@ -253,9 +254,21 @@ class Search:
         to_the_end = not any(fit.partial for fit in tried)  # then what is made of each stands where the list has it
         return replace(later, level=replace(level, first=1, sparse=level.sparse or to_the_end)), tried
 
+    def _varying(self, site: str) -> Set[Place]:
+        """Where the calls of a site have lists of dicts, some of them longer ones."""
+        if site not in self._lengths:
+            lengths: dict[Place, set[int]] = {}
+            calls = [call for view in self._views for call in view.open.get(site, ())[:MAX_MATES]]
+            for call in calls if "spread" in self._readings else ():
+                for place, held in containers(call.input):
+                    if isinstance(held, list) and isinstance(held[0], dict):
+                        lengths.setdefault(place, set()).add(len(held))
+            self._lengths[site] = {place for place, found in lengths.items() if len(found) > 1}
+        return self._lengths[site]
+
     def _group(self, view: View, call: CallRecord, shortest: int) -> list[Covered]:
         """The calls of its site that can share a template with a call, in program order."""
-        first = cover_call(view.number, call, view.values, shortest, self._constant)
+        first = cover_call(view.number, call, view.values, shortest, self._constant, self._varying(call.site))
         like = []
         place = view.open[call.site].index(call)
         which = slice(place, place + 1) if self._ordinal else slice(MAX_MATES)

@@ -14,8 +14,9 @@ from ..graph.predict import laid_out, nested, predict, told
 from ..graph.topology import ANEW, leg_in, leg_of
 from ..process.properties import cached_property
 from ..process.spare import breathe
-from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, relayed, replaces
-from ..text.templates import STAR, Field, Ref, Relay, Star
+from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
+from ..text.relay import Relay, relayed
+from ..text.templates import STAR, Field, Ref, Star
 from ..text.values import Opaque, Tree, freeze, texts_of
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord, Trace, Visit
@@ -109,15 +110,15 @@ class View:
         return self._replaced[field]
 
     def first_round(self, site: str) -> list[CallRecord]:
-        """The open calls of a site that the first visits of their framework node made: those before another node."""
+        """The open calls of a site that the first visit of their framework node made, and the visits beside it."""
         calls = self.open.get(site, [])
         first = next((visit for visit in self.trace.visits if calls and visit.node == calls[0].within), None)
         if first is None:
             return []
-        beside = [visit for visit in self.trace.visits if visit.inside is first.inside and visit.start >= first.start]
-        others = min((visit.start for visit in beside if visit.node != first.node), default=math.inf)
-        spans = [(visit.start, visit.end) for visit in beside if visit.node == first.node and visit.start < others]
-        return [c for c in calls if any(end is not None and start < c.start < end for start, end in spans)]
+        row = self.trace.rows.get((first.node, first.inside), []) if first.order[1:] else []
+        beside = [visit for visit in row if visit.order[:-1] == first.order[:-1]] or [first]
+        spans = [(visit.start, visit.end) for visit in beside if visit.end is not None]
+        return [call for call in calls if any(start < call.start < end for start, end in spans)]
 
     def ready(self) -> dict[str, list[CallRecord]]:
         """By site the open calls before which no open call elsewhere has ended."""

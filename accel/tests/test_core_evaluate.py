@@ -15,7 +15,7 @@ from accel.graph.predict import nested, predict
 from accel.text.evaluate import UNKNOWN, Env, enumerate_stars, follow, has_gap, maker
 from accel.text.extract import EXTRACTORS, Open, Partial
 from accel.text.pasted import pasted
-from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
+from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Spread, Template, Whole
 
 
 class Known(dict[str, Any], Env):
@@ -98,6 +98,16 @@ def test_whole_values_keep_their_type_and_each_makes_a_list() -> None:
     assert value(every, a=["x", "y"]) == ["x", "y"]
     assert value(every, a=Open(["x"])) == ["x"] and has_gap(value(every, a=Open(["x"])))
     assert value(every) is UNKNOWN
+
+
+def test_a_list_that_is_spread_stands_among_other_elements() -> None:
+    tree = {"m": ["first", Spread(Whole(Ref("held"))), text("last of ", Ref("input", ("q",)))]}
+    assert value(tree, held=["a", "b"], input={"q": "it"}) == {"m": ["first", "a", "b", "last of it"]}
+    assert value(tree, held=[], input={"q": "it"}) == {"m": ["first", "last of it"]}
+    for unknown in (UNKNOWN, Open(["a"]), "no list"):
+        made = value(tree, held=unknown, input={"q": "it"})
+        assert made["m"][0] == "first" and made["m"][-1] == "last of it"
+        assert has_gap(made)
 
 
 def test_collected_elements_may_be_bound_distinct_and_limited() -> None:

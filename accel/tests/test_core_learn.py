@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accel.graph.ir import Graph
-from accel.learn.lessons import extend, learn
+from accel.learn.lessons import extend, learn, lesson
 from accel.parts.program.wording import Texts
 from accel.text.values import Vector, freeze
 from accel.trace.record import CallRecord, Trace, Visit
@@ -627,3 +627,66 @@ def test_learning_is_deterministic() -> None:
         script.call("sum", f"Sum up: {'; '.join(items)}.", "done")
 
     assert len({str(learnt(program)) for _ in range(3)}) == 1
+
+
+TALKS = {
+    "volcanoes": ["Hello.", "Good day to you."],
+    "glaciers": ["Hi there.", "What is it?", "I am cold.", "So are we all."],
+    "geysers": [],
+    "deserts": ["It is so dry here.", "Have a glass of water.", "Thank you so much."],
+}
+
+
+def chat(ask: Any) -> Graph:
+    """A program that asks with the messages so far, of which each run has more or fewer."""
+    traces = []
+    for topic, said in TALKS.items():
+        messages = [{"role": ("user", "model")[k % 2], "content": text} for k, text in enumerate(said)]
+        messages.append({"role": "user", "content": f"Tell me of {topic}."})
+        script = Script({"q": topic, "messages": messages})
+        script.call("a", {"messages": ask(messages, topic), "stop": None}, f"so much of {topic}")
+        traces.append(script.done())
+    return lesson(traces, Words(("Be kind to", "Be brief.", "Say it again.", "2", "1"))).graph
+
+
+def _system(text: str) -> dict[str, str]:
+    return {"role": "system", "content": text}
+
+
+def test_messages_of_any_number_behind_what_a_program_says() -> None:
+    graph = chat(lambda messages, topic: [_system("Be brief."), *messages])
+    [node] = [node for node in graph.nodes if node.site]
+    assert node.evidence.confidence == "verified" and node.evidence.always
+    assert str(node).splitlines()[1:] == [
+        '    messages[0].role: "system"',
+        '    messages[0].content: "Be brief."',
+        "    messages[1]: *{input.messages}",
+    ]
+
+
+def test_messages_between_prompts_with_values() -> None:
+    graph = chat(
+        lambda messages, topic: [_system(f"Be kind to {topic}."), *messages, _system("Say it again."), _system(topic)]
+    )
+    [node] = [node for node in graph.nodes if node.site]
+    assert node.evidence.always
+    assert [line.strip() for line in str(node).splitlines()[2:]] == [
+        "messages[0].content: Be kind to {input.q}.",
+        "messages[1]: *{input.messages}",
+        'messages[2].role: "system"',
+        'messages[2].content: "Say it again."',
+        'messages[3].role: "system"',
+        "messages[3].content: {input.q}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("taken", "shown"),
+    [(lambda messages: messages[-2:], "last ones(2)"), (lambda messages: messages[:-1], "but the last(1)")],
+)
+def test_some_of_the_messages(taken: Any, shown: str) -> None:
+    """One run has none before its question: nothing is spread there."""
+    graph = chat(lambda messages, topic: [_system("Be brief."), *taken(messages), {"role": "user", "content": topic}])
+    [node] = [node for node in graph.nodes if node.site]
+    assert node.evidence.always
+    assert f"    messages[1]: *{{input.messages|{shown}}}" in str(node).splitlines()

@@ -20,9 +20,10 @@ from accel.learn.check import judge
 from accel.learn.lessons import learn
 from accel.tests.interpret import Recorded, interpret
 from accel.tests.random_programs import Host, words
-from accel.text.evaluate import DROPPED, UNKNOWN, Env, relayed
+from accel.text.evaluate import DROPPED, UNKNOWN, Env
 from accel.text.extract import Open, Partial
-from accel.text.templates import STAR, Ref, Relay
+from accel.text.relay import Relay, relayed
+from accel.text.templates import STAR, Ref
 from accel.text.values import Tree
 from accel.trace.record import Trace
 

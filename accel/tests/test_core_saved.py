@@ -18,6 +18,7 @@ from accel.run.plans.plan import Plan
 from accel.run.plans.saved import load, save
 from accel.text.dumps import Dump
 from accel.text.functions import Computed
+from accel.text.relay import Relay
 from accel.text.templates import (
     STAR,
     STRIP,
@@ -29,7 +30,7 @@ from accel.text.templates import (
     Extract,
     Join,
     Ref,
-    Relay,
+    Spread,
     Taken,
     Talk,
     Template,
@@ -48,7 +49,8 @@ LIST = Node(
 )  # fmt: skip
 EACH = Node(
     "each", OPS["decode"],
-    {"t": Template(("About ", LINES, Counter(1))), "w": Whole(Ref("list")), "e": Collect(LINES, 1, ("text",), 2)},
+    {"t": Template(("About ", LINES, Counter(1))), "w": Whole(Ref("list")), "e": Collect(LINES, 1, ("text",), 2),
+     "s": [Spread(Whole(Ref("list"))), Template(("About ", LINES))]},
     "site", "node", "chat", Level(LINES, cap=2, exact=False, seen=4, distinct=True), many=True, evidence=VERIFIED,
 )  # fmt: skip
 SUM = Node(

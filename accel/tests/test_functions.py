@@ -76,6 +76,7 @@ SAID = [
         (Computed("reversed"), [1, 3, 2], [2, 3, 1]),
         (Computed("ranked", ("n", 1)), [{"n": 1}, {"n": 2}], [{"n": 2}, {"n": 1}]),
         (Computed("last ones", (2,)), [1, 2, 3], [2, 3]),
+        (Computed("but the last", (1,)), [1, 2, 3], [1, 2]),
     ],
     ids=str,
 )

@@ -6,7 +6,6 @@ That answer is all the runtime needs to issue a call early or to prefill the beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import takewhile
 from typing import Any, Protocol
 
 from .dumps import Dump
@@ -26,7 +25,7 @@ from .templates import (
     Items,
     Join,
     Leaf,
-    Relay,
+    Spread,
     Star,
     Step,
     Strip,
@@ -357,16 +356,6 @@ def collected(collect: Collect, value: Tree, binding: Index) -> Tree:
     return items if complete else Open(items)
 
 
-def relayed(relay: Relay, rounds: Tree, env: Env) -> list[Tree]:
-    """What is handed on as far as it is known; `rounds`: what they made of it, as the node puts it out."""
-    start, made = relay.start, rounds if isinstance(rounds, list) else Open()
-    coming = [] if start is None else [follow(env.value(start.node), start.path)]
-    coming += [follow(item, relay.later.path[1:]) for item in made if item is not DROPPED]
-    known = list(takewhile(lambda value: value is not UNKNOWN, coming))  # what isn't there yet is no round yet
-    values = [UNKNOWN] * relay.first + known
-    return values if len(known) == len(coming) and not isinstance(made, Open) else Open(values)
-
-
 Make = Callable[[Index, int, Env], Tree]
 """Gives a node's input for the element with this binding at this position; see `has_gap` for what is missing."""
 
@@ -382,15 +371,27 @@ def _maker(tree: Tree) -> Make | None:
         return lambda binding, position, env: talk_of(tree, start(binding, position, env), env)
     if isinstance(tree, Leaf):
         return lambda binding, position, env: leaf_of(tree, binding, position, env)
+    if isinstance(tree, Spread):
+        return _maker(tree.leaf)
     if not isinstance(tree, dict | list):
         return None
     items = tree.items() if isinstance(tree, dict) else enumerate(tree)
     parts = [(key, make) for key, value in items if (make := _maker(value)) is not None]
+    spread = isinstance(tree, list) and any(isinstance(value, Spread) for value in tree)
 
     def fill(binding: Index, position: int, env: Env) -> Tree:
         made: Any = tree.copy()
-        for key, make in parts:
+        for key, make in reversed(parts):
             made[key] = make(binding, position, env)
+            if spread and isinstance(tree[key], Spread):
+                made[key : key + 1] = _elements(made[key])
         return made
 
     return fill if parts else None
+
+
+def _elements(value: Tree) -> list[Tree]:
+    """What stands in a list for a list that is spread there; where it is not known to its end, with a gap."""
+    if not isinstance(value, list):
+        return [UNKNOWN]
+    return [*value, UNKNOWN] if isinstance(value, Open) else value

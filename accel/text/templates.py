@@ -331,27 +331,19 @@ class Talk:
             yield from (taken.answer, *taken.results)
 
 
-@dataclass(frozen=True, slots=True)
-class Relay:
-    """What the rounds of a loop hand on, as a list: what it was before them, then what each of them made of it."""
-
-    start: Ref | None
-    """None: the first round is not one of those."""
-    later: Ref
-    """Of a node that comes later in the graph, by its position."""
-    first: int = 0
-    """So many positions are empty: what is handed on stands where the elements of another list do."""
-
-    @property
-    def refs(self) -> tuple[Ref, ...]:
-        return (self.start, self.later) if self.start is not None else (self.later,)
-
-    def __str__(self) -> str:
-        return ", then ".join(map(str, self.refs)) + (f", from {self.first} on" if self.first else "")
-
-
 Leaf = Template | Whole | Collect | Talk
 """The leaves of a node's input that are not literals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """In a list of an input: a list of the run's, whose elements stand there one after the other: the messages so far,
+    behind what a program says itself."""
+
+    leaf: Whole | Collect
+
+    def __str__(self) -> str:
+        return f"*{self.leaf}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +373,8 @@ def leaves_in(tree: Tree) -> Iterator[Leaf]:
     """What is pasted into an input, in order."""
     if isinstance(tree, Leaf):
         yield tree
+    elif isinstance(tree, Spread):
+        yield tree.leaf
     elif isinstance(tree, dict | list):
         for value in tree.values() if isinstance(tree, dict) else tree:
             yield from leaves_in(value)

@@ -85,7 +85,8 @@ def compute(
         if literals is not None and not any(literals):
             return False
         told = [_texts(view, site) for view in held] if only or literals is None else literals
-    both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts))
+    # All are tried on what is least; what chooses of lists, on the longest ones.
+    both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts), reverse=only == ORDERS)
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
     results = {way: [shown] for way, shown in _few_alike(first.all_ways(constants, names))}
     for known in others:

@@ -296,6 +296,8 @@ class Known:
                 for way, result in _gone(value, tree, not has_gap(value)):
                     breathe()
                     shown[way] |= self.used.of(result, way.steps[-1], of_list)
+                    if result == []:  # a chat's messages so far, in its first turn
+                        shown[way].add("")
                     if way not in self.changing and result != value:
                         self.changing.add(way)
         return {way: frozenset(texts) for way, texts in shown.items() if texts}

@@ -20,7 +20,7 @@ from .holes import Hole, Parts, Skeleton
 from .index import Values
 from .joins import fold_joins
 from .shape import Place, Shape, outline_of, split_at
-from .wholes import whole
+from .wholes import spread, whole
 
 _NUMBER = re.compile(r"[1-9]?[0-9]")
 """Of a call, as a text counts them."""
@@ -87,10 +87,15 @@ def cover_like(
 
 
 def cover_call(
-    trace: int, call: CallRecord, values: Values, shortest: int, constant: Container[Hashable] = frozenset()
+    trace: int,
+    call: CallRecord,
+    values: Values,
+    shortest: int,
+    constant: Container[Hashable] = frozenset(),
+    varying: Container[Place] = frozenset(),
 ) -> Covered:
     """Cover every text of a call's input by what its trace knew before the call, but for what is `constant`: lists and
-    dicts, and texts at their places."""
+    dicts, and texts at their places. `varying`: where lists stand that have more elements in some calls."""
     slots: list[tuple[Place, Parts | Hole]] = []
 
     def visit(tree: Tree, path: Place) -> None:
@@ -103,6 +108,13 @@ def cover_call(
         hole = whole(values, tree, call.start) if not is_constant and _may_be_handed_on(tree, path) else None
         if hole is not None:
             slots.append((path, hole))
+        elif (path in varying or _is_list(tree, values)) and (found := spread(values, tree, call.start)) is not None:
+            span, hole = found
+            for at, value in enumerate(tree[: span.front]):
+                visit(value, (*path, at))
+            slots.append(((*path, span), hole))
+            for at in range(-span.back, 0):
+                visit(tree[at], (*path, at))
         elif isinstance(tree, dict) or (isinstance(tree, list) and not is_constant):
             for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
                 if not is_class_name(str(key), value):
@@ -110,6 +122,11 @@ def cover_call(
 
     visit(call.input, ())
     return covered(trace, call, slots)
+
+
+def _is_list(tree: Tree, values: Values) -> bool:
+    """Whether functions may have chosen the elements of a list, and not each of them."""
+    return values.computed and isinstance(tree, list) and len(tree) > 2 and all(isinstance(one, dict) for one in tree)
 
 
 def _may_be_handed_on(tree: Tree, path: Place) -> bool:

@@ -13,7 +13,7 @@ from ...graph.ir import Node
 from ...process.properties import cached_property
 from ...process.spare import breathe
 from ...text.constants import Table
-from ...text.templates import Collect, Counter, Join, Talk, Template, Whole
+from ...text.templates import Collect, Counter, Join, Spread, Talk, Template, Whole
 from ...text.values import Opaque, Tree, freeze, is_class_name, texts_of
 from ...trace.record import CallRecord, Trace
 from .beginnings import Beginnings
@@ -151,5 +151,5 @@ def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterato
             for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
                 if not is_class_name(str(key), value):
                     yield from literals(value, constant)
-    elif tree is not None and not isinstance(tree, bool | Whole | Collect | Counter | Opaque):
+    elif tree is not None and not isinstance(tree, bool | Whole | Collect | Spread | Counter | Opaque):
         yield str(tree)

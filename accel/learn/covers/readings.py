@@ -34,6 +34,7 @@ READINGS: tuple[Reading, ...] = (
     # what is handed on as it is
     Reading("record", "a dict that is known as it stands"),
     Reading("list", "a list that is known as it stands"),
+    Reading("spread", "a list that stands among other elements of one, of which calls have more or fewer"),
     Reading("collect", "a list of all elements of known lists"),
     Reading("distinct collect", "such a list without repetitions"),
     # where a value stands in a text

@@ -9,9 +9,12 @@ from ...text.values import Tree, Vector, freeze
 from .cover import hole_of
 from .holes import ANY, Hole, Modes, OpenPath, Path, Row, Skeleton, filled
 from .index import Values
+from .shape import Span
 
 MAX_COLLECTED = 200
 """Elements of a list whose origin is looked for one by one."""
+MAX_AROUND = 2
+"""Elements before a list that is spread in another one, and as many behind it."""
 
 
 def whole(values: Values, value: Tree, before: int) -> Hole | None:
@@ -20,6 +23,17 @@ def whole(values: Values, value: Tree, before: int) -> Hole | None:
     if isinstance(value, list) and "collect" in values.readings and 0 < len(value) <= MAX_COLLECTED:
         _add_collects(values, hole, value, before)
     return hole if hole.origins or isinstance(value, Vector) else None
+
+
+def spread(values: Values, items: list[Tree], before: int) -> tuple[Span, Hole] | None:
+    """The longest known list that stands in one, with few elements around it."""
+    around = [(front, back) for front in range(MAX_AROUND + 1) for back in range(MAX_AROUND + 1) if front or back]
+    for front, back in sorted(around, key=lambda both: (sum(both), both[1])):
+        part = items[front : len(items) - back] if front + back < len(items) else []
+        hole = hole_of(values, values.seen_whole(part, before)) if part else None
+        if hole is not None and hole.origins:
+            return Span(front, back), hole
+    return None
 
 
 def _add_collects(values: Values, hole: Hole, value: list[Tree], before: int) -> None:

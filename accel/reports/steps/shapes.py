@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...text.templates import Counter, Join, Leaf, Ref, Template, refs_in
+from ...text.templates import Counter, Join, Leaf, Ref, Spread, Template, refs_in
 from ...text.values import Opaque, Tree, leaves
 from ...trace.beside import BESIDE
 from ...trace.record import CallRecord
@@ -53,6 +53,8 @@ def _characters(count: int) -> str:
 def _learnt(tree: Tree, graph: Graph) -> Iterator[str]:
     if isinstance(tree, Template):
         yield " + ".join(_part(part, graph) for part in tree.parts)
+    elif isinstance(tree, Spread):
+        yield from _learnt(tree.leaf, graph)
     elif isinstance(tree, Leaf):
         yield " + ".join(dict.fromkeys(_named(ref, graph) for ref in refs_in(tree)))
     elif isinstance(tree, dict | list):

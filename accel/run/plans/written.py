@@ -7,6 +7,7 @@ from typing import Any
 
 from ...text.dumps import Dump
 from ...text.functions import Computed
+from ...text.relay import Relay
 from ...text.templates import (
     COUNT,
     ITEMS,
@@ -24,7 +25,7 @@ from ...text.templates import (
     Head,
     Join,
     Ref,
-    Relay,
+    Spread,
     Taken,
     Talk,
     Template,
@@ -40,6 +41,8 @@ def encode(tree: Tree) -> Any:
         return {"$text": [_encode_part(part) for part in tree.parts]}
     if isinstance(tree, Whole):
         return {"$whole": encode_ref(tree.ref)}
+    if isinstance(tree, Spread):
+        return {"$spread": encode(tree.leaf)}
     if isinstance(tree, Collect):
         distinct = list(tree.distinct) if tree.distinct is not None else None
         return {"$collect": [encode_ref(tree.ref), tree.bound, distinct, tree.limit]}
@@ -61,6 +64,8 @@ def decode(data: Any) -> Tree:
         return Template(tuple(_decode_part(part) for part in data["$text"]))
     if "$whole" in data:
         return Whole(decode_ref(data["$whole"]))
+    if "$spread" in data:
+        return Spread(decode(data["$spread"]))
     if "$collect" in data:
         ref, bound, distinct, limit = data["$collect"]
         return Collect(decode_ref(ref), bound, tuple(distinct) if distinct is not None else None, limit)
