@@ -10,6 +10,7 @@ from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
 from ..text.functions import ORDERS
 from ..text.templates import Ref
+from ..text.values import same
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
 from .computing.computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
@@ -57,6 +58,7 @@ class Builder:
         self._computed: set[str] = set()
         """Sites for which functions give something, as far as that was asked."""
         self._gathered = Gathered(views)
+        self._failed = [[call for call in view.trace.calls if call.failed] for view in views]
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -120,9 +122,7 @@ class Builder:
     def _compute(self, site: str) -> bool:
         """Whether functions give something of what no known value explains; each is asked once. First the few that put
         a list in order, or choose of it: these count if all calls of the site are explained."""
-        if site in self._passed_over or not any(
-            OPS[call.op].issuable and not call.composite for _, call in self._open(site)[:1]
-        ):
+        if site in self._passed_over or not any(self._may_be_early(*each) for each in self._open(site)[:1]):
             return False
         return self._ask(site, ORDERS) or self._ask(site, ())
 
@@ -191,7 +191,7 @@ class Builder:
     def _explain_one(self, site: str, calls: Sequence[tuple[View, CallRecord]], ordinal: bool) -> bool:
         tries, hopeless = 0, set[int]()
         for view, call in calls:
-            if not OPS[call.op].issuable or call.composite or id(call) in hopeless:
+            if id(call) in hopeless or not self._may_be_early(view, call):
                 continue
             search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
             best = plain = search.best(view, call)
@@ -306,6 +306,18 @@ class Builder:
                     self._found[call.site] += 1
                     return True
         return False
+
+    def _may_be_early(self, view: View, call: CallRecord) -> bool:
+        """Not one that was made as another component had failed with the same input: nothing tells that before, and
+        the one that is there for that case need not be told what the first one is."""
+        return (
+            OPS[call.op].issuable
+            and not call.composite
+            and not any(
+                other.start < call.start and other.identity != call.identity and same(other.input, call.input)
+                for other in self._failed[view.number]
+            )
+        )
 
     def explained(self) -> float:
         """The share of all calls that may be issued that verified nodes explain. Of those inside others, either."""

@@ -690,3 +690,19 @@ def test_some_of_the_messages(taken: Any, shown: str) -> None:
     [node] = [node for node in graph.nodes if node.site]
     assert node.evidence.always
     assert f"    messages[1]: *{{input.messages|{shown}}}" in str(node).splitlines()
+
+
+def test_what_is_asked_instead_of_one_that_failed_is_not_foreseen() -> None:
+    """A fallback: nothing tells before that it is needed, and it may be somebody else's."""
+
+    def program(script: Script, topic: str) -> None:
+        if topic in ("volcanoes", "deserts"):
+            script.call("a", f"Tell of {topic}.", failed=True)
+            script.call("a", f"Tell of {topic}.", f"it is about {topic}")
+            record = script.trace.calls[-1]
+            record.identity, record.key = "backup", ("backup", record.key)
+        else:
+            script.call("a", f"Tell of {topic}.", f"it is about {topic}")
+
+    nodes = [node for node in learnt(program, TALKS).nodes if node.site]
+    assert [(node.predictable, node.evidence.always) for node in nodes] == [(True, True), (False, False)]

@@ -30,7 +30,7 @@ def test_a_site_is_passed_over_by_twice_as_many_lessons_each_time() -> None:
         passed_over = patience.passed_over()
         tried += "-" if passed_over else "x"
         patience.learnt(taught("" if passed_over else "site"), complete=False, changed=False)
-    assert tried == "x-x--x----x-----"
+    assert tried == "x--x----x-------"
 
 
 def test_a_site_that_functions_explain_at_last_is_not_passed_over_any_more() -> None:

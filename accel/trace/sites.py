@@ -42,6 +42,7 @@ _BOUNDARIES = (
     "/accel/run/demands/streams.py",
     "/asyncio/events.py",
     "/asyncio/base_events.py",
+    "/asyncio/runners.py",  # of loops that are no Python (uvloop)
     "/concurrent/futures/thread.py",
     "/threading.py",
 )

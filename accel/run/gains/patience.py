@@ -11,6 +11,8 @@ CALLS_A_RUN = 100
 """How many calls a lesson may look through for each run since the last one, if that one taught nothing."""
 MOST_LACKED = 2
 """Runs that are learnt from although they were foreseen."""
+FIRST_REST = 2
+"""Lessons that pass a site over after functions explained nothing of it once: a try takes seconds of the processor."""
 LEAST_GAIN = 0.01
 """How much more of all calls a lesson must explain to count as one that taught something."""
 
@@ -57,6 +59,6 @@ class Patience:
         self._explained = lesson.explained if changed else max(self._explained, lesson.explained)
         self._lacks_runs = lesson.lacks_runs
         resting = {site: (lessons - 1, then) for site, (lessons, then) in self._rests.items() if lessons}
-        tried = {site: self._rests.get(site, (0, 1))[1] for site in lesson.in_vain}
+        tried = {site: self._rests.get(site, (0, FIRST_REST))[1] for site in lesson.in_vain}
         self._rests = resting | {site: (lessons, 2 * lessons) for site, lessons in tried.items()}
         return better
