@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+import pytest
 
 from accel.trace import sites
 
@@ -59,3 +63,18 @@ def test_tests_and_examples_are_programs() -> None:
     assert not sites.is_ours("accel_tools.helpers")
     assert sites.is_ours("accel_langgraph.testing.plugin")
     assert sites.is_ours("accel")
+
+
+async def _asks() -> str:
+    return sites.call_site(sys._getframe())
+
+
+async def _in_a_task() -> str:
+    return await asyncio.create_task(_asks())
+
+
+@pytest.mark.parametrize("loops", ["asyncio", "uvloop"])
+def test_who_runs_a_loop_is_no_part_of_a_site(loops: str) -> None:
+    """Also where no frame of Python's stands between."""
+    runs = pytest.importorskip(loops, reason="uvloop comes with the servers that use it").run
+    assert re.fullmatch(r"test_record\.py:_asks:\d+", runs(_in_a_task()))
