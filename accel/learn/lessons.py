@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 from ..graph.ir import Graph
 from ..graph.verify import verify
@@ -24,6 +25,9 @@ from .learner import Builder
 from .relays import Proposal, Refuted
 from .view import View, sites_of
 from .witness import witness
+
+MAX_BEFORE = 1_000
+"""Calls of finished runs that a lesson inside another one looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +113,6 @@ def extend(
     graph = Graph(tuple(builder.nodes), runs=known.runs)
     verify(graph)
     new = [node for node in graph.nodes if node.site == site and node.predictable and node not in known.nodes]
-    return known if any(refuted(graph, new, trace) for trace in before if site in trace.sites) else graph
+    calls = accumulate(len(trace.calls) for trace in before)
+    looked = (trace for trace, so_far in zip(before, calls, strict=True) if so_far <= MAX_BEFORE)
+    return known if any(refuted(graph, new, trace) for trace in looked if site in trace.sites) else graph

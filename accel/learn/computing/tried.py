@@ -296,7 +296,9 @@ class Known:
                 for way, result in _gone(value, tree, not has_gap(value)):
                     breathe()
                     shown[way] |= self.used.of(result, way.steps[-1], of_list)
-                    if result == []:  # a chat's messages so far, in its first turn
+                    if (
+                        result == [] and isinstance(value, list) and value
+                    ):  # a chat's messages before its first question
                         shown[way].add("")
                     if way not in self.changing and result != value:
                         self.changing.add(way)

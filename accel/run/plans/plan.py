@@ -372,7 +372,7 @@ class Plan:
             self._within.nothing_sooner(run, site)
             return
         self._note_facts(run)
-        learnt = extend(run.learnt, running, site, before=self._memory.traces)
+        learnt = extend(run.learnt, running, site, before=self._memory.traces[::-1])
         if learnt is run.learnt:
             self._within.taught_nothing(site)
             return
