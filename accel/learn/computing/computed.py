@@ -81,10 +81,10 @@ def compute(
     if wanted is not None:
         told = [wanted[view.number] for view in held]
     else:
-        literals = _literals(held, site) if only in ((), ORDERS) else None
-        if literals is not None and not any(literals):
+        literals = _literals(held, site) if not only else None
+        told = [_texts(view, site) for view in held] if literals is None else literals
+        if not any(told):
             return False
-        told = [_texts(view, site) for view in held] if only or literals is None else literals
     # All are tried on what is least; what chooses of lists, on the longest ones.
     both = sorted(zip(held, told, strict=True), key=lambda each: len(each[0].values.texts), reverse=only == ORDERS)
     first, *others = (Known(view, site, gathered, texts, wanted is not None) for view, texts in both)
@@ -126,13 +126,15 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]] | N
     same = set.intersection(*texts)
     if all(found <= same for found in texts):
         return None
-    return [frozenset(text for text in found - same if not _is_own(views[0], text)) for found in texts]
+    left = [found - same for found in texts]
+    fewest = 0 if all(_is_own(views[0], text, 0) for found in left for text in found) else FEWEST_WORDS
+    return [frozenset(text for text in found if not _is_own(views[0], text, fewest)) for found in left]
 
 
-def _is_own(view: View, text: str) -> bool:
+def _is_own(view: View, text: str, fewest: int) -> bool:
     """Whether the program says this text, of which no function would give so many words; numbers it may."""
     program = view.values.program
-    words = len(text.split()) >= FEWEST_WORDS and not any(map(str.isdigit, text))
+    words = len(text.split()) >= fewest and not any(map(str.isdigit, text))
     return program is not None and words and program.own(text)
 
 
