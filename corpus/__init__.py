@@ -1,6 +1,6 @@
 """The programs that measurements run: ordinary code of LangGraph and LlamaIndex.
 
-- `small`: sixty programs in the styles of public LangGraph code.
+- `small`: some sixty programs in the styles of public LangGraph code.
 - `applications`: ten public applications, rebuilt from their descriptions.
 - `papers`: six programs that papers have measured, as one writes them first and with the concurrency written by hand.
 - `batches`: twelve programs that papers on many inputs at once have measured, on the same data sets as `papers`.

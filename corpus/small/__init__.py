@@ -1,1 +1,1 @@
-"""Sixty small programs in the styles of public LangGraph code."""
+"""Small programs in the styles of public LangGraph code."""
