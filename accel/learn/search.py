@@ -12,7 +12,7 @@ from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..parts.methods.methods import METHODS
 from ..text.evaluate import Index
-from ..text.templates import Ref
+from ..text.templates import Ref, Spread
 from ..text.values import Tree, containers, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from ..trace.released import Released
@@ -106,6 +106,8 @@ class Search:
             return best
         if early.score >= best.score or self._is_first_round(early, call.site) or self._are_early(view, best, early):
             return early
+        if early.score[0] == best.score[0] and any(ref.node in self._late for ref in _spread_in(best.node.input)):
+            return early  # an agent's first call; what its framework node is given before each holds all rounds so far
         return best
 
     def _as_given(self, view: View, call: CallRecord, best: Best) -> Best:
@@ -364,6 +366,15 @@ def first_of(call: CallRecord, tree: Tree = None) -> First | None:
     if not isinstance(call, Released):
         first = inner.first(call.component, call.input) if inner is not None else None
     return first if first is None or tree is None or leads(tree, first.path) else None
+
+
+def _spread_in(tree: Tree) -> Iterator[Ref]:
+    """The lists that are spread in lists of an input."""
+    if isinstance(tree, Spread):
+        yield tree.leaf.ref
+    elif isinstance(tree, dict | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from _spread_in(value)
 
 
 def _wholes_of(tree: Tree) -> Iterator[Tree]:
