@@ -138,7 +138,8 @@ def view_answer(result: ChatResult) -> Tree:
     del tree["message"]
     alone = result.llm_output if len(result.generations) == 1 else None
     said = {**(alone or {}), **(first.generation_info or {}), **first.message.response_metadata}
-    tree = {name: snapshot(value) for name, value in {**tree, "response_metadata": said}.items()}
+    tree |= {"response_metadata": said} if said else {}  # an empty one is none, as in messages
+    tree = {name: snapshot(value) for name, value in tree.items()}
     if len(result.generations) > 1:
         tree["choices"] = [snapshot(generation.message.content) for generation in result.generations[1:]]
     return tree
