@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence, Set
 from typing import TypeGuard
 
 from ..graph.ir import Evidence, Graph, Node
@@ -16,10 +16,11 @@ from ..trace.record import CallRecord
 from .computing.computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
 from .computing.gathered import Gathered
 from .covers.foreign import Data
+from .covers.shape import Place
 from .judging import decided
 from .relays import Proposal, Relays
 from .rounds import Rounds
-from .search import Best, Search, counting, first_of, given_always
+from .search import Best, Search, counting, first_of, given_always, varying
 from .usual import usual
 from .view import Fit, View, ancestries, still_given
 
@@ -48,7 +49,9 @@ class Builder:
         self._names: dict[str, int] = {}
         self._explained = 0
         self._constant: dict[str, set[Hashable]] = {}
-        """By site, `given_always`."""
+        """By site, `given_always`,"""
+        self._varying: dict[str, Set[Place]] = {}
+        """and `varying`."""
         self.whose: dict[str, Hashable] = {}
         self.lacks_runs = False
         self._ordinal: set[str] = set()
@@ -174,6 +177,7 @@ class Builder:
             return False
         if site not in self._constant:
             self._constant[site] = given_always(self.views, site)
+            self._varying[site] = varying(self.views, site)
         if self._explain_round(calls):
             return True
         if site not in self._ordinal and self._explain_one(site, calls, ordinal=False):
@@ -193,7 +197,7 @@ class Builder:
         for view, call in calls:
             if id(call) in hopeless or not self._may_be_early(view, call):
                 continue
-            search = Search(self.views, self.nodes, self._name(call), self._constant[site], ordinal)
+            search = self._search(call, ordinal)
             best = plain = search.best(view, call)
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
@@ -214,6 +218,10 @@ class Builder:
             if tries == (1 if ordinal else MAX_TRIES):
                 break
         return False
+
+    def _search(self, call: CallRecord, ordinal: bool = False) -> Search:
+        constant, varying = self._constant[call.site], self._varying[call.site]
+        return Search(self.views, self.nodes, self._name(call), constant, varying, ordinal)
 
     def _is_known(self, node: Node | None) -> TypeGuard[Node]:
         return node is not None and node.evidence.confidence != "seen" and not self._data.is_in(node)
@@ -261,7 +269,7 @@ class Builder:
         if not (offered or self._relays.awaits(site)):
             return best
         with counting(self.views, growing=True):
-            other = Search(self.views, self.nodes, self._name(call), self._constant[site]).best(view, call)
+            other = self._search(call).best(view, call)
         better = self._better(search, best, other) if self._relays.show(other.node, other.fits) else best
         self._relays.keep(offered, {ref.node for ref in better.node.refs()} if better.node is not None else ())
         return better

@@ -29,7 +29,9 @@ from .view import Fit, View
 MAX_APART = 4
 """Calls of a list that may each be explained by themselves."""
 MAX_MATES = 64
-"""Calls of one site in one trace that are compared."""
+"""Calls of one site in one trace that are compared,"""
+MAX_COMPARED = 8
+"""and those of which it is seen how long their lists are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Search:
         nodes: Sequence[Node],
         name: str,
         constant: Container[Hashable] = frozenset(),
+        varying: Container[Place] = frozenset(),
         ordinal: bool = False,
     ) -> None:
         """`ordinal`: a call is compared with those alone that have its place among the open ones of their run."""
@@ -63,7 +66,9 @@ class Search:
         """That a new node gets."""
         self._ordinal = ordinal
         self._constant = constant
-        """See `given_always`."""
+        """See `given_always`;"""
+        self._varying = varying
+        """and `varying`."""
         self._readings = views[0].values.readings
         self._sparse = {node.name for node in nodes if node.is_sparse}
         """Nodes that don't have an output for every element."""
@@ -72,7 +77,6 @@ class Search:
         self._late = {node.name for node in nodes if node.at_boundary}
         self._visits = {node.name for node in nodes if node.at_boundary and node.many}
         self._relays = {node.name: node.relay for node in nodes if node.relay is not None}
-        self._lengths: dict[str, Set[Place]] = {}
         self._told: Told = {}
         """Most candidates for a call agree in which of its site's calls they expect."""
         self.alike: list[CallRecord] = []
@@ -256,21 +260,9 @@ class Search:
         to_the_end = not any(fit.partial for fit in tried)  # then what is made of each stands where the list has it
         return replace(later, level=replace(level, first=1, sparse=level.sparse or to_the_end)), tried
 
-    def _varying(self, site: str) -> Set[Place]:
-        """Where the calls of a site have lists of dicts, some of them longer ones."""
-        if site not in self._lengths:
-            lengths: dict[Place, set[int]] = {}
-            calls = [call for view in self._views for call in view.open.get(site, ())[:MAX_MATES]]
-            for call in calls if "spread" in self._readings else ():
-                for place, held in containers(call.input):
-                    if isinstance(held, list) and isinstance(held[0], dict):
-                        lengths.setdefault(place, set()).add(len(held))
-            self._lengths[site] = {place for place, found in lengths.items() if len(found) > 1}
-        return self._lengths[site]
-
     def _group(self, view: View, call: CallRecord, shortest: int) -> list[Covered]:
         """The calls of its site that can share a template with a call, in program order."""
-        first = cover_call(view.number, call, view.values, shortest, self._constant, self._varying(call.site))
+        first = cover_call(view.number, call, view.values, shortest, self._constant, self._varying)
         like = []
         place = view.open[call.site].index(call)
         which = slice(place, place + 1) if self._ordinal else slice(MAX_MATES)
@@ -342,6 +334,17 @@ def given_always(views: Sequence[View], site: str) -> set[Hashable]:
         )
     )
     return {*wholes, *unknown}
+
+
+def varying(views: Sequence[View], site: str) -> Set[Place]:
+    """Where the calls of a site have lists of dicts, some of them longer ones."""
+    lengths: dict[Place, set[int]] = {}
+    calls = [call for view in views for call in view.open.get(site, ())[:MAX_COMPARED]]
+    for call in calls if "spread" in views[0].values.readings else ():
+        for place, held in containers(call.input):
+            if isinstance(held, list) and isinstance(held[0], dict):
+                lengths.setdefault(place, set()).add(len(held))
+    return {place for place, found in lengths.items() if len(found) > 1}
 
 
 def _found_before(view: View, call: CallRecord) -> set[Hashable]:
