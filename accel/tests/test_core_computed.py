@@ -222,29 +222,6 @@ def test_no_function_is_tried_for_words_of_the_programs(monkeypatch: pytest.Monk
     assert tried, "whoever else said it, may have worked it out"
 
 
-def test_no_function_is_tried_for_names_that_the_program_gives_to_roles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`"User" if role == "user" else "Assistant"`: single words, but all that is unknown is the program's."""
-    tried: list[str] = []
-
-    def noted(known: Known, constants: Any, names: Sequence[str]) -> Any:
-        tried.extend(set(names) - {*TABLES, *ORDERS})
-        return all_ways(known, constants, names)
-
-    all_ways = Known.all_ways
-    monkeypatch.setattr(Known, "all_ways", noted)
-    traces = []
-    for number, town in enumerate(TOWNS):
-        talk = [{"role": ("user", "model")[k % 2], "said": f"{town} has so many {k}"} for k in range(1 + 2 * number)]
-        script = Script({"q": town, "talk": talk})
-        lines = "\n".join(f"{'Caller' if each['role'] == 'user' else 'Desk'}: {each['said']}" for each in talk)
-        script.call("tell", f"Talk:\n{lines}", "so")
-        traces.append(script.done())
-    lesson(traces, Words(("Talk:", "Caller", "Desk", ": ")))
-    assert not tried
-    lesson(traces, Words(("Talk:", ": ")))
-    assert tried, "nobody knows who says these words"
-
-
 def test_the_last_ones_of_a_list_are_looked_for_before_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chat with its last messages: all of them are known, and to try all functions on all takes seconds."""
     tried: list[str] = []

@@ -37,7 +37,7 @@ def test_all_inputs_differ_and_programs_say_what_they_are() -> None:
 
 
 def test_public_applications_name_their_source() -> None:
-    assert len(PROGRAMS) == 70
+    assert len(PROGRAMS) == 71
     applications = {program.name for program in PROGRAMS if program.build.__module__.startswith("corpus.applications.")}
     assert applications == {program.name for program in PROGRAMS if program.source}
 

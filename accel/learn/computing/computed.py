@@ -126,15 +126,13 @@ def _literals(views: Sequence[View], site: str) -> list[frozenset[Hashable]] | N
     same = set.intersection(*texts)
     if all(found <= same for found in texts):
         return None
-    left = [found - same for found in texts]
-    fewest = 0 if all(_is_own(views[0], text, 0) for found in left for text in found) else FEWEST_WORDS
-    return [frozenset(text for text in found if not _is_own(views[0], text, fewest)) for found in left]
+    return [frozenset(text for text in found - same if not _is_own(views[0], text)) for found in texts]
 
 
-def _is_own(view: View, text: str, fewest: int) -> bool:
+def _is_own(view: View, text: str) -> bool:
     """Whether the program says this text, of which no function would give so many words; numbers it may."""
     program = view.values.program
-    words = len(text.split()) >= fewest and not any(map(str.isdigit, text))
+    words = len(text.split()) >= FEWEST_WORDS and not any(map(str.isdigit, text))
     return program is not None and words and program.own(text)
 
 
