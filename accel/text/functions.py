@@ -260,6 +260,11 @@ def _windows(items: Sequence[Tree], constants: Constants) -> Iterator[tuple[Give
     return ((n,) for n in constants.whole if 0 < n <= WIDEST)
 
 
+def _end(items: Sequence[Tree], constants: Constants) -> Iterable[tuple[Given, ...]]:
+    """As a program leaves the last one of a chat out, the question."""
+    return ((1,),) if 1 in constants.whole else ()
+
+
 FUNCTIONS: dict[str, Function] = {
     "before": Function(lambda text, sep: _split(text, sep)[0], "what stands before a separator", _parts),
     "after": Function(lambda text, sep: _split(text, sep)[-1], "what stands after the last one", _parts),
@@ -326,7 +331,7 @@ FUNCTIONS: dict[str, Function] = {
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
     "last ones": Function(lambda items, n: items[-n:], "so many of the last ones", _windows),
-    "but the last": Function(lambda items, n: items[:-n], "all but so many of the last ones", _windows),
+    "but the last": Function(lambda items, n: items[:-n], "all but so many of the last ones", _end),
     "ranked by product": Function(
         _ranked_by_product, "by two fields' product",
         lambda items, constants: ((*pair, way) for pair in _pairs(items, constants) for way in (0, 1)),
