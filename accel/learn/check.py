@@ -36,10 +36,10 @@ def judge(graph: Graph, trace: Trace) -> Judgement:
     return Judgement(complete, {node.name: len(fit.calls) for node, fit in fits})
 
 
-def refuted(graph: Graph, nodes: Container[Node], trace: Trace) -> bool:
-    """Whether a finished run made some of the calls that these nodes of `graph` expect, and not all of them."""
+def refuted(graph: Graph, names: Container[str], trace: Trace) -> bool:
+    """Whether a finished run made some of the calls that nodes of these names expect, and not all of them."""
     _, fits = followed(graph, trace, beyond=True)
-    return any(node in nodes and (fit.skips or (fit.calls and fit.partial)) for node, fit in fits)
+    return any(node.name in names and (fit.skips or (fit.calls and fit.partial)) for node, fit in fits)
 
 
 @dataclass(frozen=True, slots=True)

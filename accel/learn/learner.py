@@ -202,7 +202,8 @@ class Builder:
             if self._may_be_computed(search, site, best):
                 with counting(self.views, computed=True):
                     best = self._better(search, plain, search.best(view, call))
-                    if not self._is_whole(site, best) and (site, ORDERS) in self._asked and self._ask(site, ()):
+                    whole = self._is_known(best.node) and self._is_whole(site, best)
+                    if not whole and (site, ORDERS) in self._asked and self._ask(site, ()):
                         best = self._better(search, plain, search.best(view, call))
             best = self._agreed(search, site, best, plain, view, call)
             if not ordinal:
@@ -228,7 +229,7 @@ class Builder:
 
     def _is_whole(self, site: str, best: Best) -> bool:
         """Whether a node explains all calls of a site."""
-        return self._is_known(best.node) and best.score[1] == len(self._open(site))
+        return best.score[1] == len(self._open(site))
 
     def _is_an_item(self, node: Node, fits: Sequence[Fit]) -> bool:
         """Whether a call whose input is all literal is one of several of its site, and comes at another place in each

@@ -112,7 +112,7 @@ def extend(
             builder.leave_opaque(other)
     graph = Graph(tuple(builder.nodes), runs=known.runs)
     verify(graph)
-    new = [node for node in graph.nodes if node.site == site and node.predictable and node not in known.nodes]
+    new = {node.name for node in graph.nodes if node.site == site and node.predictable and node not in known.nodes}
     calls = accumulate(len(trace.calls) for trace in before)
     looked = (trace for trace, so_far in zip(before, calls, strict=True) if so_far <= MAX_BEFORE)
     return known if any(refuted(graph, new, trace) for trace in looked if site in trace.sites) else graph

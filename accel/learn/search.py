@@ -110,7 +110,8 @@ class Search:
             return best
         if early.score >= best.score or self._is_first_round(early, call.site) or self._are_early(view, best, early):
             return early
-        if early.score[0] == best.score[0] and any(ref.node in self._late for ref in _spread_in(best.node.input)):
+        spread = (held.leaf.ref for _, held in leaves(best.node.input) if isinstance(held, Spread))
+        if early.score[0] == best.score[0] and any(ref.node in self._late for ref in spread):
             return early  # an agent's first call; what its framework node is given before each holds all rounds so far
         return best
 
@@ -369,15 +370,6 @@ def first_of(call: CallRecord, tree: Tree = None) -> First | None:
     if not isinstance(call, Released):
         first = inner.first(call.component, call.input) if inner is not None else None
     return first if first is None or tree is None or leads(tree, first.path) else None
-
-
-def _spread_in(tree: Tree) -> Iterator[Ref]:
-    """The lists that are spread in lists of an input."""
-    if isinstance(tree, Spread):
-        yield tree.leaf.ref
-    elif isinstance(tree, dict | list):
-        for value in tree.values() if isinstance(tree, dict) else tree:
-            yield from _spread_in(value)
 
 
 def _wholes_of(tree: Tree) -> Iterator[Tree]:

@@ -331,7 +331,7 @@ FUNCTIONS: dict[str, Function] = {
     "reversed": Function(lambda items: items[::-1], "the other way round", _in_any_case),
     "ranked": Function(_ranked, "by a field", _keys),
     "last ones": Function(lambda items, n: items[-n:], "so many of the last ones", _windows),
-    "but the last": Function(lambda items, n: items[:-n], "all but so many of the last ones", _end),
+    "but the last": Function(lambda items, n: items[:-n], "all but the last one", _end),
     "ranked by product": Function(
         _ranked_by_product, "by two fields' product",
         lambda items, constants: ((*pair, way) for pair in _pairs(items, constants) for way in (0, 1)),

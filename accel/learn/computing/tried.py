@@ -296,10 +296,8 @@ class Known:
                 for way, result in _gone(value, tree, not has_gap(value)):
                     breathe()
                     shown[way] |= self.used.of(result, way.steps[-1], of_list)
-                    if (
-                        result == [] and isinstance(value, list) and value
-                    ):  # a chat's messages before its first question
-                        shown[way].add("")
+                    emptied = result == [] and isinstance(value, list) and value
+                    shown[way] |= {""} if emptied else set()  # a chat's messages before its first question
                     if way not in self.changing and result != value:
                         self.changing.add(way)
         return {way: frozenset(texts) for way, texts in shown.items() if texts}

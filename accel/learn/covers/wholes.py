@@ -15,6 +15,10 @@ MAX_COLLECTED = 200
 """Elements of a list whose origin is looked for one by one."""
 MAX_AROUND = 2
 """Elements before a list that is spread in another one, and as many behind it."""
+_AROUND = sorted(
+    ((front, back) for front in range(MAX_AROUND + 1) for back in range(MAX_AROUND + 1) if front or back),
+    key=lambda both: (sum(both), both[1]),
+)
 
 
 def whole(values: Values, value: Tree, before: int) -> Hole | None:
@@ -27,8 +31,7 @@ def whole(values: Values, value: Tree, before: int) -> Hole | None:
 
 def spread(values: Values, items: list[Tree], before: int) -> tuple[Span, Hole] | None:
     """The longest known list that stands in one, with few elements around it."""
-    around = [(front, back) for front in range(MAX_AROUND + 1) for back in range(MAX_AROUND + 1) if front or back]
-    for front, back in sorted(around, key=lambda both: (sum(both), both[1])):
+    for front, back in _AROUND:
         part = items[front : len(items) - back] if front + back < len(items) else []
         hole = hole_of(values, values.seen_whole(part, before)) if part else None
         if hole is not None and hole.origins:

@@ -322,11 +322,12 @@ class _Look:
         if (name, id(value)) in self._in_rows:
             return
         self._in_rows.add((name, id(value)))
-        keys: Column = ()
-        if is_a(value, dict) and all(type(key) is str for key in list(value)):
-            keys = tuple((key, place.to(places.key, key)) for _, key, _ in _parts(value))
-            self.columns.append((name, keys))
-        entries = tuple((inner, place.to(step, key)) for step, key, inner in _parts(value))
+        parts = list(_parts(value))
+        keys = [key for _, key, _ in parts] if is_a(value, dict) else []
+        keys = keys if all(type(key) is str for key in keys) else []
+        if keys:
+            self.columns.append((name, tuple((key, place.to(places.key, key)) for key in keys)))
+        entries = tuple((inner, place.to(step, key)) for step, key, inner in parts)
         rows: list[Sequence[tuple[Any, Place]]] = []
         opened = [is_a(inner, dict | list | tuple) or is_users(type(inner)) for inner, _ in entries]
         for (inner, at), opens in zip(entries, opened, strict=True):
@@ -335,10 +336,10 @@ class _Look:
             rows.append(inside if opens else [(inner, at)])
         columns = [*zip(*rows, strict=True)] if len({len(row) for row in rows}) == 1 else []
         self.columns += [(name, column) for column in columns if all(type(text) is str for text, _ in column)]
-        for column in (*columns, *([entries] if any(opened) else [])) if len(keys) == len(entries) else ():
+        for column in (*columns, *([entries] if any(opened) else [])) if keys else ():
             values = [inner for inner, _ in column]
             said = [values] if all(type(text) is str for text in values) else [*in_print(values)]
-            self.tables += [(name, tuple(zip([key for key, _ in keys], texts, strict=True))) for texts in said]
+            self.tables += [(name, tuple(zip(keys, texts, strict=True))) for texts in said]
 
     def _of_class(self, cls: type) -> Iterator[Way]:
         """Its methods, and what a schema made of it says: names, descriptions, choices; that also of a library's."""
