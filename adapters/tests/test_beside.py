@@ -112,7 +112,8 @@ def test_the_users_name_is_a_value_like_any_other(way: str) -> None:
     for number, user in enumerate(users):
         assert asked_by(fast, invoke, number, user) == asked_by(plain, invoke, number, user), "no call more, no other"
         early.append(fast.plan.total.retired)
-    assert [after - before for before, after in pairwise(early)][-2:] == [2, 2], "of runs of users that none was before"
+    of_runs = [after - before for before, after in pairwise(early)]
+    assert min(of_runs[-2:]) >= 2, "of users that none was before: all calls but the first"
     assert fast.plan.total.wasted == 0
 
 
