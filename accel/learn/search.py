@@ -12,7 +12,7 @@ from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..parts.methods.methods import METHODS
 from ..text.evaluate import Index
-from ..text.templates import Ref, Spread
+from ..text.templates import Label, Ref, Spread
 from ..text.values import Tree, containers, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from ..trace.released import Released
@@ -215,7 +215,9 @@ class Search:
         fits = zip(self._views, best.fits, strict=True)
         made = [(view.values, fit.calls[0].start) for view, fit in fits if fit.calls]
         # What the template refers to by name is the program's: it says "Title:" before what is under "title".
-        keys = {step for ref in best.node.refs() for step in ref.path if isinstance(step, str)}
+        steps = [step for ref in best.node.refs() for step in ref.path]
+        keys = {step for step in steps if isinstance(step, str)}
+        keys.update(kind for step in steps if isinstance(step, Label) for kind, _ in step.said)
         return all(holds_edited(values, texts, before, keys) for values, before in made)
 
     def _is_first_round(self, best: Best, site: str) -> bool:

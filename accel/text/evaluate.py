@@ -24,6 +24,7 @@ from .templates import (
     Head,
     Items,
     Join,
+    Label,
     Leaf,
     Spread,
     Star,
@@ -121,6 +122,9 @@ def step_into(value: Tree, step: Step, whole: bool = False) -> Tree:
         return Partial(step.shown(value)) if step.name.startswith("json") else UNKNOWN
     if isinstance(step, Edit):
         return step.shown(value) if done else UNKNOWN  # the end of a text may change what stands before
+    if isinstance(step, Label):
+        said = step.of(value) if done else None
+        return said if said is not None else UNKNOWN
     if isinstance(step, Head):
         return step.shown(value) if done or step.end in value else value
     if isinstance(step, Clip):

@@ -127,6 +127,25 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """What a program says for each of a few short values: "Customer" for "human"."""
+
+    said: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return f"|as one of {json.dumps(dict(self.said))}"
+
+    def of(self, value: Tree) -> str | None:
+        """None for any other value."""
+        return next((text for key, text in self.said if key == value), None)
+
+    @property
+    def words(self) -> list[str]:
+        """Of what it says, that which is no part of the value: the program's."""
+        return [text for key, text in self.said if text.casefold() not in key.casefold()]
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What decisions are told by: a short text without its case and the punctuation around it, or a longer one's first
     word; True, False and whole numbers as text."""
@@ -174,8 +193,8 @@ ESCAPES = tuple(Escape(name) for name in ("json", "json text", "repr"))
 EDITS = tuple(Edit(name) for name in ("lower", "upper", "title", "capitalize", "bare"))
 VERDICTS = (Verdict(), Verdict(word=True))
 Step = (
-    str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Verdict | Called
-    | Each | Computed
+    str | int | Star | Unique | Extract | Clip | Head | Strip | Items | Count | Dump | Escape | Edit | Label | Verdict
+    | Called | Each | Computed
 )  # fmt: skip
 """One step of a path: a field, a position, all positions, or a total function of the value."""
 

@@ -16,6 +16,8 @@ from .extract import Partial
 from .values import Tree
 
 MESSAGES, CONTENT = "messages", "content"
+KINDS = ("type", "role")
+"""What says whose a message is."""
 CALLS, NAME, ARGS, ID = "tool_calls", "name", "args", "id"
 ANSWERS = "tool_call_id"
 SOME, NONE = "calls", "none"

@@ -25,9 +25,9 @@ def beside(values: Values, parts: Parts, before: int) -> Parts:
     """`parts` with holes for such values, behind the longer one or before it."""
     at = 1
     while "beside" in values.readings and at < len(parts) - 2:
-        count, skeleton, row, step = max(_runs(parts, at), key=lambda run: run[0], default=(0, None, (), 0))
+        count, skeleton, row, step = max(runs(parts, at), key=lambda run: run[0], default=(0, None, (), 0))
         if skeleton is not None and count > 1:
-            rows = [_fields(values, skeleton, (*row[:-1], number)) for number in range(count)]
+            rows = [fields_of(values, skeleton, (*row[:-1], number)) for number in range(count)]
             for first, backwards in ((at + 1, False), (at - 1, True)):
                 places = range(first, first + step * count, step)
                 texts = [part for part in parts[first::step][:count] if isinstance(part, str)]
@@ -41,7 +41,7 @@ def beside(values: Values, parts: Parts, before: int) -> Parts:
     return parts
 
 
-def _runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row, int]]:
+def runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row, int]]:
     """How many of the holes from there on, each so many parts after the other, hold elements of a list, one after the
     other from the first one on; and where that one is."""
     first = parts[at]
@@ -60,7 +60,7 @@ def _differ(texts: Sequence[str]) -> bool:
     return any(text != texts[0] for text in texts[:-1]) or not texts[-1].startswith(texts[0])
 
 
-def _fields(values: Values, skeleton: Skeleton, row: Row) -> Fields:
+def fields_of(values: Values, skeleton: Skeleton, row: Row) -> Fields:
     node, path = skeleton
     last = len(path) - 1 - path[::-1].index(ANY)
     return dict(_short(follow(values.outputs[node], filled(path[: last + 1], row))))

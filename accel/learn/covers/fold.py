@@ -19,6 +19,7 @@ from .cover import cover, in_common, known
 from .holes import Hole, Parts, Skeleton
 from .index import Values
 from .joins import fold_joins
+from .labels import labelled
 from .shape import Place, Shape, outline_of, split_at
 from .wholes import spread, whole
 
@@ -143,7 +144,9 @@ def cover_text(values: Values, text: str, before: int, shortest: int) -> Parts:
     """With its joins."""
     key = (text, before, shortest, values.counted)
     if key not in values.covers:
-        values.covers[key] = fold_joins(values, beside(values, cover(values, text, before, shortest), before))
+        values.covers[key] = fold_joins(
+            values, labelled(values, beside(values, cover(values, text, before, shortest), before))
+        )
     return values.covers[key]
 
 

@@ -13,7 +13,7 @@ from ...graph.ir import Node
 from ...process.properties import cached_property
 from ...process.spare import breathe
 from ...text.constants import Table
-from ...text.templates import Collect, Counter, Join, Spread, Talk, Template, Whole
+from ...text.templates import Collect, Counter, Join, Label, Ref, Spread, Talk, Template, Whole
 from ...text.values import Opaque, Tree, freeze, is_class_name, texts_of
 from ...trace.record import CallRecord, Trace
 from .beginnings import Beginnings
@@ -144,6 +144,8 @@ def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterato
         for part in tree.parts:
             pieces = (*part.sep, *part.row) if isinstance(part, Join) else (part,)
             yield from (piece for piece in pieces if isinstance(piece, str))
+            labels = (step for ref in pieces if isinstance(ref, Ref) for step in ref.path if isinstance(step, Label))
+            yield from (text for label in labels for text in label.words)
     elif isinstance(tree, Talk):
         yield from literals([tree.start, *([taken.turn.said, taken.turn.told] for taken in tree.turns)], constant)
     elif isinstance(tree, dict | list):

@@ -52,6 +52,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("join", "the elements of a list, with a text between them"),
     Reading("rows", "the elements of several lists side by side, joined"),
     Reading("beside", "a short value beside a longer one of the same element, in every row"),
+    Reading("label", "what a program says for each of a few short fields: a speaker's name, by the kind of a message"),
     Reading("counted", "a join whose text between the elements counts them"),
     Reading("unique", "a join without repetitions"),
     Reading("single", "a list of one, joined"),

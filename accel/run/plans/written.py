@@ -24,6 +24,7 @@ from ...text.templates import (
     Extract,
     Head,
     Join,
+    Label,
     Ref,
     Spread,
     Taken,
@@ -157,6 +158,8 @@ def encode_step(step: Any) -> Any:
         return {"each": list(map(encode_step, step.path))}
     if isinstance(step, Computed):
         return {"computed": [step.name, *step.given]}
+    if isinstance(step, Label):
+        return {"label": dict(step.said)}
     return {"dump": astuple(step)} if isinstance(step, Dump) else step
 
 
@@ -172,6 +175,8 @@ def decode_step(data: Any) -> Any:
         return Dump(*held)
     if name == "each":
         return Each(tuple(map(decode_step, held)))
+    if name == "label":
+        return Label(tuple(held.items()))
     if name == "computed":
         return Computed(held[0], tuple(held[1:]))
     return _CONSTANT[name] if name in _CONSTANT else _OF_ONE_FIELD[name][0](held)
