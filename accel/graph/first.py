@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..text.templates import path_text
+from ..text.steps import path_text
 from ..text.values import Tree
 
 

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from ..process.properties import cached_property
 from ..text.relay import Relay
-from ..text.templates import STAR, Bound, Field, Leaf, Ref, Spread, Verdict, leaves_in, refs_in
+from ..text.steps import STAR, Verdict
+from ..text.templates import Bound, Field, Leaf, Ref, Spread, leaves_in, refs_in
 from ..text.turns import Called
 from ..text.values import Opaque, Tree
 from .first import First

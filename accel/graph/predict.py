@@ -8,7 +8,8 @@ from typing import Any
 
 from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
 from ..text.extract import Open
-from ..text.templates import Bound, Collect, Ref, Star
+from ..text.steps import Star
+from ..text.templates import Bound, Collect, Ref
 from ..text.values import Tree, freeze
 from .ir import Level, Node, When
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import AccelError
-from ..text.templates import GATHERS, Ref, Star, Whole
+from ..text.steps import GATHERS, Star
+from ..text.templates import Ref, Whole
 from .first import leads
 from .ir import DECIDING, Graph, Node
 from .ops import OPS

@@ -9,13 +9,15 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ..graph.ir import Level
-from ..text.templates import GATHERS, STAR, Clip, Collect, Counter, Join, Leaf, Part, Ref, Step, Template, Whole
+from ..text.steps import GATHERS, STAR, Clip, Step
+from ..text.templates import Collect, Counter, Join, Leaf, Part, Ref, Template, Whole
 from ..text.values import Tree
 from .covers.cover import cost_of
 from .covers.fold import Covered, skeletons
 from .covers.holes import AnyPosition, Hole, Modes, Parts, Rank, Row, Skeleton
 from .covers.readings import ALL, Readings
 from .covers.shape import Shape, put_at
+from .nothing import unless_told
 
 MAX_COMBINATIONS = 24
 MAX_OPTIONS = 4
@@ -352,6 +354,7 @@ def _leaves(covered: Covered, chosen: Iterator[_Option]) -> list[Leaf | str]:
                 merged[-1] += part
             elif part != "":
                 merged.append(part)
+        merged = [unless_told(merged, at) for at in range(len(merged))]
         literal = merged[0] if len(merged) == 1 and isinstance(merged[0], str) else None
         filled.append(literal if literal is not None else Template(tuple(merged)))
     return filled

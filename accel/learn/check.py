@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Node
 from ..text.evaluate import Index
-from ..text.templates import Extract, Ref, Star
+from ..text.steps import Extract, Star
+from ..text.templates import Ref
 from ..trace.record import CallRecord, Trace
 from .view import Ancestry, Fit, View, ancestries, either, sites_of, still_given
 

@@ -10,17 +10,17 @@ from ..graph.ir import Evidence, Graph, Node
 from ..graph.ops import OPS
 from ..text.functions import ORDERS
 from ..text.templates import Ref
-from ..text.values import same
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord
 from .computing.computed import AGREED, FEWEST, TABLES, agrees, compute, computes, late_values
 from .computing.gathered import Gathered
 from .covers.foreign import Data
 from .covers.shape import Place
+from .given import asked_instead, first_of, given_always, varying
 from .judging import decided
 from .relays import Proposal, Relays
 from .rounds import Rounds
-from .search import Best, Search, counting, first_of, given_always, varying
+from .search import Best, Search, counting
 from .usual import usual
 from .view import Fit, View, ancestries, still_given
 
@@ -207,6 +207,7 @@ class Builder:
                         best = self._better(search, plain, search.best(view, call))
             best = self._agreed(search, site, best, plain, view, call)
             if not ordinal:
+                best = self._fuller(search, calls, best)
                 best = self._handed_on(search, view, call, best)
             if self._is_known(best.node) and not self._is_an_item(best.node, best.fits):
                 ended = self._rounds.ended(best.node, best.fits)
@@ -257,6 +258,15 @@ class Builder:
             if not (partly or late or few):
                 return False
         return site in self._computed
+
+    def _fuller(self, search: Search, calls: Sequence[tuple[View, CallRecord]], best: Best) -> Best:
+        """What explains one that this does not, though it differs in its texts alone, if that explains more: the prompt
+        of a run without elements looks like a text of its own."""
+        if not self._is_known(best.node) or best.node.level is not None or best.node.evidence.always:
+            return best
+        other = next((each for each in calls if search.differs_in_texts(best, *each)), None)
+        with counting(self.views, computed=calls[0][1].site in self._computed):
+            return best if other is None else self._better(search, best, search.best(*other))
 
     def _handed_on(self, search: Search, view: View, call: CallRecord, best: Best) -> Best:
         """The same by what each round of a loop hands on to the next, if that explains more."""
@@ -317,16 +327,7 @@ class Builder:
         return False
 
     def _may_be_early(self, view: View, call: CallRecord) -> bool:
-        """Not one that was made as another component had failed with the same input: nothing tells that before, and
-        the one that is there for that case need not be told what the first one is."""
-        return (
-            OPS[call.op].issuable
-            and not call.composite
-            and not any(
-                other.start < call.start and other.identity != call.identity and same(other.input, call.input)
-                for other in self._failed[view.number]
-            )
-        )
+        return OPS[call.op].issuable and not call.composite and not asked_instead(call, self._failed[view.number])
 
     def explained(self) -> float:
         """The share of all calls that may be issued that verified nodes explain. Of those inside others, either."""

@@ -15,8 +15,8 @@ from ..text.values import freeze, texts_of
 from ..trace.record import Trace
 from ..trace.released import release
 from .covers.foreign import Wording
+from .given import first_of
 from .lessons import Lesson, lesson
-from .search import first_of
 
 T = TypeVar("T")
 MAX_TRACES = 12

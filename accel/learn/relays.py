@@ -14,7 +14,8 @@ from ..graph.ir import Level, Node
 from ..graph.ops import OPS
 from ..text.evaluate import UNKNOWN
 from ..text.relay import Relay
-from ..text.templates import STAR, Ref
+from ..text.steps import STAR
+from ..text.templates import Ref
 from ..trace.record import CallRecord
 from .covers.cover import cost_of
 from .covers.fold import cover_call, cover_like

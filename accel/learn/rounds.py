@@ -17,7 +17,8 @@ from ..graph.ir import Evidence, Level, Node, When
 from ..graph.ops import OPS
 from ..text.dumps import Dump, styles_of
 from ..text.evaluate import UNKNOWN, step_into
-from ..text.templates import STAR, Ref, Taken, Talk, Whole
+from ..text.steps import STAR
+from ..text.templates import Ref, Taken, Talk, Whole
 from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, NONE, SOME, Turn
 from ..text.values import Tree, freeze, is_class_name, leaves, same
 from ..trace.record import CallRecord

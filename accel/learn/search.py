@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Sequence, Set
+from collections.abc import Container, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ..graph.first import First, leads
 from ..graph.ir import Node
 from ..graph.ops import OPS
-from ..parts.methods.methods import METHODS
 from ..text.evaluate import Index
-from ..text.templates import Label, Ref, Spread
-from ..text.values import Tree, containers, freeze, holds_number, leaves, texts_of
+from ..text.steps import Label
+from ..text.templates import Ref, Spread
+from ..text.values import leaves
 from ..trace.record import CallRecord
-from ..trace.released import Released
 from .candidates import candidates
 from .computing.computed import computes
 from .covers.cover import EDITED, holds_edited
-from .covers.fold import Covered, cover_call, cover_like, cover_text, mates
+from .covers.fold import Covered, cover_call, cover_like, mates
 from .covers.foreign import literals
 from .covers.index import SHORTEST
-from .covers.shape import Place, Shape
+from .covers.shape import Place, Shape, taken_apart
+from .given import first_of
 from .judging import Told, decided, judged
+from .nothing import with_nothing
 from .view import Fit, View
 
 MAX_APART = 4
 """Calls of a list that may each be explained by themselves."""
 MAX_MATES = 64
-"""Calls of one site in one trace that are compared,"""
-MAX_COMPARED = 8
-"""and those of which it is seen how long their lists are."""
+"""Calls of one site in one trace that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +112,12 @@ class Search:
             return early  # an agent's first call; what its framework node is given before each holds all rounds so far
         return best
 
+    def differs_in_texts(self, best: Best, view: View, call: CallRecord) -> bool:
+        """Whether this does not explain a call which has other texts in the same places."""
+        assert best.node is not None
+        explained = any(call is other for fit in best.fits for other in fit.calls)
+        return not explained and view.complete and view.leaves_like(call, taken_apart(best.node)[1]) is not None
+
     def _as_given(self, view: View, call: CallRecord, best: Best) -> Best:
         """Inside a run: a loop over what its framework node was given, if that explains as much. A list from before may
         hold more: what somebody may not see, and another node has left out."""
@@ -184,6 +187,9 @@ class Search:
                 node, fits = self._from_second(
                     node, shape, [own if v is view else v.fit(node, shape) for v in self._views]
                 )
+                told = with_nothing(node, shape, self._views, fits)
+                if told is not node:
+                    node, fits = told, [v.fit(told, shape) for v in self._views]
                 if any(fit.skips for fit in fits):
                     node, fits = decided(node, fits, self._views, self._nodes, shape, self._told)
                 if not any(call in fit.calls for fit in fits):
@@ -191,7 +197,7 @@ class Search:
                 score = Best(node, fits).score
                 done = score == most and not any(fit.partial for fit in fits)
                 if score > best_score or done:
-                    tree = candidate.input()
+                    tree = replace(candidate, leaves=node.input).input()
                     known = replace(judged(node, fits, self._views), input=tree, first=first_of(call, tree))
                     if known.evidence.confidence == "seen" and computes(known):
                         continue  # too few runs agree on a function
@@ -310,76 +316,3 @@ def _moment(view: View, node: Node | None, place: Index) -> int:
     """Since when all that an element of a node refers to was known."""
     refs = set(node.refs()) if node is not None else ()
     return max((view.known_at(ref, place) for ref in refs), default=0)
-
-
-def given_always(views: Sequence[View], site: str) -> set[Hashable]:
-    """What every call of a site was given, in runs with different inputs, and is part of the program: lists and dicts,
-    also where an element happens to be a value the run has seen (the ids of all records, say); and, with their places,
-    texts of which the first call of no run could know anything (the names of tools), although answers repeat them. What
-    every call has from a search before it is none of that, if all searches found the same."""
-    called = [view for view in views if view.open.get(site)]
-    if len({view.witness for view in called}) < 2 or "constant" not in views[0].values.readings:
-        return set()
-    calls = [call for view in called for call in view.open[site]]
-    wholes = set.intersection(*(set(map(freeze, _wholes_of(call.input))) for call in calls))
-    if wholes:
-        wholes -= set.intersection(*(_found_before(view, call) for view in called for call in view.open[site]))
-    firsts = [(view, view.open[site][0]) for view in called]
-    texts = [set(_texts_in(call.input)) for _, call in firsts]
-    texts += [set(_texts_in(call.input)) for call in calls] if any(texts) else []
-    unknown = (
-        (place, text)
-        for place, text in set.intersection(*texts)
-        if all(
-            len(cover_text(view.values, text, call.start, shortest)) == 1
-            for view, call in firsts
-            for shortest in (SHORTEST[-1], EDITED)
-        )
-    )
-    return {*wholes, *unknown}
-
-
-def varying(views: Sequence[View], site: str) -> Set[Place]:
-    """Where the calls of a site have lists of dicts, some of them longer ones."""
-    lengths: dict[Place, set[int]] = {}
-    calls = [call for view in views for call in view.open.get(site, ())[:MAX_COMPARED]]
-    for call in calls if "spread" in views[0].values.readings else ():
-        for place, held in containers(call.input):
-            if isinstance(held, list) and isinstance(held[0], dict):
-                lengths.setdefault(place, set()).add(len(held))
-    return {place for place, found in lengths.items() if len(found) > 1}
-
-
-def _found_before(view: View, call: CallRecord) -> set[Hashable]:
-    """The lists that a call was given as a search had found them."""
-    values = view.values
-    return {
-        freeze(tree)
-        for tree in _wholes_of(call.input)
-        if isinstance(tree, list) and values.found.issuperset(texts_of(tree)) and values.seen_whole(tree, call.start)
-    }
-
-
-def _texts_in(tree: Tree) -> Iterator[tuple[Place, str]]:
-    return ((place, leaf) for place, leaf in leaves(tree) if isinstance(leaf, str) and leaf)
-
-
-def first_of(call: CallRecord, tree: Tree = None) -> First | None:
-    """What the call's component does first, as its adapter says; `tree`: the input's template, which must tell it."""
-    method = METHODS.get((call.family, call.method))
-    inner = method.inner if method is not None else None
-    first: Any = call.first
-    if not isinstance(call, Released):
-        first = inner.first(call.component, call.input) if inner is not None else None
-    return first if first is None or tree is None or leads(tree, first.path) else None
-
-
-def _wholes_of(tree: Tree) -> Iterator[Tree]:
-    """What may come from somewhere as it stands: lists of at least two texts and nothing else, dicts with numbers."""
-    if isinstance(tree, list) and len(tree) > 1 and all(isinstance(item, str) for item in tree):
-        yield tree
-    elif isinstance(tree, dict | list):
-        if isinstance(tree, dict) and holds_number(tree):
-            yield tree
-        for item in tree.values() if isinstance(tree, dict) else tree:
-            yield from _wholes_of(item)

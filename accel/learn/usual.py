@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from ..graph.ir import Node, When
 from ..text.evaluate import follow
-from ..text.templates import STAR, Ref, Step, Verdict
+from ..text.steps import STAR, Step, Verdict
+from ..text.templates import Ref
 from ..text.values import Tree
 from .view import Fit, View
 

@@ -16,7 +16,8 @@ from ..process.properties import cached_property
 from ..process.spare import breathe
 from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
 from ..text.relay import Relay, relayed
-from ..text.templates import STAR, Field, Ref, Star
+from ..text.steps import STAR, Star
+from ..text.templates import Field, Ref
 from ..text.values import Opaque, Tree, freeze, texts_of
 from ..trace.beside import BESIDE
 from ..trace.record import CallRecord, Trace, Visit
@@ -178,8 +179,7 @@ class View:
             since += [self.known_at(relay.later, (at,)) for at in range(len(values))]
         else:
             since += [call.end if call.end is not None else call.start for call in made]
-        moments = dict(zip(range(relay.first, len(values)), since, strict=False))
-        for at, moment in moments.items():
+        for at, moment in zip(range(relay.first, len(values)), since, strict=False):
             self.values.note(name, (at,), moment)
             last = [(-1,)] if at == len(values) - 1 else []
             for path in [(at,), *last] if self.indexed else []:
@@ -241,7 +241,7 @@ class View:
         prediction = predict(node, self.values)
         known = [(freeze(t), b) for t, b in zip(prediction.inputs, prediction.bindings, strict=True) if not has_gap(t)]
         inputs = [tree for tree, _ in known]
-        calls = self._like(node, shape)
+        calls = self.like(node, shape)
         plain = assign(inputs, calls)
         unique = list(dict.fromkeys(inputs))
         if (
@@ -275,7 +275,7 @@ class View:
         if len({call.visit for call in calls}) > 1:
             bare, shape = taken_apart(node)
             expected = {freeze(tree) for tree in predict(bare, self.values).inputs}
-            held = {id(call) for call, there in self._like(bare, shape) if there in expected}
+            held = {id(call) for call, there in self.like(bare, shape) if there in expected}
             self.open[node.site] = [call for call in calls if id(call) not in held]
 
     def leaves_like(self, call: CallRecord, shape: Shape) -> tuple[list[Tree], Hashable] | None:
@@ -292,7 +292,7 @@ class View:
         held = self._split[key]
         return held[1:] if held is not None and held[0] == shape.rest else None
 
-    def _like(self, node: Node, shape: Shape) -> list[tuple[CallRecord, Hashable]]:
+    def like(self, node: Node, shape: Shape) -> list[tuple[CallRecord, Hashable]]:
         """The open calls that differ from the node in its leaves alone, and what they have there."""
         calls = (call for call in self.open.get(node.site, ()) if call.family == node.method)
         return [(call, there[1]) for call in calls if (there := self.leaves_like(call, shape)) is not None]
@@ -331,7 +331,7 @@ class View:
             node, shape = taken_apart(node)
         level = replace(node.level, cap=None) if node.level is not None else None
         expected = predict(replace(node, level=level), self.values)
-        made, stopped = _last_first(self._like(node, shape)), self.stopped(node)
+        made, stopped = _last_first(self.like(node, shape)), self.stopped(node)
         for tree, binding in zip(expected.inputs, expected.bindings, strict=True):
             if has_gap(tree):
                 continue

@@ -21,7 +21,8 @@ from accel.learn.covers.index import Values
 from accel.learn.covers.readings import ALL, READINGS, without
 from accel.learn.lessons import lesson
 from accel.tests.test_core_learn import TOPICS, Script, Words, learnt, shown
-from accel.text.templates import STAR, Counter, Join, Ref
+from accel.text.steps import STAR
+from accel.text.templates import Counter, Join, Ref
 from accel.trace.record import Trace
 
 ACCEL = str(Path(accel.__file__).parent)

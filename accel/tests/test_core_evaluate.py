@@ -15,7 +15,8 @@ from accel.graph.predict import nested, predict
 from accel.text.evaluate import UNKNOWN, Env, enumerate_stars, follow, has_gap, maker
 from accel.text.extract import EXTRACTORS, Open, Partial
 from accel.text.pasted import pasted
-from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Spread, Template, Whole
+from accel.text.steps import STAR, STRIP, Clip, Extract
+from accel.text.templates import Collect, Counter, Join, Ref, Spread, Template, Whole
 
 
 class Known(dict[str, Any], Env):

@@ -20,7 +20,8 @@ from accel.tests.test_core_computed import SCORES, TOWNS, VOTES, last, learnt
 from accel.tests.test_core_learn import Script, shown
 from accel.text.evaluate import UNKNOWN, Env, has_gap
 from accel.text.extract import Open, Partial
-from accel.text.templates import STAR, Collect, Ref, Whole
+from accel.text.steps import STAR
+from accel.text.templates import Collect, Ref, Whole
 from accel.text.values import Tree
 
 WHO = ("a poet who pities everybody", "a clerk who has read all laws", "a cook who wants to go home")

@@ -9,7 +9,7 @@ import pytest
 from accel.tests.test_core_learn import Script, learnt, shown
 from accel.text.evaluate import step_into
 from accel.text.extract import Partial
-from accel.text.templates import Head
+from accel.text.steps import Head
 
 PAGES = {
     "boats": "Boats of the north. They are built by eye, without plans.\nThe builder signs the keel.",

@@ -23,7 +23,8 @@ from accel.tests.random_programs import Host, words
 from accel.text.evaluate import DROPPED, UNKNOWN, Env
 from accel.text.extract import Open, Partial
 from accel.text.relay import Relay, relayed
-from accel.text.templates import STAR, Ref
+from accel.text.steps import STAR
+from accel.text.templates import Ref
 from accel.text.values import Tree
 from accel.trace.record import Trace
 

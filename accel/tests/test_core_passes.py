@@ -19,7 +19,8 @@ from accel.graph.passes.prefill import prefill
 from accel.graph.passes.prune import prune
 from accel.graph.verify import GraphError, verify
 from accel.text.functions import Computed
-from accel.text.templates import STAR, STRIP, Clip, Collect, Counter, Extract, Join, Ref, Template, Whole
+from accel.text.steps import STAR, STRIP, Clip, Extract
+from accel.text.templates import Collect, Counter, Join, Ref, Template, Whole
 from accel.text.values import Opaque
 
 INPUT = Node("input", OPS["input"])

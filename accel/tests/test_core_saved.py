@@ -19,24 +19,8 @@ from accel.run.plans.saved import load, save
 from accel.text.dumps import Dump
 from accel.text.functions import Computed
 from accel.text.relay import Relay
-from accel.text.templates import (
-    STAR,
-    STRIP,
-    Bound,
-    Clip,
-    Collect,
-    Counter,
-    Each,
-    Extract,
-    Join,
-    Ref,
-    Spread,
-    Taken,
-    Talk,
-    Template,
-    Verdict,
-    Whole,
-)
+from accel.text.steps import STAR, STRIP, Clip, Each, Extract, Verdict
+from accel.text.templates import Bound, Collect, Counter, Join, Ref, Spread, Taken, Talk, Template, Whole
 from accel.text.turns import CALLED, Turn
 from accel.text.values import Opaque, class_named, is_class_name
 

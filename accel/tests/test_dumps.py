@@ -21,7 +21,7 @@ from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
 from accel.text.dumps import Dump, dumped, is_plain, styles_of
 from accel.text.evaluate import UNKNOWN, step_into
 from accel.text.extract import Open, Partial
-from accel.text.templates import COUNT
+from accel.text.steps import COUNT
 from accel.text.values import same
 
 LEAVES = st.none() | st.booleans() | st.integers(-999, 999) | st.floats(allow_nan=False) | st.text(max_size=12)

@@ -13,7 +13,8 @@ from accel.graph.ops import OPS
 from accel.graph.passes import only, without
 from accel.reports.compiled import compiled
 from accel.run.plans.plan import Plan
-from accel.text.templates import STAR, Extract, Join, Ref, Template
+from accel.text.steps import STAR, Extract
+from accel.text.templates import Join, Ref, Template
 from accel.trace.sites import where
 
 LINES = Ref("expand", ("content", Extract("lines"), STAR))

@@ -20,7 +20,8 @@ from accel.reports.steps.steps import steps_of
 from accel.reports.text import WIDTH
 from accel.run.plans.plan import Plan
 from accel.tests.reported import check_mermaid
-from accel.text.templates import STAR, Extract, Join, Ref, Template
+from accel.text.steps import STAR, Extract
+from accel.text.templates import Join, Ref, Template
 
 
 class Streams:

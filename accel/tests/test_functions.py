@@ -17,7 +17,7 @@ from accel.text.constants import Constants
 from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial
 from accel.text.functions import FUNCTIONS, Computed, thresholds, ways
-from accel.text.templates import STRIP, Each, Extract
+from accel.text.steps import STRIP, Each, Extract
 
 TEXT = "<think>hm, 12</think>\nAnswer: a long and winding road, of 42 miles"
 SAID = [

@@ -9,7 +9,8 @@ import pytest
 from accel.graph.ir import Evidence, Graph, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.passes.next_use import next_use
-from accel.text.templates import STAR, Extract, Part, Ref, Template
+from accel.text.steps import STAR, Extract
+from accel.text.templates import Part, Ref, Template
 
 INPUT = Node("input", OPS["input"])
 DOCUMENT, QUESTION = Ref("input", ("document",)), Ref("input", ("question",))

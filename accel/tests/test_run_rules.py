@@ -38,7 +38,8 @@ from accel.tests.fake_host import (
     think,
 )
 from accel.tests.fake_host import early as early_call
-from accel.text.templates import Ref, Verdict
+from accel.text.steps import Verdict
+from accel.text.templates import Ref
 from accel.trace.record import CallRecord
 
 

@@ -20,7 +20,8 @@ from accel.graph.passes.stage import stage
 from accel.graph.verify import GraphError, verify
 from accel.run.plans.plan import Plan
 from accel.run.plans.saved import load, save
-from accel.text.templates import STAR, Extract, Ref, Template
+from accel.text.steps import STAR, Extract
+from accel.text.templates import Ref, Template
 
 QUERY = First("embedding", "embed_query", ("args", 0))
 TEXTS = First("embedding", "embed_documents", ("args", 0))

@@ -11,31 +11,8 @@ from typing import Any, Protocol
 from .dumps import Dump
 from .extract import Open, Partial, extract
 from .functions import Computed
-from .templates import (
-    Clip,
-    Collect,
-    Count,
-    Counter,
-    Each,
-    Edit,
-    Escape,
-    Extract,
-    Field,
-    Head,
-    Items,
-    Join,
-    Label,
-    Leaf,
-    Spread,
-    Star,
-    Step,
-    Strip,
-    Talk,
-    Template,
-    Unique,
-    Verdict,
-    Whole,
-)
+from .steps import Clip, Count, Each, Edit, Escape, Extract, Head, Items, Label, Star, Step, Strip, Unique, Verdict
+from .templates import Collect, Counter, Field, Join, Leaf, Spread, Talk, Template, Whole
 from .turns import CALLS, Called
 from .values import Opaque, Tree, Vector, freeze
 
@@ -64,6 +41,12 @@ DROPPED = _Dropped()
 """In a list of outputs: the call isn't made for this element."""
 
 
+class NoElement(str):
+    """What a join without elements gives; see `Join.empty`."""
+
+    __slots__ = ()
+
+
 class Env(Protocol):
     """What is known: for every node its output; for a node with many outputs a list of them, `Open` while more may
     come, with `UNKNOWN` in the gaps."""
@@ -71,7 +54,7 @@ class Env(Protocol):
     def value(self, node: str) -> Tree: ...
 
     def joined(self, join: Join, binding: Index, position: int) -> str:
-        """The joined text; a `Partial` up to the first gap."""
+        """The joined text, `NoElement` if there is nothing to join; a `Partial` up to the first gap."""
         out: list[str] = []
         for i, item in enumerate(_items(join, binding, position, self)):
             if i and item is not None:
@@ -80,7 +63,7 @@ class Env(Protocol):
                 out.append(item)
             if item is None or isinstance(item, Partial):
                 return Partial("".join(out))
-        return "".join(out)
+        return "".join(out) if out else NoElement()
 
 
 def step_into(value: Tree, step: Step, whole: bool = False) -> Tree:
@@ -263,16 +246,22 @@ def _row_text(join: Join, values: list[str | None]) -> str | None:
 def text_of(template: Template, binding: Index, position: int, env: Env) -> str:
     """The text; a `Partial` of what is known up to the first gap."""
     out: list[str] = []
+    less = 0
     for part in template.parts:
         if isinstance(part, str):
-            out.append(part)
+            out.append(part[less:])
+            less = 0
         elif isinstance(part, Counter):
             out.append(str(position + part.offset))
         elif isinstance(part, Join):
-            joined = env.joined(part, binding, position)
+            joined, empty = env.joined(part, binding, position), part.empty
+            if not joined and out and empty is not None and isinstance(joined, NoElement | Partial):
+                out[-1] = out[-1][: len(out[-1]) - empty.before]
+            if isinstance(joined, Partial) or (isinstance(joined, NoElement) and empty is None):
+                return Partial("".join([*out, joined]))
+            if isinstance(joined, NoElement) and empty is not None:
+                joined, less = empty.said, empty.behind
             out.append(joined)
-            if isinstance(joined, Partial):
-                return Partial("".join(out))
         else:
             value = follow(env.value(part.node), part.path, binding[: part.stars])
             text = as_text(value)

@@ -1,4 +1,4 @@
-"""Chats of any length: what a program says itself stands before the messages so far, or before the last ones."""
+"""Chats of any length: the messages so far, or the last ones, behind what a program says itself, or as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    get_buffer_string,
+    trim_messages,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.tools import tool
@@ -72,6 +79,18 @@ def placed(state: Any) -> Any:
     return PLACED.invoke({"name": state["name"], "before": before, "last": last.content}).to_messages()
 
 
+def named(message: BaseMessage) -> str:
+    return f"{'Customer' if isinstance(message, HumanMessage) else 'Desk'}: {message.content}"
+
+
+def line_by_line(state: Any) -> Any:
+    *before, last = state["messages"]
+    text = "So far:\n"
+    for message in before:
+        text += named(message) + "\n"
+    return [HumanMessage(f"{text}\nNow the customer asks: {last.content}")]
+
+
 ASKED: dict[str, Callable[[Any], Any]] = {
     "all of them": lambda state: [SYSTEM, *state["messages"]],
     "and a question behind": lambda state: [*state["messages"], HumanMessage(f"Sum it up for {state['name']}.")],
@@ -80,6 +99,13 @@ ASKED: dict[str, Callable[[Any], Any]] = {
         SYSTEM, *trim_messages(state["messages"], max_tokens=3, token_counter=len, start_on="human"),
     ],
     "all but the last in a placeholder": placed,
+    "with names as text": lambda state: [HumanMessage("Sum up:\n" + "\n".join(map(named, state["messages"])))],
+    "as LangChain writes them": lambda state: [HumanMessage(f"Sum up: {get_buffer_string(state['messages'])}")],
+    "by type": lambda state: [HumanMessage("\n".join(f"- {m.type}: {m.content}" for m in state["messages"]))],
+    "line by line": line_by_line,
+    "or that there is none": lambda state: [
+        HumanMessage(("\n".join(map(named, state["messages"][:-1])) or "Nothing so far.") + f"\nFor {state['name']}."),
+    ],
 }  # fmt: skip
 
 

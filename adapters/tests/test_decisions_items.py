@@ -12,7 +12,7 @@ from accel import accelerate
 from accel.graph.predict import nested
 from accel.text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from accel.text.extract import Open
-from accel.text.templates import STAR
+from accel.text.steps import STAR
 from adapters.tests.core_fakes import Chat, State, World, chain
 
 TOPICS = ("volcanoes of Iceland", "glaciers of Norway", "deserts of Chile", "rivers of Siberia")

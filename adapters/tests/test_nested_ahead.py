@@ -14,7 +14,8 @@ from accel.graph.ops import OPS
 from accel.run.plans.ahead import behind_gaps, may_go_ahead
 from accel.text.evaluate import DROPPED, UNKNOWN
 from accel.text.extract import Open
-from accel.text.templates import STAR, Counter, Extract, Ref, Template
+from accel.text.steps import STAR, Extract
+from accel.text.templates import Counter, Ref, Template
 from adapters.tests.core_fakes import Chat, State, World, after_thinking
 
 INPUTS = [{"q": f"{topic} coast", "c": [f"{topic} bay", f"{topic} cape"]} for topic in ("northern", "eastern", "old")]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...engine.profile import Profile
-from ...text.templates import STAR, Clip, Extract, Ref
+from ...text.steps import STAR, Clip, Extract
+from ...text.templates import Ref
 from ...text.turns import CALLS
 from ..ir import Graph, Node
 

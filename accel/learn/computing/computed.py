@@ -15,7 +15,8 @@ from ...graph.ir import Node
 from ...text.constants import Constants
 from ...text.evaluate import UNKNOWN, as_text, enumerate_stars, follow
 from ...text.functions import FUNCTIONS, OF_FRAMEWORKS, ORDERS, Computed
-from ...text.templates import GATHERS, Each, Ref, Step
+from ...text.steps import GATHERS, Each, Step
+from ...text.templates import Ref
 from ...text.values import Vector, freeze, texts_of
 from ..covers.fold import cover_text
 from ..covers.foreign import FEWEST_WORDS

@@ -15,7 +15,8 @@ from ...graph.ir import Evidence, Level, Node
 from ...graph.ops import OPS
 from ...text.evaluate import UNKNOWN, as_text, follow
 from ...text.extract import extract
-from ...text.templates import STAR, Collect, Leaf, Ref, Whole
+from ...text.steps import STAR
+from ...text.templates import Collect, Leaf, Ref, Whole
 from ...text.values import texts_of
 from ..covers.foreign import literals
 from ..view import View

@@ -13,7 +13,8 @@ from ...process.spare import breathe
 from ...text.constants import NUMBER, Constants
 from ...text.evaluate import UNKNOWN, as_text, follow, has_gap, step_into
 from ...text.functions import OF_EACH, OF_FRAMEWORKS, OF_LIST, Computed, name_of, ways
-from ...text.templates import EDITS, GATHERS, ITEMS, STRIP, Clip, Collect, Count, Each, Escape, Step
+from ...text.steps import EDITS, GATHERS, ITEMS, STRIP, Clip, Count, Each, Escape, Step
+from ...text.templates import Collect
 from ...text.values import Tree, Vector, leaves
 from ..covers.holes import Path, Skeleton, Source
 from ..view import View

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from ...text.evaluate import as_text, follow
 from ...text.functions import Computed
-from ...text.templates import Step
+from ...text.steps import Step
 from ...text.values import Tree, Vector, freeze, leaves, texts_of
 from ..covers.cover import stands_alone
 from ..covers.index import SHORTEST

@@ -15,7 +15,7 @@ from itertools import islice
 
 from ...text.dumps import dumped, quoted, styles_of
 from ...text.extract import EXTRACTORS
-from ...text.templates import EDITS, QUOTED, STAR, UNIQUE, Clip, Each, Escape, Extract, Step
+from ...text.steps import EDITS, QUOTED, STAR, UNIQUE, Clip, Each, Escape, Extract, Step
 from .holes import ANY, Hole, OpenPath, Parts, Rank, Skeleton, Source, filled
 from .index import SEED, SHORTEST, Ends, Values
 

@@ -17,7 +17,8 @@ from ...text.constants import Constants
 from ...text.evaluate import UNKNOWN, Env, Index
 from ...text.extract import extract
 from ...text.functions import THRESHOLDS, thresholds
-from ...text.templates import STAR, VERDICTS, Extract, Ref, Step
+from ...text.steps import STAR, VERDICTS, Extract, Step
+from ...text.templates import Ref
 from ...text.values import Tree, is_handed_on, leaves
 from ...trace.beside import BESIDE
 from .readings import Readings

@@ -11,7 +11,8 @@ from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ...process.spare import breathe
-from ...text.templates import Clip, Counter
+from ...text.steps import Clip
+from ...text.templates import Counter
 from ...text.values import Tree, Vector, freeze, holds_number, is_class_name, leaves
 from ...trace.record import CallRecord
 from .beside import beside

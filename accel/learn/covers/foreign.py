@@ -13,7 +13,8 @@ from ...graph.ir import Node
 from ...process.properties import cached_property
 from ...process.spare import breathe
 from ...text.constants import Table
-from ...text.templates import Collect, Counter, Join, Label, Ref, Spread, Talk, Template, Whole
+from ...text.steps import Label
+from ...text.templates import Collect, Counter, Join, Ref, Spread, Talk, Template, Whole
 from ...text.values import Opaque, Tree, freeze, is_class_name, texts_of
 from ...trace.record import CallRecord, Trace
 from .beginnings import Beginnings
@@ -146,6 +147,8 @@ def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterato
             yield from (piece for piece in pieces if isinstance(piece, str))
             labels = (step for ref in pieces if isinstance(ref, Ref) for step in ref.path if isinstance(step, Label))
             yield from (text for label in labels for text in label.words)
+            if isinstance(part, Join) and part.empty is not None:
+                yield part.empty.said
     elif isinstance(tree, Talk):
         yield from literals([tree.start, *([taken.turn.said, taken.turn.told] for taken in tree.turns)], constant)
     elif isinstance(tree, dict | list):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...text.templates import Counter, Step
+from ...text.steps import Step
+from ...text.templates import Counter
 from ...trace.record import Visit
 
 

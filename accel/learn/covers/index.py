@@ -12,7 +12,8 @@ from ...process.spare import breathe
 from ...text.constants import Constants
 from ...text.evaluate import DROPPED, UNKNOWN, Env, Index, enumerate_stars, follow
 from ...text.extract import EXTRACTORS, extract
-from ...text.templates import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Counter, Extract, Head, Join, Ref, Step
+from ...text.steps import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Step
+from ...text.templates import Counter, Join, Ref
 from ...text.turns import ARGS, CALLS, ID
 from ...text.values import Tree, Vector, containers, freeze, holds_number, is_class_name, is_handed_on, is_view, leaves
 from ...trace.beside import BESIDE

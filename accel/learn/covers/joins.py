@@ -12,7 +12,8 @@ from itertools import takewhile
 
 from ...process.spare import breathe
 from ...text.evaluate import DROPPED
-from ...text.templates import STAR, UNIQUE, Counter
+from ...text.steps import STAR, UNIQUE
+from ...text.templates import Counter
 from .beside import MAX_COLUMNS
 from .cover import stands_alone
 from .holes import ANY, Hole, OpenPath, Origin, Parts, Rank, Row, Skeleton, Start, filled

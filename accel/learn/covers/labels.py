@@ -13,7 +13,7 @@ from itertools import product
 from os.path import commonprefix
 
 from ...text.evaluate import follow
-from ...text.templates import Label
+from ...text.steps import Label
 from ...text.turns import KINDS
 from ...text.values import Tree, is_class_name
 from .beside import runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ...text.templates import STAR
+from ...text.steps import STAR
 from ...text.values import Tree, Vector, freeze
 from .cover import hole_of
 from .holes import ANY, Hole, Modes, OpenPath, Path, Row, Skeleton, filled

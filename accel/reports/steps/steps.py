@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ...graph.ir import DECIDING, Graph, Node
 from ...graph.rules import AT_ONCE, LATE
 from ...parts.components import facts_of
-from ...text.templates import Extract, Ref, Star
+from ...text.steps import Extract, Star
+from ...text.templates import Ref
 from ...trace.beside import BESIDE
 from ...trace.sites import NOWHERE, function_of, where
 from ..rows import place_of

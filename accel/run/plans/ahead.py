@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from ...graph.ir import Node
 from ...text.evaluate import DROPPED, Index, enumerate_stars, step_into
-from ...text.templates import Counter, Star, Step, Template
+from ...text.steps import Star, Step
+from ...text.templates import Counter, Template
 from ...text.values import Tree
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...graph.ir import Graph, Level, Node
-from ...text.templates import STAR, Collect, Join, Ref, Template, Whole
+from ...text.steps import STAR
+from ...text.templates import Collect, Join, Ref, Template, Whole
 
 Places = set[int] | None
 """Positions of a node's output; None for any of them, or for what has no positions."""

@@ -8,31 +8,8 @@ from typing import Any
 from ...text.dumps import Dump
 from ...text.functions import Computed
 from ...text.relay import Relay
-from ...text.templates import (
-    COUNT,
-    ITEMS,
-    STAR,
-    STRIP,
-    UNIQUE,
-    Bound,
-    Clip,
-    Collect,
-    Counter,
-    Each,
-    Edit,
-    Escape,
-    Extract,
-    Head,
-    Join,
-    Label,
-    Ref,
-    Spread,
-    Taken,
-    Talk,
-    Template,
-    Verdict,
-    Whole,
-)
+from ...text.steps import COUNT, ITEMS, STAR, STRIP, UNIQUE, Clip, Each, Edit, Escape, Extract, Head, Label, Verdict
+from ...text.templates import Bound, Collect, Counter, Instead, Join, Ref, Spread, Taken, Talk, Template, Whole
 from ...text.turns import CALLED, Turn
 from ...text.values import Tree
 
@@ -109,7 +86,8 @@ def _encode_part(part: Any) -> Any:
     if isinstance(part, Join):
         sep = [p if isinstance(p, str) else p.offset for p in part.sep]
         row = [_encode_part(inner) for inner in part.row]
-        return {"join": row, "sep": sep, "limit": encode_most(part.limit), "bound": part.bound}
+        empty = astuple(part.empty) if part.empty is not None else None
+        return {"join": row, "sep": sep, "limit": encode_most(part.limit), "bound": part.bound, "empty": empty}
     if isinstance(part, Counter):
         return {"counter": part.offset}
     return part if isinstance(part, str) else {"ref": encode_ref(part)}
@@ -121,7 +99,8 @@ def _decode_part(data: Any) -> Any:
     if "join" in data:
         sep = tuple(p if isinstance(p, str) else Counter(p) for p in data["sep"])
         first, *rest = map(_decode_part, data["join"])
-        return Join(first, sep, decode_most(data["limit"]), data["bound"], tuple(rest))
+        empty = Instead(*data["empty"]) if data["empty"] is not None else None
+        return Join(first, sep, decode_most(data["limit"]), data["bound"], tuple(rest), empty)
     return Counter(data["counter"]) if "counter" in data else decode_ref(data["ref"])
 
 
