@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from ..text.evaluate import DROPPED, UNKNOWN, Env, Index, Make, enumerate_stars, follow, has_gap, maker
+from ..text.evaluate import Env, Make, maker
 from ..text.extract import Open
+from ..text.paths import DROPPED, UNKNOWN, Index, enumerate_stars, follow, has_gap
 from ..text.steps import Star
 from ..text.templates import Bound, Collect, Ref
 from ..text.values import Tree, freeze

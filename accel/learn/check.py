@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..graph.ir import Graph, Node
-from ..text.evaluate import Index
+from ..text.paths import Index
 from ..text.steps import Extract, Star
 from ..text.templates import Ref
 from ..trace.record import CallRecord, Trace

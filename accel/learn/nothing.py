@@ -1,24 +1,31 @@
-"""What programs say where a list has no element: nothing, or something else (``... or "none yet"``).
+"""What programs say where there is nothing: no element of a list, no value, no more of a text.
 
 A text with elements does not show it: ``- one\\n- two\\n`` may be joined lines, or lines that have an end of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, pairwise
 from os.path import commonprefix
 
 from ..graph.ir import Node
 from ..text.evaluate import Env, NoElement, text_of
 from ..text.extract import Partial
-from ..text.templates import Instead, Join, Part, Template
+from ..text.paths import is_missing
+from ..text.steps import Clip
+from ..text.templates import Instead, Join, Part, Ref, Template
 from .covers.index import Values
 from .covers.shape import Shape
 from .view import Fit, View
 
 LONGEST = 120
-"""Characters that a program says instead."""
+"""Characters that a program says instead,"""
+LONGEST_MARK = 16
+"""and those that it puts behind a text that it cuts off."""
+MOST = 3
+"""Places of a text."""
 
 
 def unless_told(parts: Sequence[Part], at: int) -> Part:
@@ -34,44 +41,75 @@ def unless_told(parts: Sequence[Part], at: int) -> Part:
 
 
 def with_nothing(node: Node, shape: Shape, views: Sequence[View], fits: Sequence[Fit]) -> Node:
-    """A node of one call, whose input is the list of its leaves, with what the program says instead of elements in one
-    of the runs that it does not explain; as it is if there is none."""
-    for view, fit in zip(views, fits, strict=True):
-        if fit.calls or node.level is not None or not view.complete:
-            continue
-        for call, _ in view.like(node, shape):
+    """A node of one call, whose input is the list of its leaves, with what the program says where there is nothing, as
+    the runs show that it does not explain."""
+    unlike = [
+        (view, call)
+        for view, fit in zip(views, fits, strict=True)
+        if not fit.calls and node.level is None and view.complete
+        for call, _ in view.like(node, shape)
+    ]
+    for _ in range(MOST):
+        for view, call in unlike:
             there, _ = view.leaves_like(call, shape) or ([], None)
             told = [_told(leaf, text, view.values) for leaf, text in zip(node.input, there, strict=True)]
             if told != node.input:
-                return replace(node, input=told)
+                node = replace(node, input=told)
+                break
+        else:
+            break
     return node
 
 
 def _told(leaf: object, text: object, values: Values) -> object:
-    """The leaf so that it gives this text, if what it says instead of elements is all that it lacks."""
-    if not isinstance(leaf, Template) or not isinstance(text, str):
+    """The leaf so that it gives this text, if what it says in one place where there is nothing is all that it lacks."""
+    if not isinstance(leaf, Template) or not isinstance(text, str) or text == text_of(leaf, (), 0, values):
         return leaf
-    parts = list(leaf.parts)
-    empty = [at for at, part in enumerate(parts) if isinstance(part, Join) and _is_empty(part, values)]
+    others = chain(_marked(leaf.parts), _instead(leaf.parts, text, values))
+    return next((other for other in others if text_of(other, (), 0, values) == text), leaf)
+
+
+def _marked(parts: Sequence[Part]) -> Iterator[Template]:
+    """With what stands behind a value that is cut off as a mark of that."""
+    for at, (part, behind) in enumerate(pairwise(parts)):
+        clip = part.path[-1] if isinstance(part, Ref) and part.path and not part.stars else None
+        if isinstance(part, Ref) and isinstance(clip, Clip) and not clip.mark and isinstance(behind, str):
+            for size in range(1, min(len(behind), LONGEST_MARK) + 1):
+                cut = Ref(part.node, (*part.path[:-1], Clip(clip.n, behind[:size])))
+                yield Template((*parts[:at], cut, *filter(None, [behind[size:]]), *parts[at + 2 :]))
+
+
+def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[Template]:
+    """With what this text says where one hole has nothing."""
+    empty = [at for at, part in enumerate(parts) if _has_nothing(part, values)]
     if len(empty) != 1:
-        return leaf
+        return
     (at,) = empty
     before, behind = (text_of(Template(tuple(some)), (), 0, values) for some in (parts[:at], parts[at + 1 :]))
     if isinstance(before, Partial) or isinstance(behind, Partial):
-        return leaf
-    begins = len(commonprefix([before, text]))
-    ends = len(_end_of_both(behind, text[begins:]))
+        return
+    begins = _whole_words(text, len(commonprefix([before, text])), -1)
+    ends = len(text) - _whole_words(text, len(text) - len(_end_of_both(behind, text[begins:])), 1)
     said = text[begins : len(text) - ends]
     instead = Instead(said, len(before) - begins, len(behind) - ends)
-    if not _stands_in(parts, at, instead) or len(said) > LONGEST or (said.strip() and not values.says(said)):
-        return leaf
-    join = parts[at]
-    assert isinstance(join, Join)
-    return Template((*parts[:at], replace(join, empty=instead), *parts[at + 1 :]))
+    if _stands_in(parts, at, instead) and len(said) <= LONGEST and (not said.strip() or values.says(said)):
+        part = parts[at]
+        join = Join(part, ()) if isinstance(part, Ref) else part
+        assert isinstance(join, Join)
+        yield Template((*parts[:at], replace(join, empty=instead), *parts[at + 1 :]))
 
 
-def _is_empty(join: Join, values: Env) -> bool:
-    return isinstance(values.joined(join, (), 0), NoElement)
+def _has_nothing(part: Part, values: Env) -> bool:
+    if isinstance(part, Join):
+        return isinstance(values.joined(part, (), 0), NoElement)
+    return isinstance(part, Ref) and not part.stars and is_missing(values.value(part.node), part.path)
+
+
+def _whole_words(text: str, at: int, by: int) -> int:
+    """The next place from there on at which no word is parted."""
+    while 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum():
+        at += by
+    return at
 
 
 def _stands_in(parts: Sequence[Part], at: int, instead: Instead) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Level, Node
 from ..graph.ops import OPS
-from ..text.evaluate import UNKNOWN
+from ..text.paths import UNKNOWN
 from ..text.relay import Relay
 from ..text.steps import STAR
 from ..text.templates import Ref

@@ -16,7 +16,7 @@ from typing import Any
 from ..graph.ir import Evidence, Level, Node, When
 from ..graph.ops import OPS
 from ..text.dumps import Dump, styles_of
-from ..text.evaluate import UNKNOWN, step_into
+from ..text.paths import UNKNOWN, step_into
 from ..text.steps import STAR
 from ..text.templates import Ref, Taken, Talk, Whole
 from ..text.turns import ANSWERS, ARGS, CALLED, CALLS, CONTENT, ID, MESSAGES, NAME, NONE, SOME, Turn

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..graph.ir import Node
 from ..graph.ops import OPS
-from ..text.evaluate import Index
+from ..text.paths import Index
 from ..text.steps import Label
 from ..text.templates import Ref, Spread
 from ..text.values import leaves

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..graph.ir import Node, When
-from ..text.evaluate import follow
+from ..text.paths import follow
 from ..text.steps import STAR, Step, Verdict
 from ..text.templates import Ref
 from ..text.values import Tree

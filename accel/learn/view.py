@@ -14,7 +14,7 @@ from ..graph.predict import laid_out, nested, predict, told
 from ..graph.topology import ANEW, leg_in, leg_of
 from ..process.properties import cached_property
 from ..process.spare import breathe
-from ..text.evaluate import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
+from ..text.paths import UNKNOWN, Index, enumerate_stars, follow, has_gap, replaces
 from ..text.relay import Relay, relayed
 from ..text.steps import STAR, Star
 from ..text.templates import Field, Ref

@@ -26,7 +26,7 @@ from ..graph.rules import (
 from ..parts.methods import sdks
 from ..parts.network import hosts, http
 from ..process import threads
-from ..text.evaluate import has_gap
+from ..text.paths import has_gap
 from ..text.values import Tree
 from ..trace.ambient import INCOMPARABLE
 from . import pools

@@ -15,8 +15,9 @@ from accel.graph.ir import Graph, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import laid_out, nested, predict, told
 from accel.graph.verify import GraphError
-from accel.text.evaluate import UNKNOWN, Env, Index, has_gap, maker, text_of
+from accel.text.evaluate import Env, maker, text_of
 from accel.text.extract import Open, Partial
+from accel.text.paths import UNKNOWN, Index, has_gap
 from accel.text.relay import relayed
 from accel.text.templates import Join, Ref, Template, leaves_in
 from accel.text.values import Tree, freeze

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from accel.graph.ir import Evidence, Level, Node
 from accel.graph.ops import OPS
 from accel.graph.predict import nested, predict
-from accel.text.evaluate import UNKNOWN, Env, enumerate_stars, follow, has_gap, maker
+from accel.text.evaluate import Env, maker
 from accel.text.extract import EXTRACTORS, Open, Partial
 from accel.text.pasted import pasted
+from accel.text.paths import UNKNOWN, enumerate_stars, follow, has_gap
 from accel.text.steps import STAR, STRIP, Clip, Extract
 from accel.text.templates import Collect, Counter, Join, Ref, Spread, Template, Whole
 

@@ -18,8 +18,9 @@ from accel.run.foresight.outlook import Outlook
 from accel.tests.interpret import interpret
 from accel.tests.test_core_computed import SCORES, TOWNS, VOTES, last, learnt
 from accel.tests.test_core_learn import Script, shown
-from accel.text.evaluate import UNKNOWN, Env, has_gap
+from accel.text.evaluate import Env
 from accel.text.extract import Open, Partial
+from accel.text.paths import UNKNOWN, has_gap
 from accel.text.steps import STAR
 from accel.text.templates import Collect, Ref, Whole
 from accel.text.values import Tree

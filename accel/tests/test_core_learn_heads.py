@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from accel.tests.test_core_learn import Script, learnt, shown
-from accel.text.evaluate import step_into
 from accel.text.extract import Partial
+from accel.text.paths import step_into
 from accel.text.steps import Head
 
 PAGES = {

@@ -9,8 +9,8 @@ import pytest
 
 from accel.learn.learner import UNEXPLAINED
 from accel.tests.test_core_learn import ITEMS, TOPICS, Script, learnt, shown
-from accel.text.evaluate import enumerate_stars
 from accel.text.extract import Open, Partial
+from accel.text.paths import enumerate_stars
 from accel.text.steps import STAR, UNIQUE
 
 PATH = (STAR, STAR, "text", UNIQUE)

@@ -1,20 +1,18 @@
-"""What programs say before each element by its kind, and where there is none."""
+"""What programs say before each element of a list by its kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from accel.learn.learner import UNEXPLAINED
 from accel.learn.lessons import lesson
 from accel.tests.test_core_evaluate import Known
 from accel.tests.test_core_learn import Script, Words, shown
-from accel.text.evaluate import has_gap, maker
-from accel.text.extract import Open, Partial
+from accel.text.evaluate import maker
+from accel.text.extract import Partial
 from accel.text.steps import STAR, Label
-from accel.text.templates import Instead, Join, Ref, Template
+from accel.text.templates import Join, Ref, Template
 
 SAYS = {"user": "Customer", "assistant": "Desk"}
 PROGRAM = (
@@ -103,66 +101,18 @@ def test_a_word_that_goes_by_nothing() -> None:
     assert "as one of" not in learnt(write, talk(1, 5), talk(2, 4))
 
 
-@pytest.mark.parametrize("write", [joined, ended, otherwise])
-def test_one_run_shows_what_is_said_where_there_is_no_element(write: Written) -> None:
-    """The text of the others does not: they may have been put together in either way."""
-    traces = []
-    for number, turns in enumerate((4, 0, 3), 1):
-        script = Script({"turns": talk(number, turns), "q": f"chat {number}"})
-        script.call("sum", write(talk(number, turns)), "so")
-        traces.append(script.done())
-    (node,) = (node for node in lesson(traces, Words(PROGRAM)).graph.nodes if node.site)
-    assert node.evidence.always
-    (join,) = (part for part in node.input.parts if isinstance(part, Join))
-    said = "Nothing was said yet." if write is otherwise else ""
-    assert join.empty == Instead(said, 0, 1 if write is ended else 0)
-
-
-def test_nothing_is_foreseen_of_a_list_without_elements_before_a_run_has_shown_it() -> None:
-    traces = []
-    for number, turns in enumerate((4, 3), 1):
-        script = Script({"turns": talk(number, turns)})
-        script.call("sum", joined(talk(number, turns)), "so")
-        traces.append(script.done())
-    (node,) = (node for node in lesson(traces, Words(PROGRAM)).graph.nodes if node.site)
-    assert has_gap(maker(node.input)((), 0, Known({"input": {"turns": []}})))
-
-
 # --- evaluated ------------------------------------------------------------------------------------------------------
 
 LABELS = Label((("ai", "Desk"), ("human", "Customer")))
 
 
-def chat(empty: Instead | None) -> Template:
-    row = Ref("chat", (STAR, "kind", LABELS)), Ref("chat", (STAR, "text"))
-    return Template(("So far:\n- ", Join(row[0], ("\n- ",), rest=(": ", row[1]), empty=empty), "\n\nNow?"))
-
-
-def told(tree: Any, *turns: tuple[str, str], whole: bool = True) -> Any:
-    said = [{"kind": kind, "text": text} for kind, text in turns]
-    return maker(tree)((), 0, Known({"chat": said if whole else Open(said)}))
-
-
 def test_a_kind_that_was_never_seen_ends_what_is_known() -> None:
-    assert told(chat(None), ("human", "Hi"), ("ai", "Yes?")) == "So far:\n- Customer: Hi\n- Desk: Yes?\n\nNow?"
-    found = told(chat(None), ("human", "Hi"), ("tool", "7"))
+    row = Ref("chat", (STAR, "kind", LABELS)), Ref("chat", (STAR, "text"))
+    chat = Template(("So far:\n- ", Join(row[0], ("\n- ",), rest=(": ", row[1])), "\n\nNow?"))
+
+    def told(*turns: tuple[str, str]) -> Any:
+        return maker(chat)((), 0, Known({"chat": [{"kind": kind, "text": text} for kind, text in turns]}))
+
+    assert told(("human", "Hi"), ("ai", "Yes?")) == "So far:\n- Customer: Hi\n- Desk: Yes?\n\nNow?"
+    found = told(("human", "Hi"), ("tool", "7"))
     assert found == "So far:\n- Customer: Hi" and isinstance(found, Partial)
-
-
-@pytest.mark.parametrize(
-    ("empty", "shown"),
-    [
-        (Instead(), "So far:\n- \n\nNow?"),
-        (Instead("", 2, 0), "So far:\n\n\nNow?"),
-        (Instead("nothing", 2, 1), "So far:\nnothing\nNow?"),
-    ],
-)
-def test_what_is_said_instead_of_elements(empty: Instead, shown: str) -> None:
-    assert told(chat(empty)) == shown and not has_gap(told(chat(empty)))
-    begun = told(chat(empty), whole=False)
-    assert shown.startswith(begun) and has_gap(begun), "what may be left out is not known to be said"
-
-
-def test_nothing_is_known_behind_elements_that_may_be_missing() -> None:
-    found = told(chat(None))
-    assert found == "So far:\n- " and isinstance(found, Partial)

@@ -20,8 +20,9 @@ from accel.learn.check import judge
 from accel.learn.lessons import learn
 from accel.tests.interpret import Recorded, interpret
 from accel.tests.random_programs import Host, words
-from accel.text.evaluate import DROPPED, UNKNOWN, Env
+from accel.text.evaluate import Env
 from accel.text.extract import Open, Partial
+from accel.text.paths import DROPPED, UNKNOWN
 from accel.text.relay import Relay, relayed
 from accel.text.steps import STAR
 from accel.text.templates import Ref

@@ -19,8 +19,8 @@ from accel.run.plans.saved import load, save
 from accel.text.dumps import Dump
 from accel.text.functions import Computed
 from accel.text.relay import Relay
-from accel.text.steps import STAR, STRIP, Clip, Each, Extract, Verdict
-from accel.text.templates import Bound, Collect, Counter, Join, Ref, Spread, Taken, Talk, Template, Whole
+from accel.text.steps import STAR, STRIP, Clip, Each, Extract, Label, Verdict
+from accel.text.templates import Bound, Collect, Counter, Instead, Join, Ref, Spread, Taken, Talk, Template, Whole
 from accel.text.turns import CALLED, Turn
 from accel.text.values import Opaque, class_named, is_class_name
 
@@ -48,6 +48,14 @@ ROWS = Node(
     Template((Join(LINES, ("\n",), Counter(1), rest=(" -> ", Ref("each", (STAR, "content")))),)), "site",
     evidence=VERIFIED,
     when=(When(Ref("list", ("content", Verdict(word=True))), frozenset({"yes", "sure"}), frozenset({"no"})),),
+)  # fmt: skip
+KINDS = Label((("ai", "A"), ("human", "B")))
+TALKED = Node(
+    "talked", OPS["decode"],
+    Template((
+        "About ", Join(Ref("list", (STAR, "type", KINDS)), ("\n",), empty=Instead("it", 1)),
+        Join(Ref("input", ("q", Clip(9, "success"))), (), empty=None),
+    )), "site", evidence=VERIFIED,
 )  # fmt: skip
 LATER = Node(
     "later", OPS["decode"], Template((Ref("each", (STAR, "content")),)), "site", evidence=VERIFIED, many=True,
@@ -93,7 +101,7 @@ MOST = Node(
 
 def program() -> tuple[object, ...]:
     """Its own texts: those of the nodes above."""
-    return "List ", "About ", "site", 1.5, "it", "success"
+    return "List ", "About ", "site", 1.5, "it", "success", "A", "B"
 
 
 def saved(tmp_path: Path, *nodes: Node) -> Path:
@@ -108,9 +116,24 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 
 
 def test_back_and_forth(tmp_path: Path) -> None:
-    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
+    path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, TALKED, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (LIST, EACH, SUM, VOTE, ROWS, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
+    assert plan.learnt.nodes[1:] == (
+        LIST,
+        EACH,
+        SUM,
+        VOTE,
+        ROWS,
+        TALKED,
+        LATER,
+        SAID,
+        TOOL,
+        TALK,
+        *LOOP,
+        ALL,
+        BOTH,
+        MOST,
+    )
     assert plan.barriers == {"node": {"node 1": {"site": 2}}, "guard": {ANY: {}}}
     again = tmp_path / "again.json"
     save(plan, str(again))

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from accel.tests.test_core_learn import TOPICS, Script, learnt, shown
 from accel.text.dumps import Dump, dumped, is_plain, styles_of
-from accel.text.evaluate import UNKNOWN, step_into
 from accel.text.extract import Open, Partial
+from accel.text.paths import UNKNOWN, step_into
 from accel.text.steps import COUNT
 from accel.text.values import same
 

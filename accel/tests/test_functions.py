@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from accel.run.plans.written import decode_step, encode_step
 from accel.text.constants import Constants
-from accel.text.evaluate import UNKNOWN, follow, step_into
 from accel.text.extract import Open, Partial
 from accel.text.functions import FUNCTIONS, Computed, thresholds, ways
+from accel.text.paths import UNKNOWN, follow, step_into
 from accel.text.steps import STRIP, Each, Extract
 
 TEXT = "<think>hm, 12</think>\nAnswer: a long and winding road, of 42 miles"

@@ -22,8 +22,8 @@ from accel.run.plans.plan import Plan
 from accel.run.run import Run
 from accel.run.scope import scope
 from accel.tests.fake_host import ASK, Refers, opened, patched, think
-from accel.text.evaluate import UNKNOWN
 from accel.text.extract import Open
+from accel.text.paths import UNKNOWN
 from accel.text.steps import STAR
 from accel.text.templates import Ref
 from accel.trace.record import Trace, Visit

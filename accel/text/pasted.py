@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from .evaluate import UNKNOWN, Env, Index, leaf_of, rows_of, talk_of, text_of
+from .evaluate import Env, leaf_of, rows_of, talk_of, text_of
+from .paths import UNKNOWN, Index
 from .templates import Join, Ref, Talk, Template, leaves_in
 from .turns import Turn
 from .values import Opaque, Tree, leaves

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from .evaluate import DROPPED, UNKNOWN, Env, follow
+from .evaluate import Env
 from .extract import Open
+from .paths import DROPPED, UNKNOWN, follow
 from .templates import Ref
 from .values import Tree
 

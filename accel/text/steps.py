@@ -36,12 +36,19 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """``[:n]``: the first n characters of a text."""
+    """``[:n]``: the first n characters of a text, and a mark behind one that had more."""
 
     n: int
+    mark: str = ""
 
     def __str__(self) -> str:
-        return f"[:{self.n}]"
+        return f"[:{self.n}]" + (f"|marked {json.dumps(self.mark)}" if self.mark else "")
+
+    def shown(self, text: str, done: bool) -> str:
+        """The text as it is if nobody can tell yet whether it has more."""
+        if len(text) > self.n or (len(text) == self.n and not self.mark):
+            return text[: self.n] + self.mark
+        return str(text) if done else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ class Label:
         return next((text for key, text in self.said if key == value), None)
 
     @property
-    def words(self) -> list[str]:
+    def own(self) -> list[str]:
         """Of what it says, that which is no part of the value: the program's."""
         return [text for key, text in self.said if text.casefold() not in key.casefold()]
 

@@ -57,7 +57,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """What stands instead of a join of no element: `said`, and so many characters less before and behind it."""
+    """What stands where there is nothing to join: `said`, and so many characters less before and behind it."""
 
     said: str = ""
     before: int = 0
@@ -69,7 +69,7 @@ class Join:
     """All elements of `ref` (its stars beyond those the node binds), with `sep` between them.
 
     `sep` may count: a `Counter` in it gives the position of the element that follows. Rows of several values go over
-    lists side by side, as far as the shortest one goes.
+    lists side by side, as far as the shortest one goes. Without any star it is a value that may be missing or empty.
     """
 
     ref: Ref
@@ -91,10 +91,12 @@ class Join:
         return tuple(part for part in self.row if isinstance(part, Ref))
 
     def __str__(self) -> str:
+        empty = f" or {json.dumps(self.empty.said)}" if self.empty is not None and self.empty.said else ""
+        if not self.ref.stars:
+            return f"{{{str(self.ref)[1:-1]}{empty or ' or nothing'}}}"
         limit = f"[:{self.limit}]" if self.limit is not None else ""
         sep = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.sep)
         row = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.row)
-        empty = f" or {json.dumps(self.empty.said)}" if self.empty is not None and self.empty.said else ""
         return f"{{join{limit} {row if self.rest else row[1:-1]} by '{sep}'{empty}}}"
 
 

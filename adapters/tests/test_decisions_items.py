@@ -10,8 +10,8 @@ import pytest
 import accel
 from accel import accelerate
 from accel.graph.predict import nested
-from accel.text.evaluate import DROPPED, UNKNOWN, enumerate_stars, follow
 from accel.text.extract import Open
+from accel.text.paths import DROPPED, UNKNOWN, enumerate_stars, follow
 from accel.text.steps import STAR
 from adapters.tests.core_fakes import Chat, State, World, chain
 

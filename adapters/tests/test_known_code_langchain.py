@@ -35,9 +35,9 @@ from pydantic import BaseModel, PrivateAttr
 
 import accel
 from accel.run.plans.written import decode_step, encode_step
-from accel.text.evaluate import UNKNOWN, step_into
 from accel.text.extract import extract
 from accel.text.functions import Computed
+from accel.text.paths import UNKNOWN, step_into
 from accel.text.values import snapshot
 from accel_langgraph.components import COMPUTES
 from adapters.tests.core_fakes import Chat, State, Store, World, as_text, chain
@@ -282,8 +282,8 @@ STEPS = {name: "trim_messages" for name in MESSAGES} | {
     "without one kind": "filter_messages",
     "chosen by the program": "filter_messages",
     "merged": "merge_message_runs",
-    "as text": "get_buffer_string",
-    "as text in a prompt": "get_buffer_string",
+    "as text": "as one of",
+    "as text in a prompt": "as one of",
     "trimmed, as text": "get_buffer_string",
 }
 

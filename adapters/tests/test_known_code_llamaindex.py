@@ -22,8 +22,8 @@ from llama_index.core.vector_stores.types import VectorStoreQueryResult
 
 import accel
 from accel.run.plans.written import decode_step, encode_step
-from accel.text.evaluate import UNKNOWN, step_into
 from accel.text.functions import Computed
+from accel.text.paths import UNKNOWN, step_into
 from accel.text.values import snapshot
 from accel_llamaindex.components import COMPUTES
 

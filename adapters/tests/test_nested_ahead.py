@@ -12,8 +12,8 @@ from accel import accelerate
 from accel.graph.ir import Evidence, Level, Node
 from accel.graph.ops import OPS
 from accel.run.plans.ahead import behind_gaps, may_go_ahead
-from accel.text.evaluate import DROPPED, UNKNOWN
 from accel.text.extract import Open
+from accel.text.paths import DROPPED, UNKNOWN
 from accel.text.steps import STAR, Extract
 from accel.text.templates import Counter, Ref, Template
 from adapters.tests.core_fakes import Chat, State, World, after_thinking

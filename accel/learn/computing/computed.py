@@ -13,8 +13,8 @@ from math import log2
 
 from ...graph.ir import Node
 from ...text.constants import Constants
-from ...text.evaluate import UNKNOWN, as_text, enumerate_stars, follow
 from ...text.functions import FUNCTIONS, OF_FRAMEWORKS, ORDERS, Computed
+from ...text.paths import UNKNOWN, as_text, enumerate_stars, follow
 from ...text.steps import GATHERS, Each, Step
 from ...text.templates import Ref
 from ...text.values import Vector, freeze, texts_of

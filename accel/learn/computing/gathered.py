@@ -13,8 +13,8 @@ from itertools import chain, pairwise
 
 from ...graph.ir import Evidence, Level, Node
 from ...graph.ops import OPS
-from ...text.evaluate import UNKNOWN, as_text, follow
 from ...text.extract import extract
+from ...text.paths import UNKNOWN, as_text, follow
 from ...text.steps import STAR
 from ...text.templates import Collect, Leaf, Ref, Whole
 from ...text.values import texts_of

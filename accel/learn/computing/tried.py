@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from ...graph.ir import Node
 from ...process.spare import breathe
 from ...text.constants import NUMBER, Constants
-from ...text.evaluate import UNKNOWN, as_text, follow, has_gap, step_into
 from ...text.functions import OF_EACH, OF_FRAMEWORKS, OF_LIST, Computed, name_of, ways
+from ...text.paths import UNKNOWN, as_text, follow, has_gap, step_into
 from ...text.steps import EDITS, GATHERS, ITEMS, STRIP, Clip, Count, Each, Escape, Step
 from ...text.templates import Collect
 from ...text.values import Tree, Vector, leaves

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from ...text.evaluate import as_text, follow
 from ...text.functions import Computed
+from ...text.paths import as_text, follow
 from ...text.steps import Step
 from ...text.values import Tree, Vector, freeze, leaves, texts_of
 from ..covers.cover import stands_alone

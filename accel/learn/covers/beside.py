@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from ...text.evaluate import as_text, follow
+from ...text.paths import as_text, follow
 from ...text.values import is_handed_on, leaves
 from .cover import in_common, known, stands_alone
 from .holes import ANY, Hole, Parts, Path, Row, Skeleton, filled

@@ -14,9 +14,10 @@ from typing import Protocol
 
 from ...graph.ir import Node, When
 from ...text.constants import Constants
-from ...text.evaluate import UNKNOWN, Env, Index
+from ...text.evaluate import Env
 from ...text.extract import extract
 from ...text.functions import THRESHOLDS, thresholds
+from ...text.paths import UNKNOWN, Index
 from ...text.steps import STAR, VERDICTS, Extract, Step
 from ...text.templates import Ref
 from ...text.values import Tree, is_handed_on, leaves

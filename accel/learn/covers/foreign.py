@@ -13,7 +13,7 @@ from ...graph.ir import Node
 from ...process.properties import cached_property
 from ...process.spare import breathe
 from ...text.constants import Table
-from ...text.steps import Label
+from ...text.steps import Clip, Label
 from ...text.templates import Collect, Counter, Join, Ref, Spread, Talk, Template, Whole
 from ...text.values import Opaque, Tree, freeze, is_class_name, texts_of
 from ...trace.record import CallRecord, Trace
@@ -145,8 +145,11 @@ def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterato
         for part in tree.parts:
             pieces = (*part.sep, *part.row) if isinstance(part, Join) else (part,)
             yield from (piece for piece in pieces if isinstance(piece, str))
-            labels = (step for ref in pieces if isinstance(ref, Ref) for step in ref.path if isinstance(step, Label))
-            yield from (text for label in labels for text in label.words)
+            for step in (step for ref in pieces if isinstance(ref, Ref) for step in ref.path):
+                if isinstance(step, Label):
+                    yield from step.own
+                elif isinstance(step, Clip) and step.mark:
+                    yield step.mark
             if isinstance(part, Join) and part.empty is not None:
                 yield part.empty.said
     elif isinstance(tree, Talk):

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...process.spare import breathe
 from ...text.constants import Constants
-from ...text.evaluate import DROPPED, UNKNOWN, Env, Index, enumerate_stars, follow
+from ...text.evaluate import Env
 from ...text.extract import EXTRACTORS, extract
+from ...text.paths import DROPPED, UNKNOWN, Index, enumerate_stars, follow
 from ...text.steps import COUNT, EDITS, ESCAPES, HEADS, ITEMS, STRIP, Extract, Head, Step
 from ...text.templates import Counter, Join, Ref
 from ...text.turns import ARGS, CALLS, ID

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ...process.spare import breathe
-from ...text.evaluate import DROPPED
+from ...text.paths import DROPPED
 from ...text.steps import STAR, UNIQUE
 from ...text.templates import Counter
 from .beside import MAX_COLUMNS

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from os.path import commonprefix
 
-from ...text.evaluate import follow
+from ...text.paths import follow
 from ...text.steps import Label
 from ...text.turns import KINDS
 from ...text.values import Tree, is_class_name
@@ -105,7 +105,7 @@ def _labels(values: Values, lists: Sequence[_Elements], said: Sequence[str]) -> 
             kinds = elements.field(values, name)[: len(said)]
             told = {kind: words for kind, words in zip(kinds, said, strict=True) if _tells(values, name, kind)}
             label = Label(tuple(sorted(told.items())))
-            if [label.of(kind) for kind in kinds] == said and len(told) <= MOST and all(map(values.says, label.words)):
+            if [label.of(kind) for kind in kinds] == said and len(told) <= MOST and all(map(values.says, label.own)):
                 for hole, row in zip(labels, elements.rows, strict=False):
                     hole.origin((elements.node, (*elements.path, name, label)), elements.rank).rows.append(row)
                 break

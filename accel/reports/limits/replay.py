@@ -27,8 +27,8 @@ from ...run.gains.soonest import streams
 from ...run.issued.early import could_stream
 from ...run.settings import Settings
 from ...run.waits.gates import place_of
-from ...text.evaluate import Index
 from ...text.pasted import pasted
+from ...text.paths import Index
 from ...text.templates import refs_in
 from ...trace.flow import WHOLE, events_of
 from ...trace.order import Event

@@ -68,7 +68,8 @@ def _part(part: str | Ref | Join | Counter, graph: Graph) -> str:
     if isinstance(part, Counter):
         return "a number"
     if isinstance(part, Join):
-        return f"all of {' and '.join(dict.fromkeys(_named(ref, graph) for ref in part.refs))}"
+        named = " and ".join(dict.fromkeys(_named(ref, graph) for ref in part.refs))
+        return f"all of {named}" if part.ref.stars else named
     return _named(part, graph)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Set
 from typing import Protocol
 
 from ...graph.rules import Reason
-from ...text.evaluate import Env, Index
+from ...text.evaluate import Env
+from ...text.paths import Index
 from ...text.values import Tree
 from ...trace.record import Visit
 from .call import Call

@@ -13,9 +13,10 @@ from heapq import heapify, heappop, heappush
 from ...graph.ir import Node
 from ...graph.predict import cap_of, predict
 from ...graph.rules import Reason
-from ...text.evaluate import UNKNOWN, Env, Index, follow, has_gap, replaces
+from ...text.evaluate import Env
 from ...text.extract import Open
 from ...text.pasted import pasted
+from ...text.paths import UNKNOWN, Index, follow, has_gap, replaces
 from ...text.relay import relayed
 from ...text.templates import Field
 from ...text.values import Tree, equal

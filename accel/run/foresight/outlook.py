@@ -13,8 +13,8 @@ from typing import Any
 
 from ...graph.ir import Node
 from ...graph.predict import laid_out, nested, told
-from ...text.evaluate import UNKNOWN, Index, has_gap
 from ...text.extract import Open, Partial
+from ...text.paths import UNKNOWN, Index, has_gap
 from ...text.values import Tree, equal, texts_of
 from ..calls.call import Call
 from ..settings import Key

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...graph.ir import Node
-from ...text.evaluate import DROPPED, Index, enumerate_stars, step_into
+from ...text.paths import DROPPED, Index, enumerate_stars, step_into
 from ...text.steps import Star, Step
 from ...text.templates import Counter, Template
 from ...text.values import Tree

@@ -120,7 +120,6 @@ _OF_ONE_FIELD: dict[str, tuple[Any, str]] = {
     "extract": (Extract, "name"),
     "escape": (Escape, "name"),
     "edit": (Edit, "name"),
-    "clip": (Clip, "n"),
     "head": (Head, "end"),
     "verdict": (Verdict, "word"),
 }
@@ -137,6 +136,8 @@ def encode_step(step: Any) -> Any:
         return {"each": list(map(encode_step, step.path))}
     if isinstance(step, Computed):
         return {"computed": [step.name, *step.given]}
+    if isinstance(step, Clip):
+        return {"clip": [step.n, step.mark]}
     if isinstance(step, Label):
         return {"label": dict(step.said)}
     return {"dump": astuple(step)} if isinstance(step, Dump) else step
@@ -154,6 +155,8 @@ def decode_step(data: Any) -> Any:
         return Dump(*held)
     if name == "each":
         return Each(tuple(map(decode_step, held)))
+    if name == "clip":
+        return Clip(*held)
     if name == "label":
         return Label(tuple(held.items()))
     if name == "computed":
