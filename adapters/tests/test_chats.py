@@ -33,6 +33,7 @@ PLACED = ChatPromptTemplate.from_messages([
 
 
 class Talk(MessagesState, total=False):
+    asked: list[tuple[str, str]]
     name: str
     mood: str
     note: str
@@ -71,7 +72,9 @@ def chat(number: int, rounds: int) -> dict[str, Any]:
         messages.append(HumanMessage(f"Question {at} of chat {number * 37}", id=f"q{number}{at}"))
         messages.append(AIMessage(f"Answer {at} in chat {number * 37}", id=f"a{number}{at}"))
     messages.append(HumanMessage(f"What now, in chat {number * 37}?", id=f"q{number}"))
-    return {"messages": messages, "name": f"Customer {number * 41}"}
+    texts = [f"{message.content}, by letter" for message in messages]
+    asked = list(zip(texts[:-1:2], texts[1::2], strict=True))
+    return {"messages": messages, "asked": asked, "name": f"Customer {number * 41}"}
 
 
 def placed(state: Any) -> Any:
@@ -103,6 +106,9 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "as LangChain writes them": lambda state: [HumanMessage(f"Sum up: {get_buffer_string(state['messages'])}")],
     "by type": lambda state: [HumanMessage("\n".join(f"- {m.type}: {m.content}" for m in state["messages"]))],
     "line by line": line_by_line,
+    "questions with their answers": lambda state: [
+        HumanMessage("\n".join(f"Q: {q}\nA: {a}" for q, a in state["asked"][-3:]) + f"\nQ: {state['name']}?\nA:"),
+    ],
     "or that there is none": lambda state: [
         HumanMessage(("\n".join(map(named, state["messages"][:-1])) or "Nothing so far.") + f"\nFor {state['name']}."),
     ],

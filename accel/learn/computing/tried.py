@@ -16,7 +16,7 @@ from ...text.paths import UNKNOWN, as_text, follow, has_gap, step_into
 from ...text.steps import EDITS, GATHERS, ITEMS, STRIP, Clip, Count, Each, Escape, Step
 from ...text.templates import Collect
 from ...text.values import Tree, Vector, leaves
-from ..covers.holes import Path, Skeleton, Source
+from ..covers.holes import ANY, Path, Skeleton, Source, filled
 from ..view import View
 from .used import WORD, Used
 
@@ -292,6 +292,8 @@ class Known:
         shown: dict[Way, set[str]] = defaultdict(set)
         for base, tree in _trees(found).items():
             of_list = base in self._lists
+            if self._is_empty(base):
+                shown |= {way: {""} for way in found if way.base == base}
             for source in self._sources(base):
                 value = self._value(source)
                 for way, result in _gone(value, tree, not has_gap(value)):
@@ -302,6 +304,11 @@ class Known:
                     if way not in self.changing and result != value:
                         self.changing.add(way)
         return {way: frozenset(texts) for way, texts in shown.items() if texts}
+
+    def _is_empty(self, base: Skeleton) -> bool:
+        """Whether there is a list without elements, of which functions give nothing."""
+        node, path = base
+        return ANY not in path and follow(self._values.value(node), filled(path, ())) == []
 
     def _sources(self, base: Skeleton) -> Iterator[Source]:
         yield from self._bases.get(base, ())

@@ -37,8 +37,7 @@ class Forecast(Env):
 
     def __init__(self, run: Run, compiled: Compiled) -> None:
         self.run = run
-        self.graph = compiled.graph
-        self.compiled = compiled
+        self.compiled, self.graph = compiled, compiled.graph
         nodes = zip(self.graph.nodes, compiled.listed, strict=True)
         self.states = {node.name: Outlook(node, order, listed) for order, (node, listed) in enumerate(nodes)}
         self._by_urgency = [self.states[name] for name in compiled.by_urgency]
