@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from accel.learn.learner import UNEXPLAINED
 from accel.learn.lessons import lesson
 from accel.tests.test_core_evaluate import Known
@@ -82,14 +84,15 @@ def test_words_that_the_program_does_not_say_are_somebodys() -> None:
     assert learnt(joined, talk(1, 5), talk(2, 2), program=Words((PROGRAM[0], "Be brief."))) == f"? {UNEXPLAINED}"
 
 
-def test_a_field_that_may_hold_anything_tells_no_kind() -> None:
+@pytest.mark.parametrize("key", ["by", "role", "type"])
+def test_a_field_that_may_hold_anything_tells_no_kind(key: str) -> None:
     """A plan that is saved would hold who spoke."""
 
     def write(turns: list[dict[str, str]]) -> str:
-        said = [f"{'Customer' if turn['by'] == 'Ann' else 'Desk'}: {turn['content']}" for turn in turns]
+        said = [f"{'Customer' if turn[key] == 'Ann' else 'Desk'}: {turn['content']}" for turn in turns]
         return "Sum up this chat:\n" + "\n".join(said) + "\nBe brief."
 
-    talks = [talk(number, turns, "by", ("Ann", "Bob")) for number, turns in ((1, 5), (2, 3))]
+    talks = [talk(number, turns, key, ("Ann", "Bob")) for number, turns in ((1, 5), (2, 3))]
     assert "Ann" not in learnt(write, *talks)
 
 

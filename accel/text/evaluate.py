@@ -96,7 +96,7 @@ def text_of(template: Template, binding: Index, position: int, env: Env) -> str:
         elif isinstance(part, Join):
             joined, empty = env.joined(part, binding, position), part.empty
             if not joined and out and empty is not None and isinstance(joined, NoElement | Partial):
-                out[-1] = out[-1][: len(out[-1]) - empty.before]
+                out[-1] = out[-1][: max(0, len(out[-1]) - empty.before)]
             if isinstance(joined, Partial) or (isinstance(joined, NoElement) and empty is None):
                 return Partial("".join([*out, joined]))
             if isinstance(joined, NoElement) and empty is not None:

@@ -16,8 +16,8 @@ from .extract import Partial
 from .values import Tree
 
 MESSAGES, CONTENT = "messages", "content"
-KINDS = ("type", "role")
-"""What says whose a message is."""
+ROLES = frozenset(("user", "assistant", "system", "tool", "function", "developer", "human", "ai", "model"))
+"""Whose a message is, as nearly everybody says it: nobody's name."""
 CALLS, NAME, ARGS, ID = "tool_calls", "name", "args", "id"
 ANSWERS = "tool_call_id"
 SOME, NONE = "calls", "none"

@@ -19,6 +19,8 @@ MAX_COLUMNS = 6
 """Values of a row."""
 Fields = dict[Path, str]
 """What an element has, by its path in there."""
+Run = tuple[int, Skeleton, Row, int]
+"""How many holes, where the first one comes from, and the parts from each to the next."""
 
 
 def beside(values: Values, parts: Parts, before: int) -> Parts:
@@ -41,7 +43,7 @@ def beside(values: Values, parts: Parts, before: int) -> Parts:
     return parts
 
 
-def runs(parts: Parts, at: int) -> Iterator[tuple[int, Skeleton, Row, int]]:
+def runs(parts: Parts, at: int) -> Iterator[Run]:
     """How many of the holes from there on, each so many parts after the other, hold elements of a list, one after the
     other from the first one on; and where that one is."""
     first = parts[at]

@@ -7,16 +7,16 @@ them goes by a short field, they are a step from that field (`Label`), and a val
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from os.path import commonprefix
 
 from ...text.paths import follow
 from ...text.steps import Label
-from ...text.turns import KINDS
+from ...text.turns import ROLES
 from ...text.values import Tree, is_class_name
-from .beside import runs
+from .beside import Run, runs
 from .holes import ANY, Hole, OpenPath, Parts, Rank, Row, filled
 from .index import Values
 
@@ -50,12 +50,15 @@ def labelled(values: Values, parts: Parts) -> Parts:
     """`parts` with holes for such words."""
     at = 1
     while "label" in values.readings and at < len(parts) - 2:
-        count, step, lists = _lists(parts, at)
-        for first, fewer in product(range(at - 1, at - 1 + step, 2), range(min(MOST_BEHIND + 1, count - 1))):
-            texts = [part for part in parts[first::step][: count - fewer] if isinstance(part, str)]
-            split = _split(values, texts, lists, goes_on=first < at)
+        found = [run for run in runs(parts, at) if run[0] > 1]
+        count, step = max(((run[0], -run[3]) for run in found), default=(0, 0))
+        for first, fewer in product(range(at - 1, at - 1 - step, 2), range(min(MOST_BEHIND + 1, count - 1))):
+            texts = [part for part in parts[first::-step][: count - fewer] if isinstance(part, str)]
+            if len(texts) > 2 and len(set(texts[first < at :])) < 2:
+                continue
+            split = _split(values, texts, list(_lists(parts[at], found, -step)), goes_on=first < at)
             if split is not None:
-                instead = dict(zip(range(first, first + step * count, step), split, strict=False))
+                instead = dict(zip(range(first, first - step * count, -step), split, strict=False))
                 parts = [new for place, part in enumerate(parts) for new in instead.get(place, [part])]
                 at += 2 * (first < at)
                 break
@@ -63,21 +66,14 @@ def labelled(values: Values, parts: Parts) -> Parts:
     return parts
 
 
-def _lists(parts: Parts, at: int) -> tuple[int, int, list[_Elements]]:
-    """The lists whose elements follow each other from this hole on, so many parts after the other, and how many do of
-    the longest one."""
-    first = parts[at]
+def _lists(first: object, found: Sequence[Run], step: int) -> Iterator[_Elements]:
+    """The lists whose first elements follow each other from this hole on, so many parts after the other."""
     assert isinstance(first, Hole)
-    found = [run for run in runs(parts, at) if run[0] > 1]
-    most, step = max(((run[0], -run[3]) for run in found), default=(0, 0))
-    lists = []
-    for count, skeleton, row, by in found:
-        if by == -step:
-            node, path = skeleton
+    for count, (node, path), row, by in found:
+        if by == step:
             last = len(path) - 1 - path[::-1].index(ANY)
             rows = [(*row[:-1], number) for number in range(count)]
-            lists.append(_Elements(node, path[: last + 1], rows, first.origins[skeleton].rank))
-    return most, -step, lists
+            yield _Elements(node, path[: last + 1], rows, first.origins[node, path].rank)
 
 
 def _split(values: Values, texts: Sequence[str], lists: Sequence[_Elements], goes_on: bool) -> list[Parts] | None:
@@ -113,7 +109,8 @@ def _labels(values: Values, lists: Sequence[_Elements], said: Sequence[str]) -> 
 
 
 def _tells(values: Values, name: str, kind: Tree) -> bool:
-    """Whether a field says what kind of an element it is: its class, or a name that is nobody's own."""
+    """Whether a field says what kind of an element it is: its class, a role, or a word of the program's. Anybody's name
+    is none: it would stand in a plan that is saved."""
     if not isinstance(kind, str) or is_class_name(name, kind):
         return isinstance(kind, str)
-    return 0 < len(kind) <= LONGEST_KIND and (name in KINDS or values.says(kind))
+    return kind.casefold() in ROLES or (0 < len(kind) <= LONGEST_KIND and values.says(kind))
