@@ -175,6 +175,18 @@ def test_texts_that_are_shown_as_code(show: Any, said: str) -> None:
     assert shown(learnt(program))[-1] == f": {said}"
 
 
+@pytest.mark.parametrize(
+    ("edit", "plans"), [("upper", ("free", "team")), ("capitalize", ("free", "team")), ("title", ("my way", "a box")),
+    ("lower", ("Free", "TEAM"))],
+)  # fmt: skip
+def test_a_short_value_is_known_where_texts_differ_as_programs_write_it(edit: str, plans: tuple[str, str]) -> None:
+    def program(script: Script, topic: str) -> None:
+        plan = script.trace.input["plan"] = plans[TOPICS.index(topic)]
+        script.call("tell", f"Tell of {topic} on the {getattr(plan, edit)()} plan, in short.", "so")
+
+    assert shown(learnt(program))[-1] == f": Tell of {{input.q}} on the {{input.plan|{edit}}} plan, in short."
+
+
 def test_rows_of_several_values() -> None:
     """Each value has a list of its own, one of them of other calls' outputs."""
 

@@ -273,6 +273,16 @@ def known(values: Values, text: str, before: int) -> Hole | None:
     return values.holes[key]
 
 
+def known_edited(values: Values, text: str, before: int) -> Hole | None:
+    """A text that is a known value in one of its edited forms, however short; none of mixed case."""
+    found: list[Source] = []
+    for plain in dict.fromkeys(edit.shown(text) for edit in EDITS):
+        for shown, _, sources, steps in _forms(plain, values.seen(plain, before)):
+            if shown == text:
+                found += Place(0, len(text), sources, steps).given()
+    return hole_of(values, found) if found else None
+
+
 def hole_of(values: Values, sources: Iterable[Source]) -> Hole:
     """What comes from one of these."""
     hole = Hole()

@@ -7,7 +7,7 @@ may come from.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ...process.spare import breathe
@@ -16,7 +16,7 @@ from ...text.templates import Counter
 from ...text.values import Tree, Vector, freeze, holds_number, is_class_name, leaves
 from ...trace.record import CallRecord
 from .beside import beside
-from .cover import cover, in_common, known
+from .cover import cover, in_common, known, known_edited
 from .holes import Hole, Parts, Skeleton
 from .index import Values
 from .joins import fold_joins
@@ -209,19 +209,27 @@ def _split_column(
         words_end -= 1
     for cut, tail in ((words_start, words_end), (start, end)):
         middles = [text[cut : len(text) - tail] for text in column]
-        holes = [known(values[c.trace], middle, c.call.start) for middle, c in zip(middles, group, strict=True)]
-        if "differing" in values[0].readings and all(hole is not None for hole in holes):
-            return [
-                [text[:cut], hole, text[len(text) - tail :]]
-                for text, hole in zip(column, holes, strict=True)
-                if hole is not None
-            ]
+        for given in _given(values[0]):
+            holes = [given(values[c.trace], middle, c.call.start) for middle, c in zip(middles, group, strict=True)]
+            if all(hole is not None for hole in holes):
+                return [
+                    [text[:cut], hole, text[len(text) - tail :]]
+                    for text, hole in zip(column, holes, strict=True)
+                    if hole is not None
+                ]
         if counted and "position" in values[0].readings and all(map(_NUMBER.fullmatch, middles)):
             offsets = _offsets(middles, group) if in_order else {0}
             if len(offsets) == 1:
                 counter = Counter(offsets.pop())
                 return [[text[:cut], counter, text[len(text) - tail :]] for text in column]
     return None
+
+
+def _given(values: Values) -> list[Callable[[Values, str, int], Hole | None]]:
+    """Whether a text that differs from call to call is a known value: as it stands, or edited in all of them."""
+    if "differing" not in values.readings:
+        return []
+    return [known, known_edited] if "edited" in values.readings else [known]
 
 
 def _offsets(numbers: Sequence[str], group: list[Covered]) -> set[int]:
