@@ -44,15 +44,19 @@ def with_nothing(node: Node, shape: Shape, views: Sequence[View], fits: Sequence
     """A node of one call, whose input is the list of its leaves, with what the program says where there is nothing, as
     the runs show that it does not explain."""
     unlike = [
-        (view, call)
+        (view, there[0])
         for view, fit in zip(views, fits, strict=True)
         if not fit.calls and node.level is None and view.complete
         for call, _ in view.like(node, shape)
+        if (there := view.leaves_like(call, shape)) is not None
     ]
     for _ in range(MOST):
-        for view, call in unlike:
-            there, _ = view.leaves_like(call, shape) or ([], None)
-            told = [_told(leaf, text, view.values) for leaf, text in zip(node.input, there, strict=True)]
+        for view, texts in unlike:
+            others = [other for other in unlike if other[0].witness != view.witness]
+            told = [
+                _told(leaf, text, view.values, [(other.values, held[at]) for other, held in others])
+                for at, (leaf, text) in enumerate(zip(node.input, texts, strict=True))
+            ]
             if told != node.input:
                 node = replace(node, input=told)
                 break
@@ -61,26 +65,40 @@ def with_nothing(node: Node, shape: Shape, views: Sequence[View], fits: Sequence
     return node
 
 
-def _told(leaf: object, text: object, values: Values) -> object:
-    """The leaf so that it gives this text, if what it says in one place where there is nothing is all that it lacks."""
+def _told(leaf: object, text: object, values: Values, others: Sequence[tuple[Values, object]]) -> object:
+    """The leaf so that it gives this text, if what it says in one place where there is nothing is all that it lacks.
+    Words that no run with another input confirms may be somebody's: then nothing is foreseen where there is nothing."""
     if not isinstance(leaf, Template) or not isinstance(text, str) or text == text_of(leaf, (), 0, values):
         return leaf
-    others = chain(_marked(leaf.parts), _instead(leaf.parts, text, values))
-    return next((other for other in others if text_of(other, (), 0, values) == text), leaf)
+    for template, said in chain(_marked(leaf.parts), _instead(leaf.parts, text, values)):
+        if text_of(template, (), 0, values) == text:
+            shown = (text_of(template, (), 0, other) == held != text_of(leaf, (), 0, other) for other, held in others)
+            sure = not said.strip() or any(shown)
+            return template if sure else _unforeseen(leaf, template)
+    return leaf
 
 
-def _marked(parts: Sequence[Part]) -> Iterator[Template]:
+def _unforeseen(leaf: Template, template: Template) -> Template:
+    """The second one without what it says instead, as the first one has it elsewhere."""
+    parts = (
+        replace(part, empty=None) if isinstance(part, Join) and part not in leaf.parts else part
+        for part in template.parts
+    )
+    return Template(tuple(parts))
+
+
+def _marked(parts: Sequence[Part]) -> Iterator[tuple[Template, str]]:
     """With what stands behind a value that is cut off as a mark of that."""
     for at, (part, behind) in enumerate(pairwise(parts)):
         clip = part.path[-1] if isinstance(part, Ref) and part.path and not part.stars else None
         if isinstance(part, Ref) and isinstance(clip, Clip) and not clip.mark and isinstance(behind, str):
             for size in range(1, min(len(behind), LONGEST_MARK) + 1):
                 cut = Ref(part.node, (*part.path[:-1], Clip(clip.n, behind[:size])))
-                yield Template((*parts[:at], cut, *filter(None, [behind[size:]]), *parts[at + 2 :]))
+                yield Template((*parts[:at], cut, *filter(None, [behind[size:]]), *parts[at + 2 :])), ""
 
 
-def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[Template]:
-    """With what this text says where one hole has nothing."""
+def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[tuple[Template, str]]:
+    """With what this text says where one hole has nothing, and that."""
     empty = [at for at, part in enumerate(parts) if _has_nothing(part, values)]
     if len(empty) != 1:
         return
@@ -96,7 +114,7 @@ def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[Templ
         part = parts[at]
         join = Join(part, ()) if isinstance(part, Ref) else part
         assert isinstance(join, Join)
-        yield Template((*parts[:at], replace(join, empty=instead), *parts[at + 1 :]))
+        yield Template((*parts[:at], replace(join, empty=instead), *parts[at + 1 :])), said
 
 
 def _has_nothing(part: Part, values: Env) -> bool:

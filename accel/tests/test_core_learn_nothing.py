@@ -60,9 +60,9 @@ def section(given: Given) -> str:
     return (f"Hint:\n{found}\n\n" if found else "") + f"Be brief. {given['q']}"
 
 
-@pytest.mark.parametrize("order", [(4, 0, 3), (0, 4, 3), (0, 0, 2, 5)])
+@pytest.mark.parametrize("order", [(4, 0, 3, 0), (0, 4, 0, 3), (0, 0, 2, 5)])
 @pytest.mark.parametrize("write", [joined, ended, bullets, otherwise, section])
-def test_a_run_shows_what_is_said_where_there_is_no_element(write: Write, order: tuple[int, ...]) -> None:
+def test_runs_show_what_is_said_where_there_is_no_element(write: Write, order: tuple[int, ...]) -> None:
     """The texts of the others do not: they may have been put together in several ways."""
     node = node_of(write, *(lines(number, count) for number, count in enumerate(order, 1)))
     assert node.evidence.always
@@ -100,22 +100,35 @@ def values(number: int, *fields: str, **others: Any) -> Given:
 @pytest.mark.parametrize(
     ("write", "shown", "others"),
     [
-        (or_default, [["hint"], ["hint"], []], [values(9, "hint"), values(8), values(7, hint="")]),
+        (or_default, [["hint"], ["hint"], [], []], [values(9, "hint"), values(8), values(7, hint="")]),
         (or_default, [["hint"], [], []], [values(9, "hint"), values(8), values(6, hint=None)]),
-        (or_default, [[], ["hint"], ["hint"]], [values(9, "hint"), values(8), values(7, hint="")]),
-        (get_default, [["hint"], ["hint"], []], [values(9, "hint"), values(8)]),
-        (sections, [["hint", "name"], ["hint", "name"], ["hint"], ["name"]], [
+        (or_default, [[], ["hint"], ["hint"], []], [values(9, "hint"), values(8), values(7, hint="")]),
+        (get_default, [["hint"], ["hint"], [], []], [values(9, "hint"), values(8)]),
+        (sections, [["hint", "name"], ["hint", "name"], ["hint"], ["name"], ["name"]], [
             values(9, "hint", "name"), values(8, "hint"), values(7, "name"), values(6), values(5, hint="", name=None),
         ]),
     ],
 )  # fmt: skip
-def test_a_run_shows_what_is_said_where_there_is_no_value(
+def test_runs_show_what_is_said_where_there_is_no_value(
     write: Write, shown: list[list[str]], others: list[Given]
 ) -> None:
     node = node_of(write, *(values(number, *fields) for number, fields in enumerate(shown, 1)))
     assert node.evidence.always
     for given in others:
         assert gives(node, given) == write(given)
+
+
+def test_one_run_without_elements_shows_what_is_left_out() -> None:
+    node = node_of(ended, lines(1, 4), lines(2, 0), lines(3, 3))
+    assert node.evidence.always and gives(node, lines(4, 0)) == ended(lines(4, 0))
+
+
+@pytest.mark.parametrize("write", [or_default, get_default])
+def test_one_run_does_not_show_whose_words_stand_there(write: Write) -> None:
+    """The program may choose them by its user: nothing is foreseen where there is no value."""
+    node = node_of(write, values(1, "hint"), values(2), values(3, "hint"))
+    assert node.evidence.confidence == "verified" and "unknown" not in str(node.input)
+    assert has_gap(gives(node, values(4))) and gives(node, values(5, "hint")) == write(values(5, "hint"))
 
 
 def test_what_stands_there_is_the_programs() -> None:

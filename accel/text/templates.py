@@ -93,7 +93,7 @@ class Join:
     def __str__(self) -> str:
         empty = f" or {json.dumps(self.empty.said)}" if self.empty is not None and self.empty.said else ""
         if not self.ref.stars:
-            return f"{{{str(self.ref)[1:-1]}{empty or ' or nothing'}}}"
+            return f"{{{str(self.ref)[1:-1]}{empty or ' or nothing' * (self.empty is not None)}}}"
         limit = f"[:{self.limit}]" if self.limit is not None else ""
         sep = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.sep)
         row = "".join(json.dumps(part)[1:-1] if isinstance(part, str) else str(part) for part in self.row)

@@ -25,7 +25,7 @@ import accel
 from .core_fakes import Chat, World, as_text
 
 SYSTEM = SystemMessage("Be kind, and brief.")
-ROUNDS = (4, 1, 0, 2, 3)
+ROUNDS = (4, 1, 0, 2, 3, 0)
 """How often the desk has answered in each of the chats that are learnt from."""
 PLACED = ChatPromptTemplate.from_messages([
     ("system", "You answer {name}."), MessagesPlaceholder("before"), ("human", "{name} asks: {last}"),
