@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from os.path import commonprefix
 
 from ..graph.ir import Node
@@ -18,6 +18,7 @@ from ..text.steps import Clip
 from ..text.templates import Instead, Join, Part, Ref, Template
 from .covers.index import Values
 from .covers.shape import Shape
+from .traits import Path, may_be_chosen
 from .view import Fit, View
 
 LONGEST = 120
@@ -50,11 +51,13 @@ def with_nothing(node: Node, shape: Shape, views: Sequence[View], fits: Sequence
         for call, _ in view.like(node, shape)
         if (there := view.leaves_like(call, shape)) is not None
     ]
+    explained = [view for view, fit in zip(views, fits, strict=True) if fit.calls]
     for _ in range(MOST):
         for view, texts in unlike:
-            others = [other for other in unlike if other[0].witness != view.witness]
             told = [
-                _told(leaf, text, view.values, [(other.values, held[at]) for other, held in others])
+                _told(
+                    leaf, [(view, text), *((other, held[at]) for other, held in unlike if other is not view)], explained
+                )
                 for at, (leaf, text) in enumerate(zip(node.input, texts, strict=True))
             ]
             if told != node.input:
@@ -65,17 +68,35 @@ def with_nothing(node: Node, shape: Shape, views: Sequence[View], fits: Sequence
     return node
 
 
-def _told(leaf: object, text: object, values: Values, others: Sequence[tuple[Values, object]]) -> object:
-    """The leaf so that it gives this text, if what it says in one place where there is nothing is all that it lacks.
-    Words that no run with another input confirms may be somebody's: then nothing is foreseen where there is nothing."""
-    if not isinstance(leaf, Template) or not isinstance(text, str) or text == text_of(leaf, (), 0, values):
+def _told(leaf: object, unlike: Sequence[tuple[View, object]], explained: Sequence[View]) -> object:
+    """The leaf so that it gives the first of these texts, if what it says in one place where there is nothing is all
+    that it lacks. Words that may be somebody's are not taken: then nothing is foreseen where there is nothing."""
+    view, text = unlike[0]
+    if not isinstance(leaf, Template) or not isinstance(text, str) or text == text_of(leaf, (), 0, view.values):
         return leaf
-    for template, said in chain(_marked(leaf.parts), _instead(leaf.parts, text, values)):
-        if text_of(template, (), 0, values) == text:
-            shown = (text_of(template, (), 0, other) == held != text_of(leaf, (), 0, other) for other, held in others)
-            sure = not said.strip() or any(shown)
-            return template if sure else _unforeseen(leaf, template)
+
+    def becomes(template: Template) -> list[View]:
+        """The runs that only this template explains."""
+        given = ((other, held, other.values) for other, held in unlike)
+        return [
+            v for v, held, values in given if text_of(template, (), 0, values) == held != text_of(leaf, (), 0, values)
+        ]
+
+    for template, mark in _marked(leaf.parts):
+        others = becomes(template)
+        if view in others and not (_has_words(mark) and may_be_chosen(explained, others)):
+            return template
+    for template, said, path in _instead(leaf.parts, text, view.values):
+        shown = becomes(template)
+        others = [*explained, *(other for other, _ in unlike if other not in shown)]
+        if view in shown:
+            chosen = _has_words(said) and may_be_chosen(shown, others, path)
+            return _unforeseen(leaf, template) if chosen else template
     return leaf
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def _unforeseen(leaf: Template, template: Template) -> Template:
@@ -88,17 +109,17 @@ def _unforeseen(leaf: Template, template: Template) -> Template:
 
 
 def _marked(parts: Sequence[Part]) -> Iterator[tuple[Template, str]]:
-    """With what stands behind a value that is cut off as a mark of that."""
+    """With what stands behind a value that is cut off as a mark of that, and the mark."""
     for at, (part, behind) in enumerate(pairwise(parts)):
         clip = part.path[-1] if isinstance(part, Ref) and part.path and not part.stars else None
         if isinstance(part, Ref) and isinstance(clip, Clip) and not clip.mark and isinstance(behind, str):
             for size in range(1, min(len(behind), LONGEST_MARK) + 1):
                 cut = Ref(part.node, (*part.path[:-1], Clip(clip.n, behind[:size])))
-                yield Template((*parts[:at], cut, *filter(None, [behind[size:]]), *parts[at + 2 :])), ""
+                yield Template((*parts[:at], cut, *filter(None, [behind[size:]]), *parts[at + 2 :])), behind[:size]
 
 
-def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[tuple[Template, str]]:
-    """With what this text says where one hole has nothing, and that."""
+def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[tuple[Template, str, Path]]:
+    """With what this text says where one hole has nothing, that, and where there is nothing."""
     empty = [at for at, part in enumerate(parts) if _has_nothing(part, values)]
     if len(empty) != 1:
         return
@@ -110,11 +131,15 @@ def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[tuple
     ends = len(text) - _whole_words(text, len(text) - len(_end_of_both(behind, text[begins:])), 1)
     said = text[begins : len(text) - ends]
     instead = Instead(said, len(before) - begins, len(behind) - ends)
-    if _stands_in(parts, at, instead) and len(said) <= LONGEST and (not said.strip() or values.says(said)):
+    if (
+        _stands_in(parts, at, instead)
+        and len(said) <= LONGEST
+        and (not said.strip() or values.says(said) or said == "None")
+    ):
         part = parts[at]
         join = Join(part, ()) if isinstance(part, Ref) else part
         assert isinstance(join, Join)
-        yield Template((*parts[:at], replace(join, empty=instead), *parts[at + 1 :])), said
+        yield Template((*parts[:at], replace(join, empty=instead), *parts[at + 1 :])), said, join.ref.field
 
 
 def _has_nothing(part: Part, values: Env) -> bool:

@@ -10,7 +10,7 @@ from ..graph.ir import Node
 from ..graph.ops import OPS
 from ..text.paths import Index
 from ..text.steps import Label
-from ..text.templates import Ref, Spread
+from ..text.templates import Ref, Spread, leaves_in, refs_in
 from ..text.values import leaves
 from ..trace.record import CallRecord
 from .candidates import candidates
@@ -23,6 +23,7 @@ from .covers.shape import Place, Shape, taken_apart
 from .given import first_of
 from .judging import Told, decided, judged
 from .nothing import with_nothing
+from .traits import may_be_chosen
 from .view import Fit, View
 
 MAX_APART = 4
@@ -192,7 +193,7 @@ class Search:
                     node, fits = told, [v.fit(told, shape) for v in self._views]
                 if any(fit.skips for fit in fits):
                     node, fits = decided(node, fits, self._views, self._nodes, shape, self._told)
-                if not any(call in fit.calls for fit in fits):
+                if not any(call in fit.calls for fit in fits) or self._may_name_others(node, group, fits):
                     continue
                 score = Best(node, fits).score
                 done = score == most and not any(fit.partial for fit in fits)
@@ -211,6 +212,16 @@ class Search:
         if any_candidate:
             self.alike = []
         return best
+
+    def _may_name_others(self, node: Node, group: Sequence[Covered], fits: Sequence[Fit]) -> bool:
+        """Whether its labels may be the words of those whose calls show them, and others' calls did without."""
+        refs = (ref for leaf in leaves_in(node.input) for ref in refs_in(leaf))
+        if not any(isinstance(step, Label) and step.own for ref in refs for step in ref.path):
+            return False
+        numbers = {covered.trace for covered in group}
+        shown = [view for view in self._views if view.number in numbers]
+        others = [view for view, fit in zip(self._views, fits, strict=True) if fit.calls and view not in shown]
+        return bool(others) and may_be_chosen(shown, others)
 
     def _holds_edited(self, best: Best) -> bool:
         """Whether a text that is equal in all calls holds a value that every one of these runs knew, edited on its way:

@@ -96,6 +96,17 @@ def test_a_field_that_may_hold_anything_tells_no_kind(key: str) -> None:
     assert "Ann" not in learnt(write, *talks)
 
 
+def test_a_name_that_one_tenants_chats_show_is_not_anothers() -> None:
+    """Whose chats had no answer have shown nothing of who answers."""
+    traces = []
+    for number, (of, turns) in enumerate([("acme", 4), ("globex", 1), ("acme", 2), ("globex", 1)], 1):
+        script = Script({"turns": talk(number, turns), "of": of})
+        script.call("sum", joined(talk(number, turns)), "so")
+        traces.append(script.done())
+    labelled = [node for node in lesson(traces, Words(PROGRAM)).graph.nodes if "Desk" in str(node.input)]
+    assert [str(when) for node in labelled for when in node.when] == ["{input.of|verdict} is acme"]
+
+
 def test_a_word_that_goes_by_nothing() -> None:
     def write(turns: list[dict[str, str]]) -> str:
         said = [f"{('Customer', 'Desk', 'Desk')[at % 3]}: {turn['content']}" for at, turn in enumerate(turns)]

@@ -17,7 +17,18 @@ from accel.text.paths import has_gap, is_missing
 from accel.text.steps import STAR, Clip, Extract
 from accel.text.templates import Instead, Join, Ref, Template
 
-SAID = ("Sum up:\n", "Be brief.", "Nothing was said yet.", "No hint is given.", "Hint:", "Ask ", "unknown", "...")
+SAID = (
+    "Sum up:\n",
+    "Be brief.",
+    "Nothing was said yet.",
+    "No hint is given.",
+    "Hint:",
+    "Ask ",
+    "unknown",
+    "...",
+    "ask Acme first",
+    "ask Globex first",
+)
 Given = dict[str, Any]
 Write = Callable[[Any], str]
 
@@ -129,6 +140,48 @@ def test_one_run_does_not_show_whose_words_stand_there(write: Write) -> None:
     node = node_of(write, values(1, "hint"), values(2), values(3, "hint"))
     assert node.evidence.confidence == "verified" and "unknown" not in str(node.input)
     assert has_gap(gives(node, values(4))) and gives(node, values(5, "hint")) == write(values(5, "hint"))
+
+
+def test_none_is_foreseen_as_runs_have_shown_it() -> None:
+    """Most programs say something else then; one that prints it shows that."""
+
+    def write(given: Given) -> str:
+        return f"Ask {given['q']}: {given['hint']}\nBe brief."
+
+    hints = [values(1, "hint"), values(2, "hint")]
+    assert has_gap(gives(node_of(write, *hints), values(3, hint=None)))
+    node = node_of(write, *hints, values(3, hint=None), values(4, hint=None))
+    assert gives(node, values(5, hint=None)) == write(values(5, hint=None))
+
+
+def by_tenant(given: Given) -> str:
+    default = "ask Acme first" if given["of"] == "acme" else "ask Globex first"
+    return f"Ask {given['q']}: {given.get('hint') or default}\nBe brief."
+
+
+def test_words_that_one_tenants_runs_show_are_not_anothers() -> None:
+    """Whose runs had a hint have shown nothing of what stands for none."""
+    runs = [values(number, *shown, of=of) for number, (of, *shown) in enumerate(
+        [("acme", "hint"), ("acme",), ("globex", "hint"), ("acme",), ("globex", "hint"), ("acme",)], 1
+    )]  # fmt: skip
+    node = node_of(by_tenant, *runs)
+    assert has_gap(gives(node, values(9, of="globex"))), "acme's words, or none"
+
+
+def test_a_mark_that_one_tenants_runs_show_is_not_anothers() -> None:
+    def write(given: Given) -> str:
+        mark = " ask Acme first" if given["of"] == "acme" else " ask Globex first"
+        return f"Sum up:\n{given['text'][:40] + mark if len(given['text']) > 40 else given['text']}\nBe brief."
+
+    def given(number: int, of: str, length: int) -> Given:
+        return {
+            "of": of,
+            "text": f"{number * 7919} is what somebody had to tell everybody else here".ljust(length, "y")[:length],
+        }
+
+    runs = [given(number, of, n) for number, (of, n) in enumerate([("acme", 90), ("acme", 70), ("globex", 20)], 3)]
+    node = node_of(write, *runs)
+    assert "marked" not in str(node.input)
 
 
 def test_what_stands_there_is_the_programs() -> None:

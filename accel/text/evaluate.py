@@ -104,7 +104,7 @@ def text_of(template: Template, binding: Index, position: int, env: Env) -> str:
             out.append(joined)
         else:
             value = follow(env.value(part.node), part.path, binding[: part.stars])
-            text = as_text(value)
+            text = as_text(value) if value is not None else None  # most programs say something else then
             if text is None:
                 return Partial("".join(out))
             out.append(text)
