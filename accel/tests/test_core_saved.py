@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,22 +119,8 @@ def saved(tmp_path: Path, *nodes: Node) -> Path:
 def test_back_and_forth(tmp_path: Path) -> None:
     path = saved(tmp_path, LIST, EACH, SUM, VOTE, ROWS, TALKED, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
     plan = load(str(path))
-    assert plan.learnt.nodes[1:] == (
-        LIST,
-        EACH,
-        SUM,
-        VOTE,
-        ROWS,
-        TALKED,
-        LATER,
-        SAID,
-        TOOL,
-        TALK,
-        *LOOP,
-        ALL,
-        BOTH,
-        MOST,
-    )
+    kept = (LIST, EACH, SUM, VOTE, ROWS, TALKED, LATER, SAID, TOOL, TALK, *LOOP, ALL, BOTH, MOST)
+    assert plan.learnt.nodes[1:] == kept
     assert plan.barriers == {"node": {"node 1": {"site": 2}}, "guard": {ANY: {}}}
     again = tmp_path / "again.json"
     save(plan, str(again))
@@ -258,3 +245,13 @@ def test_dicts_in_which_a_program_looks_something_up_are_not_written(tmp_path: P
     path = saved(tmp_path, LIST, Node("look", OPS["decode"], Template(("About ", found)), "site", evidence=VERIFIED))
     assert "Ann" not in path.read_text()
     assert not load(str(path)).learnt.by_name["look"].predictable
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "written"), [("maria", "tariq", False), ("it", "tariq", False), ("it", "site", True)]
+)
+def test_a_decision_by_somebodys_name_is_not_written(tmp_path: Path, yes: str, no: str, written: bool) -> None:
+    """What a run is given may be a name; what the program says is none."""
+    by = When(Ref("input", ("speaker", Verdict())), frozenset({yes}), frozenset({no}))
+    text = saved(tmp_path, LIST, EACH, replace(ROWS, when=(by,))).read_text(encoding="utf-8")
+    assert ("speaker" in text) is written and "maria" not in text and "tariq" not in text

@@ -133,7 +133,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     keep = keep and node.site not in plan.guarded and not looks_up(node)
     foreign = plan.contexts.known(node.name).foreign if keep else False
     foreign = plan.program.lacks(node) if foreign is None else foreign
-    keep = keep and not foreign and not _holds_key(node.input)
+    keep = keep and not foreign and not _holds_key(node.input) and not any(_names(when, plan) for when in node.when)
     return {
         "name": node.name,
         "op": node.op.name,
@@ -150,6 +150,13 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
         "seen_in": _encode_seen_in(plan.contexts.known(node.name).seen_in) if keep else None,
         "seen_with": _encode_seen_with(plan.contexts.known(node.name).seen_with) if keep else None,
     }
+
+
+def _names(when: When, plan: Plan) -> bool:
+    """Whether it tells apart what runs were given by words that are not the program's: somebody's name may be one."""
+    node = plan.learnt.by_name.get(when.ref.node)
+    given = node is not None and not node.site
+    return given and not all(plan.program.says(word) or word.isdigit() for word in (*when.yes, *when.no))
 
 
 def _holds_key(tree: Tree) -> bool:
