@@ -16,6 +16,7 @@ from ..text.extract import Partial
 from ..text.paths import is_missing
 from ..text.steps import Clip
 from ..text.templates import Instead, Join, Part, Ref, Template
+from .covers.cover import ends_alike
 from .covers.index import Values
 from .covers.shape import Shape
 from .traits import Path, may_be_chosen
@@ -36,7 +37,7 @@ def unless_told(parts: Sequence[Part], at: int) -> Part:
         return join
     before, behind = (parts[at + by] if 0 <= at + by < len(parts) else "" for by in (-1, 1))
     first, last = join.sep[0], join.sep[-1]
-    leads = isinstance(before, str) and isinstance(last, str) and _end_of_both(before, last).strip()
+    leads = isinstance(before, str) and isinstance(last, str) and ends_alike((before, last)).strip()
     ends = isinstance(behind, str) and isinstance(first, str) and len(join.sep) == 1 and behind.startswith(first)
     return replace(join, empty=None) if leads or ends else join
 
@@ -74,13 +75,11 @@ def _told(leaf: object, unlike: Sequence[tuple[View, object]], explained: Sequen
     view, text = unlike[0]
     if not isinstance(leaf, Template) or not isinstance(text, str) or text == text_of(leaf, (), 0, view.values):
         return leaf
+    missed = [(other, held) for other, held in unlike if text_of(leaf, (), 0, other.values) != held]
 
     def becomes(template: Template) -> list[View]:
         """The runs that only this template explains."""
-        given = ((other, held, other.values) for other, held in unlike)
-        return [
-            v for v, held, values in given if text_of(template, (), 0, values) == held != text_of(leaf, (), 0, values)
-        ]
+        return [other for other, held in missed if text_of(template, (), 0, other.values) == held]
 
     for template, mark in _marked(leaf.parts):
         others = becomes(template)
@@ -128,7 +127,7 @@ def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[tuple
     if isinstance(before, Partial) or isinstance(behind, Partial):
         return
     begins = _whole_words(text, len(commonprefix([before, text])), -1)
-    ends = len(text) - _whole_words(text, len(text) - len(_end_of_both(behind, text[begins:])), 1)
+    ends = len(text) - _whole_words(text, len(text) - len(ends_alike((behind, text[begins:]))), 1)
     said = text[begins : len(text) - ends]
     instead = Instead(said, len(before) - begins, len(behind) - ends)
     if (
@@ -162,7 +161,3 @@ def _stands_in(parts: Sequence[Part], at: int, instead: Instead) -> bool:
     return (not instead.before or (isinstance(before, str) and instead.before <= len(before))) and (
         not instead.behind or (isinstance(behind, str) and instead.behind <= len(behind))
     )
-
-
-def _end_of_both(one: str, other: str) -> str:
-    return commonprefix([one[::-1], other[::-1]])[::-1]

@@ -29,7 +29,7 @@ def beside(values: Values, parts: Parts, before: int) -> Parts:
     while "beside" in values.readings and at < len(parts) - 2:
         count, skeleton, row, step = max(runs(parts, at), key=lambda run: run[0], default=(0, None, (), 0))
         if skeleton is not None and count > 1:
-            rows = [fields_of(values, skeleton, (*row[:-1], number)) for number in range(count)]
+            rows = [_fields(values, skeleton, (*row[:-1], number)) for number in range(count)]
             for first, backwards in ((at + 1, False), (at - 1, True)):
                 places = range(first, first + step * count, step)
                 texts = [part for part in parts[first::step][:count] if isinstance(part, str)]
@@ -62,7 +62,7 @@ def _differ(texts: Sequence[str]) -> bool:
     return any(text != texts[0] for text in texts[:-1]) or not texts[-1].startswith(texts[0])
 
 
-def fields_of(values: Values, skeleton: Skeleton, row: Row) -> Fields:
+def _fields(values: Values, skeleton: Skeleton, row: Row) -> Fields:
     node, path = skeleton
     last = len(path) - 1 - path[::-1].index(ANY)
     return dict(_short(follow(values.outputs[node], filled(path[: last + 1], row))))

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from os.path import commonprefix
 
 from ...text.dumps import dumped, quoted, styles_of
 from ...text.extract import EXTRACTORS
@@ -177,6 +178,11 @@ def in_common(text: str, at: int, value: str, likely: int = 0) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if text.startswith(value[low:middle], at + low) else (low, middle)
     return low
+
+
+def ends_alike(texts: Sequence[str]) -> str:
+    """What all of these texts end with."""
+    return commonprefix([text[::-1] for text in texts])[::-1]
 
 
 def edited(values: Values, text: str, before: int, but: Container[str] = ()) -> Iterator[Place]:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from os.path import commonprefix
 
 from ...text.paths import follow
 from ...text.steps import Label
 from ...text.turns import ROLES
 from ...text.values import Tree, is_class_name
 from .beside import Run, runs
+from .cover import ends_alike
 from .holes import ANY, Hole, OpenPath, Parts, Rank, Row, filled
 from .index import Values
 
@@ -79,7 +79,7 @@ def _lists(first: object, found: Sequence[Run], step: int) -> Iterator[_Elements
 def _split(values: Values, texts: Sequence[str], lists: Sequence[_Elements], goes_on: bool) -> list[Parts] | None:
     """Each text as what stands before the words, these, and what stands behind them; None if there are none.
     `goes_on`: the first one begins as it likes, before all elements."""
-    behind = commonprefix([text[::-1] for text in texts])[::-1]
+    behind = ends_alike(texts)
     behind = behind[next((at for at, one in enumerate(behind) if not one.isalnum()), len(behind)) :]
     before = [text[: len(text) - len(behind)] for text in texts]
     said = [match.group() if (match := _WORDS.search(text)) else "" for text in before]
