@@ -29,7 +29,7 @@ from .used import SavedCall
 from .which import Identity
 from .written import decode, decode_most, decode_ref, encode, encode_most, encode_ref
 
-VERSION = 14
+VERSION = 15
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
