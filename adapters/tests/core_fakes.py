@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from langchain_core.documents import Document
@@ -20,6 +21,7 @@ from pydantic import PrivateAttr
 from typing_extensions import TypedDict
 
 import accel
+from accel.run.ongoing import open_runs
 from accel.run.scope import scope
 
 WAIT_S = 20.0
@@ -82,6 +84,7 @@ class World:
             self.visits.append(name)
             self.cond.notify_all()
         assert accel.settle()
+        have_begun()
         hook = self.hooks.get(name)
         if hook is not None:
             hook()
@@ -100,6 +103,18 @@ class World:
     def forget(self) -> None:
         self.calls.clear()
         self.visits.clear()
+
+
+def have_begun() -> None:
+    """Until threads have begun what was issued to them: a call that the program reaches before them is its own."""
+    until_s = monotonic() + WAIT_S
+    while any(
+        call.state == "queued" and call.standing == "early" and call.loop is None and call.lender is None
+        for run in open_runs()
+        for call in run.calls.all()
+    ):
+        assert monotonic() < until_s, "an early call has not begun"
+        threading.Event().wait(0.001)  # nobody tells of it
 
 
 def as_text(messages: list[BaseMessage]) -> str:
