@@ -131,6 +131,11 @@ class Program:
             self._look()
         return self._texts is not None and self._texts.says(text)
 
+    @property
+    def has_run(self) -> bool:
+        """Before, all that is known of it was read from a saved plan."""
+        return self._ran
+
     def constants(self) -> list[str]:
         """What it says, but for what is one of several: patterns, separators and numbers among them."""
         if self._texts is None:

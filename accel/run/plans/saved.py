@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from dataclasses import fields, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from ...learn.computing.computed import looks_up
 from ...learn.contexts.seen_in import SeenIn
 from ...learn.covers.foreign import literals
 from ...text.pasted import is_opaque
+from ...text.turns import Called
 from ...text.values import Tree
 from ...trace.ambient import CREDENTIAL, SECRET
 from .plan import Plan
@@ -31,6 +33,8 @@ from .written import decode, decode_most, decode_ref, encode, encode_most, encod
 
 VERSION = 15
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
+_NOBODYS = re.compile(r"True|False|None|(?i:yes|no)|\d{1,3}")
+"""What a decision may go by in any case."""
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
@@ -153,10 +157,12 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
 
 
 def _names(when: When, plan: Plan) -> bool:
-    """Whether it tells apart what runs were given by words that are not the program's: somebody's name may be one."""
-    node = plan.learnt.by_name.get(when.ref.node)
-    given = node is not None and not node.site
-    return given and not all(plan.program.says(word) or word.isdigit() for word in (*when.yes, *when.no))
+    """Whether it tells apart by words that are not the program's: somebody's name may be one, or a long number. A tool
+    that is called is none, nor what was written before."""
+    called = any(isinstance(step, Called) for step in when.ref.path)
+    if called or not plan.program.has_run:
+        return False
+    return not all(_NOBODYS.fullmatch(word) or plan.program.says(word) for word in (*when.yes, *when.no))
 
 
 def _holds_key(tree: Tree) -> bool:
