@@ -107,6 +107,17 @@ def test_a_name_that_one_tenants_chats_show_is_not_anothers() -> None:
     assert [str(when) for node in labelled for when in node.when] == ["{input.of|verdict} is acme"]
 
 
+def test_words_behind_a_long_text_that_nothing_parts() -> None:
+    """It is looked at once, not from each of its letters on."""
+    rules = "deadbeef0123" * 10_000
+
+    def write(turns: list[dict[str, str]]) -> str:
+        return f"{rules}{joined(turns)}"
+
+    program = Words((*PROGRAM, f"{rules}{PROGRAM[0]}"))
+    assert "|as one of" in learnt(write, talk(1, 4), talk(2, 2), talk(3, 3), program=program)
+
+
 def test_a_word_that_goes_by_nothing() -> None:
     def write(turns: list[dict[str, str]]) -> str:
         said = [f"{('Customer', 'Desk', 'Desk')[at % 3]}: {turn['content']}" for at, turn in enumerate(turns)]

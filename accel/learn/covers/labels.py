@@ -82,7 +82,7 @@ def _split(values: Values, texts: Sequence[str], lists: Sequence[_Elements], goe
     behind = ends_alike(texts)
     behind = behind[next((at for at, one in enumerate(behind) if not one.isalnum()), len(behind)) :]
     before = [text[: len(text) - len(behind)] for text in texts]
-    said = [match.group() if (match := _WORDS.search(text)) else "" for text in before]
+    said = [match.group() if (match := _WORDS.search(text[-2 * LONGEST :])) else "" for text in before]
     ahead = [text[: len(text) - len(words)] for text, words in zip(before, said, strict=True)]
     if not all(said) or len(set(said)) < 2 or max(map(len, said)) > LONGEST or len(set(ahead[goes_on:])) > 1:
         return None
