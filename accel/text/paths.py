@@ -139,13 +139,26 @@ def follow(value: Tree, path: tuple[Step, ...], binding: Index = ()) -> Tree:
 
 def is_missing(value: Tree, path: tuple[Step, ...]) -> bool:
     """Whether it is known that there is nothing along this path: no such field, None or an empty text."""
-    if has_gap(value):
-        return False
     for step in path:
+        if _is_coming(value):
+            return False
         if isinstance(step, str) and isinstance(value, dict) and step not in value:
-            return True
+            return not _may_grow(value)
         value = step_into(value, step)
-    return value is None or value == ""
+    return value is None or (value == "" and not _is_coming(value))
+
+
+def _is_coming(value: Tree) -> bool:
+    return value is UNKNOWN or isinstance(value, Open | Partial)
+
+
+def _may_grow(value: Tree) -> bool:
+    """Whether more fields of a dict may come: what is known of it ends in the middle."""
+    if any(map(_is_coming, value.values())):
+        return True
+    while isinstance(value, dict | list) and value and not _is_coming(value):
+        value = next(reversed(value.values())) if isinstance(value, dict) else value[-1]
+    return _is_coming(value)
 
 
 def replaces(state: Tree, field: Field, given: Tree) -> bool:
