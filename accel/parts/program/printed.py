@@ -14,15 +14,42 @@ from ...trace.ambient import CREDENTIAL
 
 MAX_LEAVES = 32
 """Of a list or dict: nobody prints more of one entry."""
+MOST_LOOKED_AT = 4 * MAX_LEAVES
+"""Lists and dicts around them included."""
 
 
 def in_print(values: Sequence[Any]) -> Iterator[list[str]]:
     """In each way in which all of these can be printed, what that gives. None for what holds the key of an account."""
-    trees = [snapshot(value, exact=True) for value in values]
+    if not all(map(_is_small, values)):
+        return
+    try:
+        trees = [snapshot(value, exact=True) for value in values]
+    except RuntimeError:
+        return  # another thread is changing one of them
     for write in _WAYS:
-        texts = [text for text in map(write, trees) if text is not None]
+        texts = [text for tree in trees if (text := _written(write, tree)) is not None]
         if len(texts) == len(trees):
             yield texts
+
+
+def _is_small(value: Any) -> bool:
+    """Whether it has few leaves, and few lists and dicts around them."""
+    left, stack = MOST_LOOKED_AT, [value]
+    while stack and left:
+        left -= 1
+        held = stack.pop()
+        if type(held) is dict:
+            stack += [*held.values()][: left + 1]
+        elif type(held) in (list, tuple):
+            stack += held[: left + 1]
+    return not stack
+
+
+def _written(write: Callable[[Tree], str | None], tree: Tree) -> str | None:
+    try:
+        return write(tree)
+    except ValueError:
+        return None  # an int of more digits than Python prints
 
 
 def _number(tree: Tree) -> str | None:
