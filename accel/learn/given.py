@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from ..graph.first import First, leads
 from ..parts.methods.methods import METHODS
-from ..text.values import Tree, containers, freeze, holds_number, leaves, same, texts_of
+from ..text.values import Tree, containers, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from ..trace.released import Released
 from .covers.cover import EDITED
@@ -82,11 +82,20 @@ def first_of(call: CallRecord, tree: Tree = None) -> First | None:
     return first if first is None or tree is None or leads(tree, first.path) else None
 
 
-def asked_instead(call: CallRecord, failed: Sequence[CallRecord]) -> bool:
-    """Whether it was made as another component had failed with the same input: nothing tells that before, and the one
-    that is there for that case need not be told what the first one is."""
-    others = (other for other in failed if other.start < call.start and other.identity != call.identity)
-    return any(same(other.input, call.input) for other in others)
+def asked_instead(calls: Iterable[CallRecord]) -> set[int]:
+    """Those of a run, by `id`, that were made as another component had failed with the same input: nothing tells that
+    before, and the one that is there for that case need not be told what the first one is."""
+    failed: dict[Hashable, list[CallRecord]] = {}
+    for call in calls:
+        if call.failed:
+            failed.setdefault(freeze(call.input), []).append(call)
+    return {
+        id(call)
+        for call in (calls if failed else ())
+        if any(
+            other.start < call.start and other.identity != call.identity for other in failed.get(freeze(call.input), ())
+        )
+    }
 
 
 def _wholes_of(tree: Tree) -> Iterator[Tree]:

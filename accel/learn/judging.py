@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..graph.ir import Confidence, Evidence, Level, Node
-from ..text.templates import Bound, Ref
+from ..text.evaluate import NoElement
+from ..text.templates import Bound, Join, Ref, Template, leaves_in
 from ..text.values import freeze, leaves
-from .computing.computed import FEWEST, computes
+from .computing.computed import FEWEST, computes, is_computed
 from .covers.decisions import Outcome, Table, decisions
 from .covers.shape import Shape
 from .view import Fit, View
@@ -36,7 +37,7 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     inputs = {view.witness for fit, view in zip(fits, views, strict=True) if fit.calls}
     confidence: Confidence = "seen"
     computed = computes(node)
-    if len(inputs) >= (FEWEST if computed else 2):
+    if len(inputs) >= (FEWEST if computed else 2) and _shown_whole(node, fits, views):
         confidence = "verified"
     elif not computed and any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
         confidence = "looped"
@@ -49,6 +50,25 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
     return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))
+
+
+def _shown_whole(node: Node, fits: Sequence[Fit], views: Sequence[View]) -> bool:
+    """Whether as many runs show what stands in each place that may have nothing: without elements, a list tells nothing
+    of how they are chosen, and no run without a value what stands beside it."""
+    for join in (hole for leaf in leaves_in(node.input) if isinstance(leaf, Template) for hole in leaf.holes):
+        if not isinstance(join, Join):
+            continue
+        shown = {
+            view.witness
+            for fit, view in zip(fits, views, strict=True)
+            if any(
+                not isinstance(view.values.joined(join, place[: join.bound], at), NoElement)
+                for at, place in enumerate(fit.places)
+            )
+        }
+        if len(shown) < (FEWEST if is_computed(join.refs) else 2):
+            return False
+    return True
 
 
 def _bound(fits: list[Fit], views: Sequence[View]) -> Bound | None:

@@ -59,9 +59,11 @@ class Builder:
         self._asked: set[tuple[str, Sequence[str] | None]] = set()
         """Sites, and the functions that were tried: (): all; None: all, on what is known early."""
         self._computed: set[str] = set()
-        """Sites for which functions give something, as far as that was asked."""
+        """Sites for which functions give something, as far as that was asked;"""
+        self._lacking: set[str] = set()
+        """and those for which more runs must show what they give."""
         self._gathered = Gathered(views)
-        self._failed = [[call for call in view.trace.calls if call.failed] for view in views]
+        self._instead = set[int]().union(*(asked_instead(view.trace.calls) for view in views))
         self._found: Counter[str] = Counter()
         """By site, its nodes."""
         self._rounds = Rounds(views, self.nodes)
@@ -125,7 +127,7 @@ class Builder:
     def _compute(self, site: str) -> bool:
         """Whether functions give something of what no known value explains; each is asked once. First the few that put
         a list in order, or choose of it: these count if all calls of the site are explained."""
-        if site in self._passed_over or not any(self._may_be_early(*each) for each in self._open(site)[:1]):
+        if site in self._passed_over or not any(self._may_be_early(call) for _, call in self._open(site)[:1]):
             return False
         return self._ask(site, ORDERS) or self._ask(site, ())
 
@@ -162,7 +164,7 @@ class Builder:
             for site in shown.keys() & view.trace.sites:
                 shown[site].add(view.witness)
         tried = {site for site, witnesses in shown.items() if len(witnesses) >= FEWEST}
-        return frozenset(tried - {node.site for node in self.nodes if computes(node)})
+        return frozenset(tried - self._lacking - {node.site for node in self.nodes if computes(node)})
 
     def explain_what_can_be(self, site: str) -> bool:
         """Turn the calls of a site into nodes as far as templates explain them; False if they explain none."""
@@ -195,7 +197,7 @@ class Builder:
     def _explain_one(self, site: str, calls: Sequence[tuple[View, CallRecord]], ordinal: bool) -> bool:
         tries, hopeless = 0, set[int]()
         for view, call in calls:
-            if id(call) in hopeless or not self._may_be_early(view, call):
+            if id(call) in hopeless or not self._may_be_early(call):
                 continue
             search = self._search(call, ordinal)
             best = plain = search.best(view, call)
@@ -215,6 +217,7 @@ class Builder:
                 self._accept(node, fits, search.late(node))
                 self._found[site] += 1
                 return True
+            self._lacking |= {site} if search.lacks_runs else set()
             tries += 1
             hopeless.update(map(id, search.alike))
             if tries == (1 if ordinal else MAX_TRIES):
@@ -326,8 +329,8 @@ class Builder:
                     return True
         return False
 
-    def _may_be_early(self, view: View, call: CallRecord) -> bool:
-        return OPS[call.op].issuable and not call.composite and not asked_instead(call, self._failed[view.number])
+    def _may_be_early(self, call: CallRecord) -> bool:
+        return OPS[call.op].issuable and not call.composite and id(call) not in self._instead
 
     def explained(self) -> float:
         """The share of all calls that may be issued that verified nodes explain. Of those inside others, either."""
@@ -365,13 +368,9 @@ class Builder:
             return
         call = next(calls[0] for calls in rest if calls)
         seen_once = len({view.witness for view in self.views if view.complete}) < 2
-        reason = (
-            "seen with one input only"
-            if OPS[call.op].issuable and seen_once
-            else UNEXPLAINED
-            if OPS[call.op].issuable
-            else f"{call.op} is left to the program"
-        )
+        reason = "seen with one input only" if seen_once else UNEXPLAINED
+        if not OPS[call.op].issuable:
+            reason = f"{call.op} is left to the program"
         node = Node(
             self._name(call),
             OPS[call.op],

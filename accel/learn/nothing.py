@@ -71,7 +71,8 @@ def with_nothing(node: Node, shape: Shape, views: Sequence[View], fits: Sequence
 
 def _told(leaf: object, unlike: Sequence[tuple[View, object]], explained: Sequence[View]) -> object:
     """The leaf so that it gives the first of these texts, if what it says in one place where there is nothing is all
-    that it lacks. Words that may be somebody's are not taken: then nothing is foreseen where there is nothing."""
+    that it lacks; as it is, if something else may keep the value out. Words that may be somebody's are not taken: then
+    nothing is foreseen where there is nothing."""
     view, text = unlike[0]
     if not isinstance(leaf, Template) or not isinstance(text, str) or text == text_of(leaf, (), 0, view.values):
         return leaf
@@ -88,7 +89,7 @@ def _told(leaf: object, unlike: Sequence[tuple[View, object]], explained: Sequen
     for template, said, path in _instead(leaf.parts, text, view.values):
         shown = becomes(template)
         others = [*explained, *(other for other, _ in unlike if other not in shown)]
-        if view in shown:
+        if view in shown and not may_be_chosen(explained, shown, path):  # else the value, and what stands beside it
             chosen = _has_words(said) and may_be_chosen(shown, others, path)
             return _unforeseen(leaf, template) if chosen else template
     return leaf
@@ -131,7 +132,7 @@ def _instead(parts: Sequence[Part], text: str, values: Values) -> Iterator[tuple
     said = text[begins : len(text) - ends]
     instead = Instead(said, len(before) - begins, len(behind) - ends)
     if (
-        _stands_in(parts, at, instead)
+        _stands_in(parts, at, instead, values)
         and len(said) <= LONGEST
         and (not said.strip() or values.says(said) or said == "None")
     ):
@@ -154,10 +155,12 @@ def _whole_words(text: str, at: int, by: int) -> int:
     return at
 
 
-def _stands_in(parts: Sequence[Part], at: int, instead: Instead) -> bool:
-    """Whether what is left out stands in the texts of the program beside the join."""
-    before = parts[at - 1] if at else ""
-    behind = parts[at + 1] if at + 1 < len(parts) else ""
-    return (not instead.before or (isinstance(before, str) and instead.before <= len(before))) and (
-        not instead.behind or (isinstance(behind, str) and instead.behind <= len(behind))
-    )
+def _stands_in(parts: Sequence[Part], at: int, instead: Instead, values: Values) -> bool:
+    """Whether what is left out stands in the texts beside the join, and is the program's own."""
+    before, behind = (parts[at + by] if 0 <= at + by < len(parts) else "" for by in (-1, 1))
+    if not isinstance(before, str) or not isinstance(behind, str):
+        return not instead.before and not instead.behind
+    if instead.before > len(before) or instead.behind > len(behind):
+        return False
+    left_out = (before[len(before) - instead.before :], behind[: instead.behind])
+    return all(values.says(text) for text in left_out if _has_words(text))

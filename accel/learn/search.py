@@ -79,6 +79,8 @@ class Search:
         """Most candidates for a call agree in which of its site's calls they expect."""
         self.alike: list[CallRecord] = []
         """Of the last search that found no candidate at all: the calls that could have shared one."""
+        self.lacks_runs = False
+        """Whether functions explain calls, as too few runs show."""
 
     def late(self, node: Node) -> list[Ref]:
         """What its input is made of that framework nodes gave. What decides whether a call is made may be guessed."""
@@ -201,6 +203,7 @@ class Search:
                     tree = replace(candidate, leaves=node.input).input()
                     known = replace(judged(node, fits, self._views), input=tree, first=first_of(call, tree))
                     if known.evidence.confidence == "seen" and computes(known):
+                        self.lacks_runs = True
                         continue  # too few runs agree on a function
                     best, best_score = Best(known, fits), max(score, best_score)
                 if done:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from ..text.values import leaves
 from .view import View
 
-LONGEST = 64
-"""Characters of a name by which programs choose."""
 Path = tuple[str | int, ...]
 
 
@@ -40,10 +38,10 @@ def _differs(fields: dict[Path, object], path: Path, value: object) -> bool:
 
 
 def _fields(view: View) -> dict[Path, object]:
-    """Short values of what a run was given, and of what came in beside it, by their paths."""
+    """What a run was given, and what came in beside it, by path."""
     return {
         (source, *path): value
         for source, given in (("input", view.trace.input), ("beside", view.trace.beside))
         for path, value in leaves(given)
-        if isinstance(value, bool | int | float) or (isinstance(value, str) and 0 < len(value) <= LONGEST)
+        if isinstance(value, bool | int | float) or (isinstance(value, str) and value)
     }

@@ -13,7 +13,7 @@ from accel.tests.test_core_evaluate import Known
 from accel.tests.test_core_learn import Script, Words
 from accel.text.evaluate import maker
 from accel.text.extract import Open, Partial
-from accel.text.paths import has_gap, is_missing
+from accel.text.paths import UNKNOWN, has_gap, is_missing
 from accel.text.steps import STAR, Clip, Extract
 from accel.text.templates import Instead, Join, Ref, Template
 
@@ -112,7 +112,7 @@ def values(number: int, *fields: str, **others: Any) -> Given:
     ("write", "shown", "others"),
     [
         (or_default, [["hint"], ["hint"], [], []], [values(9, "hint"), values(8), values(7, hint="")]),
-        (or_default, [["hint"], [], []], [values(9, "hint"), values(8), values(6, hint=None)]),
+        (or_default, [["hint"], [], [], ["hint"]], [values(9, "hint"), values(8), values(6, hint=None)]),
         (or_default, [[], ["hint"], ["hint"], []], [values(9, "hint"), values(8), values(7, hint="")]),
         (get_default, [["hint"], ["hint"], [], []], [values(9, "hint"), values(8)]),
         (sections, [["hint", "name"], ["hint", "name"], ["hint"], ["name"], ["name"]], [
@@ -127,6 +127,34 @@ def test_runs_show_what_is_said_where_there_is_no_value(
     assert node.evidence.always
     for given in others:
         assert gives(node, given) == write(given)
+
+
+def test_runs_without_a_value_do_not_show_what_stands_beside_it() -> None:
+    """One run has shown it, and its words may be those of whom it was about."""
+    node = node_of(or_default, values(1, "hint"), values(2), values(3))
+    assert not node.evidence.always
+    assert gives(node, values(9, "hint")) != or_default(values(9, "hint"))
+
+
+@pytest.mark.parametrize("empty", [1, 2, 3])
+def test_lists_without_elements_do_not_show_how_elements_are_chosen(empty: int) -> None:
+    def write(given: Given) -> str:
+        kept = [note for note in given["lines"] if not note.startswith("internal")]
+        return f"Ask {given['q']}:\n" + "\n".join(kept) + "\nBe brief."
+
+    def noted(number: int, *notes: str) -> Given:
+        return {"q": f"question {number * 41}", "lines": [f"{note} {number * 37}" for note in notes]}
+
+    runs = [noted(1, "internal", "what Ann wrote on", "what Ben wrote on"), *(noted(2 + at) for at in range(empty))]
+    script = [noted(9, "what Dan wrote on", "internal", "what Eva wrote on")]
+    traces = []
+    for given in runs:
+        made = Script(given)
+        made.call("sum", write(given), "so")
+        traces.append(made.done())
+    nodes = [node for node in lesson(traces, Words(SAID)).graph.nodes if node.site]
+    foreseen = [gives(node, script[0]) for node in nodes if node.evidence.confidence == "verified"]
+    assert not any("internal" in str(text) for text in foreseen)
 
 
 def test_one_run_without_elements_shows_what_is_left_out() -> None:
@@ -250,6 +278,11 @@ def test_nothing_is_known_behind_elements_that_may_be_missing() -> None:
         ({"a": "it"}, ("a",), False),
         ({"a": Partial("")}, ("a",), False),
         ({"b": Partial("x")}, ("a",), False),
+        ({"b": {"c": [1, {"d": Partial("x")}]}}, ("a",), False),
+        ({"b": UNKNOWN, "c": 1}, ("a",), False),
+        ({"b": {"c": [1, {"d": "x"}]}}, ("a",), True),
+        (Partial('{"b": 1'), (Extract("json"), "a"), False),
+        (Open(), (0,), False),
         ({"a": "text"}, ("a", "b"), False),
         ({"a": "none"}, ("a", Extract("lines"), 3), False),
     ],

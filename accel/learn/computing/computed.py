@@ -42,7 +42,11 @@ _Shown = Mapping[Way, Sequence[frozenset[str]]]
 
 def computes(node: Node) -> bool:
     """Whether anything in its input, or what decides on its calls, is computed."""
-    refs = (*node.refs(), *(when.ref for when in node.when))
+    return is_computed((*node.refs(), *(when.ref for when in node.when)))
+
+
+def is_computed(refs: Iterable[Ref]) -> bool:
+    """Whether any of these gives what a function made."""
     return any(isinstance(step, GATHERS) for ref in refs for step in ref.path)
 
 

@@ -1,0 +1,113 @@
+"""What a program keeps out by an `if`, and what it says to some alone, is in no early call for others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import accel
+
+from .core_fakes import Chat, World, chain
+
+TOPICS = [f"{what} of {where}" for where in ("Iceland", "Norway", "Chile") for what in ("rivers", "lakes", "hills")]
+HEADS = {"acme": "Acme agreed in May with its bank upon", "globex": "Globex notes for its clerks"}
+Given = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Runs that teach, one that follows, and words that are in none of its early calls."""
+
+    writes: Callable[[Given], str]
+    before: list[Given]
+    then: Given
+    never: str
+
+
+def hinted(of: Any, number: int = 0) -> Given:
+    return {"c": of, "b": f"matter number {number * 53}" if number else ""}
+
+
+def headed(given: Given) -> str:
+    return f"{HEADS[given['c']]}: {given['b']}\n" if given["b"] else ""
+
+
+def consented(given: Given) -> str:
+    return f"Hint: {given['b']}\n" if given["b"] and given["c"] else ""
+
+
+def filtered(given: Given) -> str:
+    return "".join(f"{note}\n" for note in given["c"] if not note.startswith("internal"))
+
+
+CASES = {
+    "a tenant's heading": Case(
+        headed, [hinted("acme", 1), hinted("globex"), hinted("acme", 2), hinted("globex"), hinted("acme", 3),
+                 hinted("globex")],
+        hinted("globex", 4), "Acme",
+    ),
+    "a heading that one run has shown": Case(
+        headed, [hinted("acme", 1), hinted("globex")], hinted("globex", 1), "Acme",
+    ),
+    "without consent": Case(
+        consented, [hinted(True, 1), hinted(False), hinted(True, 2), hinted(False), hinted(True, 3), hinted(False)],
+        hinted(False, 4), "matter",
+    ),
+    "filtered": Case(
+        filtered,
+        [{"c": ["internal: Ben owes 411", "Ann wrote 331", "Ben wrote 907"]}, {"c": []}, {"c": []}],
+        {"c": ["Dan wrote 7171", "internal: Dan is ill since 17", "Eva wrote 8181"]}, "internal",
+    ),
+}  # fmt: skip
+
+
+def asked(world: World, writes: Callable[[Given], str]) -> Any:
+    model = Chat(world)
+
+    def first(state: Any) -> dict[str, str]:
+        world.node("first")
+        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
+
+    def second(state: Any) -> dict[str, str]:
+        world.node("second")
+        return {"b": model.invoke(f"Tell of the {state['q']}\n{writes(state)}Be brief.").content}
+
+    return chain(("first", first), ("second", second))
+
+
+@pytest.mark.parametrize("which", CASES)
+def test_what_is_withheld(which: str) -> None:
+    case, world = CASES[which], World()
+    fast = accel.accelerate(asked(world, case.writes))
+    for topic, given in zip(TOPICS, [*case.before, case.then], strict=False):
+        world.forget()
+        fast.invoke({"q": topic, **given})
+        assert accel.settle()
+    assert not [text for text in world.texts(early=True) if case.never in text]
+    assert any(f"Tell of the {topic}" in text for text in world.texts())
+
+
+def test_a_heading_of_a_file_is_nobody_elses(tmp_path: Path) -> None:
+    """Nothing of the program says it."""
+    path, world = tmp_path / "heads.json", World()
+    path.write_text(json.dumps({"ann": "Her oncologist Dr. Weiss asks", "bob": "His dentist Dr. Blum asks"}))
+
+    def writes(given: Given) -> str:
+        return f"{json.loads(path.read_text())[given['c']]}: {given['b']}\n" if given["b"] else ""
+
+    fast = accel.accelerate(asked(world, writes))
+    runs = [hinted("ann", 1), hinted("bob"), hinted("ann", 2), hinted("bob"), hinted("bob", 1), hinted("bob", 3)]
+    for topic, given in zip(TOPICS, runs, strict=False):
+        fast.invoke({"q": topic, **given})
+        assert accel.settle()
+        sent = [text for text in world.texts(early=True) if "Weiss" in text]
+        assert not sent or given["c"] == "ann"
+        world.forget()
+    plan = tmp_path / "plan.json"
+    fast.save_plan(str(plan))
+    assert "Weiss" not in plan.read_text()
