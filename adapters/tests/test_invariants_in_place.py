@@ -38,7 +38,7 @@ import accel
 from accel import accelerate
 from accel.parts.identities.identity import Identities, identity_of
 from accel.parts.identities.looks import MAX_OPENED
-from adapters.tests.core_fakes import Chat, World
+from adapters.tests.core_fakes import Chat, World, have_begun
 
 Request = tuple[str, str]
 """Who it says that asks, and where; and what it asks."""
@@ -383,7 +383,7 @@ def test_clients_that_stay_as_they_are_are_called_early(
     """Also those that get a cookie of a carrier's with each answer."""
     servers[0].sets_cookie = sets_cookie
     made = kind(servers[0].url)
-    fast = accelerate(at_the_beginning(made.ask, lambda _: None, servers[0].asked))
+    fast = accelerate(at_the_beginning(made.ask, lambda _: accel.settle() and have_begun(), servers[0].asked))
     before = fast.report().retired
     for _, requests in runs(fast, servers, TENANTS):
         assert len(requests) == 3
