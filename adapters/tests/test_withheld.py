@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
 
 import accel
 
@@ -111,3 +112,27 @@ def test_a_heading_of_a_file_is_nobody_elses(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     fast.save_plan(str(plan))
     assert "Weiss" not in plan.read_text()
+
+
+def test_messages_that_a_filter_leaves_out() -> None:
+    """Two runs without any show nothing of it."""
+    world = World()
+    model = Chat(world)
+
+    def first(state: Any) -> dict[str, str]:
+        world.node("first")
+        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
+
+    def second(state: Any) -> dict[str, str]:
+        world.node("second")
+        kept = [note for note in state["c"] if not note.text.startswith("internal")]
+        asks = HumanMessage(f"Tell of the {state['q']}")
+        return {"b": model.invoke([SystemMessage("Be kind."), *kept, asks]).content}
+
+    fast = accel.accelerate(chain(("first", first), ("second", second)))
+    chats = [["Ann wrote 331", "Ben wrote 907"], [], [], ["Dan wrote 7171", "internal: Dan is ill"]]
+    for topic, notes in zip(TOPICS, chats, strict=False):
+        world.forget()
+        fast.invoke({"q": topic, "c": list(map(HumanMessage, notes))})
+        assert accel.settle()
+    assert not [text for text in world.texts(early=True) if "internal" in text]
