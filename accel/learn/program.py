@@ -12,7 +12,7 @@ from ..parts.program.wording import FEWEST_WORDS, Texts, shared, whole_in
 from ..parts.references import References
 from ..text.constants import Table
 from .covers.cover import stands_alone
-from .covers.foreign import literals
+from .covers.foreign import said_by
 from .memory import asked_for
 
 LOOKED_AGAIN = 32
@@ -83,7 +83,7 @@ class Program:
 
     def lacks(self, node: Node) -> bool:
         """Whether a literal of this node's holds words that the program doesn't."""
-        texts = list(literals(node.input))
+        texts = list(said_by(node))
         if self._texts is not None and all(map(self._texts.cover, texts)):
             return False
         if self._stale:
@@ -100,7 +100,7 @@ class Program:
         program's as if it stood in its code."""
         made = [node for node in nodes if node.predictable and node.evidence.always and not node.when]
         beyond = any(map(self._is_beyond, made))
-        said = "\0".join(text for node in made for text in literals(node.input)) if beyond else ""
+        said = "\0".join(text for node in made for text in said_by(node)) if beyond else ""
         columns = self._columns() if beyond else []
         whole = dict(row for column in columns if _goes_through(said, column) for row in column)
         self._lost = self._whole.keys() - whole.keys()
@@ -111,13 +111,13 @@ class Program:
 
     def lost(self, node: Node) -> bool:
         """Whether its literals hold a text that was the program's as long as every run went through all of its kind."""
-        return any(text in literal for literal in literals(node.input) for text in self._lost)
+        return any(text in literal for literal in said_by(node) for text in self._lost)
 
     def _is_beyond(self, node: Node) -> bool:
         """Whether its literals hold more than what code, prompts and components say."""
         if self._alone is None:
             self._look()
-        return self._alone is None or not all(map(self._alone.cover, literals(node.input)))
+        return self._alone is None or not all(map(self._alone.cover, said_by(node)))
 
     def own(self, text: str) -> bool:
         """Whether these are words of the program's."""
@@ -195,7 +195,7 @@ class Program:
 
     def _own(self, node: Node, said: Callable[[], Said]) -> Own:
         assert self._chosen is not None
-        texts = list(literals(node.input))
+        texts = list(said_by(node))
         lines = [line for text in texts if not self._chosen.cover(text) for line in text.splitlines()]
         foreign = tuple(rest for line in lines if (rest := self._chosen.beyond(line)))
         movable = {text: place for text, place in self._found.items() if place is not None and not place.several}
@@ -207,7 +207,7 @@ class Program:
     def foreign(self, node: Node) -> list[str]:
         """What of a node's literals is to be judged like values. All of it where nobody has looked."""
         own = self._nodes.get(asked_for(node))
-        return list(own.foreign if own is not None else literals(node.input))
+        return list(own.foreign if own is not None else said_by(node))
 
     def stands(self, node: Node, references: References) -> bool:
         """Whether the program still says what the node's literals had from it, at this moment."""

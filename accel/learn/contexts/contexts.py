@@ -13,6 +13,7 @@ from ...graph.rules import CONTEXT, FOREIGN, FORMER, Reason
 from ...process import forks
 from ...trace.ambient import Dimensions
 from ...trace.record import Trace
+from ..covers.foreign import has_flags
 from ..memory import asked_for
 from .addressed import fields
 from .seen_in import Known, Places
@@ -35,12 +36,14 @@ class Contexts:
         with self._lock:
             before = {known.asked: known for known in self._nodes.values()}
             self._former |= {name: known.asked for name, known in self._nodes.items()}
-            asked = {node.name: _asked(node) for node in graph.nodes if node.predictable}
-            self._nodes = {name: before.get(asks) or Known(asks) for name, asks in asked.items()}
-            for node in graph.nodes:
-                known = self._nodes.get(node.name)
-                if known is not None and (known.foreign or (known.foreign is False and lost(node))):
-                    known.foreign = None
+            nodes = [node for node in graph.nodes if node.predictable]
+            self._nodes = {
+                node.name: before.get(asked := _asked(node)) or Known(asked, has_flags(node)) for node in nodes
+            }
+            for node in nodes:
+                held = self._nodes[node.name]
+                if held.foreign or (held.foreign is False and lost(node)):
+                    held.foreign = None
 
     def note(
         self,

@@ -64,9 +64,9 @@ class SeenIn:
                 break
         self.runs = True
 
-    def differs_in(self, context: Dimensions, exactly: bool) -> str | None:
+    def differs_in(self, context: Dimensions, exactly: bool, ever_new: bool = False) -> str | None:
         """A dimension in which this context is none of them; None if there is none. `exactly`: other values prove
-        nothing."""
+        nothing; `ever_new`: but for those of a dimension of which each run so far had another."""
         if not self.runs or len(self.values) > MAX_DIMENSIONS:
             return "whatever comes in beside the input"
         told = {key_of(name): (name, value) for name, value in context.items()}
@@ -75,10 +75,16 @@ class SeenIn:
             seen = self.values.get(key, (ABSENT,))
             if value in seen or self._is_free(key, value):
                 continue
+            if ever_new and self.is_ever_new(key):
+                continue
             if not exactly and (key in self.free or (key in self.anew and value.startswith(MADE))):
                 continue
             return name
         return None
+
+    def is_ever_new(self, key: str) -> bool:
+        """Whether every run had another value there."""
+        return len(self.values.get(key, ())) >= FEW and key not in self.again
 
     def _is_free(self, key: str, value: str) -> bool:
         """Whether it is a text, and each run so far had another there."""
@@ -92,6 +98,8 @@ class Known:
 
     asked: object
     """What the node asks for, and what decides whether it does."""
+    chooses: bool = False
+    """Whether what it asks for may go by what somebody may see (`has_flags`)."""
     seen_in: SeenIn = field(default_factory=SeenIn)
     foreign: bool | None = None
     """Whether its input holds text that is neither the program's nor a known value; None: nobody has looked."""
@@ -109,7 +117,7 @@ class Known:
         for component in components:
             self.seen_with.note(component)
             self._no_other = None
-        if self.foreign is not False:
+        if self.foreign is not False or self.chooses:
             self.seen_for.note(given)
         differ = context or not is_question(given) or self.seen_with.free or self.seen_with.anew
         return self.foreign is None and bool(differ)
@@ -117,14 +125,13 @@ class Known:
     def differs_in(self, context: Dimensions, given: Callable[[], Dimensions]) -> str | None:
         """A dimension, or a field of the input, that is new to it. `given`: asked where it matters."""
         dimension = self.seen_in.differs_in(context, exactly=self.foreign is not False)
-        if dimension is None and self.foreign:
-            dimension = self.seen_for.differs_in(given(), exactly=True)
+        if dimension is None and (self.foreign or self.chooses):
+            dimension = self.seen_for.differs_in(given(), exactly=True, ever_new=not self.foreign)
         return dimension
 
     def is_ever_new(self, field: str) -> bool:
         """Whether every run that it was seen in had another value of this field of the input."""
-        key = key_of(field)
-        return len(self.seen_for.values.get(key, ())) >= FEW and key not in self.seen_for.again
+        return self.seen_for.is_ever_new(key_of(field))
 
     def is_other(self, component: Dimensions) -> str | None:
         """A field in which this component is none of those; None if there is none, or nobody noted any."""

@@ -15,7 +15,7 @@ from ...process.spare import breathe
 from ...text.constants import Table
 from ...text.steps import Clip, Label
 from ...text.templates import Collect, Counter, Join, Ref, Spread, Talk, Template, Whole
-from ...text.values import Opaque, Tree, freeze, is_class_name, texts_of
+from ...text.values import Opaque, Tree, freeze, is_class_name, is_view, texts_of
 from ...trace.record import CallRecord, Trace
 from .beginnings import Beginnings
 
@@ -65,7 +65,7 @@ class Data:
 
     def is_in(self, node: Node) -> bool:
         """Whether a literal of this node's holds any of it, beyond what the program says itself."""
-        own = [text for text in literals(node.input) if len(text) >= SHORTEST]
+        own = [text for text in said_by(node) if len(text) >= SHORTEST]
         texts = "\0".join(own)
         if any(texts.startswith(mark, at) and not self._own(mark) for at, mark in self._marks.find(texts)):
             return True
@@ -161,3 +161,28 @@ def literals(tree: Tree, constant: Container[Hashable] = frozenset()) -> Iterato
                     yield from literals(value, constant)
     elif tree is not None and not isinstance(tree, bool | Whole | Collect | Spread | Counter | Opaque):
         yield str(tree)
+
+
+def said_by(node: Node) -> Iterator[str]:
+    """All text, and all numbers, that a node's input has by itself. A search may also name somebody by a key."""
+    yield from literals(node.input)
+    yield from (key for key, _ in _of_arguments(node) if key)
+
+
+def has_flags(node: Node) -> bool:
+    """Whether a search is told yes, no or nothing, or given an object: by what somebody may see, maybe."""
+    return any(value is None or isinstance(value, bool | Opaque) for _, value in _of_arguments(node))
+
+
+def _of_arguments(node: Node) -> Iterator[tuple[str, Tree]]:
+    """The arguments of a search, and what is inside them, with their keys in dicts of the program's."""
+    given = node.input if isinstance(node.input, dict) and node.op.engine == "search" else {}
+    inside = [(value, not given.keys() <= {"args", "kwargs"}) for value in given.values()]
+    while inside:
+        tree, keyed = inside.pop()
+        if isinstance(tree, dict) and is_view(tree):
+            continue
+        if isinstance(tree, dict | list):
+            for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                yield (key if keyed and isinstance(key, str) else ""), value
+                inside.append((value, True))
