@@ -109,7 +109,7 @@ def _tables(outcomes: Sequence[Outcome], earlier: Sequence[Node], beside: bool) 
     made = next((outcome for outcome in outcomes if outcome.made), None)
     if made is None:
         return []
-    tables: dict[frozenset[tuple[int, str]], Table] = {}
+    tables: dict[frozenset[tuple[int, str]], list[Table]] = {}
     sources = (node for node in earlier if node.op.engine in DECIDE and not node.gathers and node.name != BESIDE)
     for source in sorted(sources, key=lambda node: node.at_boundary):
         said_then = _short_values(source, made, beside)
@@ -128,9 +128,11 @@ def _tables(outcomes: Sequence[Outcome], earlier: Sequence[Node], beside: bool) 
                 if said.value in other:
                     break  # it tells nothing; most values don't
             else:
-                if table.holds():
-                    tables.setdefault(frozenset(column.items()), table)  # the same values elsewhere say the same later
-    return list(tables.values())
+                alike = tables.setdefault(frozenset(column.items()), []) if table.holds() else [table]
+                # The same values elsewhere say the same later, but for those that runs are given: each may be the one.
+                if not alike or (source.name == "input" and alike[-1].ref.node == "input"):
+                    alike.append(table)
+    return [table for alike in tables.values() for table in alike]
 
 
 @dataclass(frozen=True, slots=True)
