@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..graph.ir import Confidence, Evidence, Level, Node
-from ..text.evaluate import Env, NoElement, leaf_of
-from ..text.paths import Index
-from ..text.templates import Bound, Collect, Join, Ref, Talk, Template, Whole, leaves_in, refs_in
-from ..text.values import Tree, freeze, leaves
-from .computing.computed import FEWEST, computes, is_computed
+from ..text.templates import Bound, Ref
+from ..text.values import freeze, leaves
+from .computing.computed import FEWEST, computes
 from .covers.decisions import Outcome, Table, decisions
 from .covers.shape import Shape
+from .shown import is_shown
 from .view import Fit, View
 
 MOST_BESIDE = 2
@@ -38,7 +37,7 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     inputs = {view.witness for fit, view in zip(fits, views, strict=True) if fit.calls}
     confidence: Confidence = "seen"
     computed = computes(node)
-    if len(inputs) >= (FEWEST if computed else 2) and _shown_whole(node, fits, views):
+    if len(inputs) >= (FEWEST if computed else 2) and is_shown(node, fits, views):
         confidence = "verified"
     elif not computed and any(len({freeze(call.input) for call in fit.calls}) > 1 for fit in fits):
         confidence = "looped"
@@ -51,35 +50,6 @@ def judged(node: Node, fits: list[Fit], views: Sequence[View]) -> Node:
     ]
     reason = "" if confidence == "verified" else "seen in one input only"
     return replace(node, level=level, evidence=Evidence(confidence, always=all(ran), reason=reason))
-
-
-def _shown_whole(node: Node, fits: Sequence[Fit], views: Sequence[View]) -> bool:
-    """Whether as many runs show what stands in each place that may have nothing: without elements, a list tells nothing
-    of how they are chosen, and no run without a value what stands beside it."""
-    for part in _may_be_empty(node.input):
-        shown = {
-            view.witness
-            for fit, view in zip(fits, views, strict=True)
-            if any(_has_some(part, place, at, view.values) for at, place in enumerate(fit.places))
-        }
-        computed = is_computed(part.refs if isinstance(part, Join) else refs_in(part))
-        if len(shown) < (FEWEST if computed else 2) and (shown or isinstance(part, Join)):
-            return False
-    return True
-
-
-def _may_be_empty(tree: Tree) -> Iterator[Join | Whole | Collect]:
-    for leaf in leaves_in(tree):
-        if isinstance(leaf, Template):
-            yield from (hole for hole in leaf.holes if isinstance(hole, Join))
-        elif not isinstance(leaf, Talk):
-            yield leaf
-
-
-def _has_some(part: Join | Whole | Collect, place: Index, at: int, values: Env) -> bool:
-    if isinstance(part, Join):
-        return not isinstance(values.joined(part, place, at), NoElement)
-    return bool(leaf_of(part, place, at, values) != [])
 
 
 def _bound(fits: list[Fit], views: Sequence[View]) -> Bound | None:
