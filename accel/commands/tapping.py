@@ -22,7 +22,8 @@ from ..parts.network import hosts
 from ..process.clock import now_s
 from ..run.scope import scope
 from ..run.waits.steps import Do, Give, Steps, atake, atake_stream, take, take_stream
-from ..text.values import Tree, is_class_name, is_comparable, leaves
+from ..text.comparable import is_comparable
+from ..text.values import Tree, is_class_name, leaves
 from ..trace.ambient import FRAMEWORK_VARS
 from .cassette import Answer, Cassette, Key, NotRecorded, takes
 from .kinds import Programs

@@ -326,9 +326,10 @@ def _referred(value: Any, opened: bool, is_component: Kinds) -> Iterator[Any]:
     elif wraps_functions(cls):
         yield wrapped(value)  # an object that can be called
     elif is_a(value, dict):
-        yield from list(value.values())[:MAX_HELD]  # copied at once: another thread may change it
+        yield from list(dict.values(value))[:MAX_HELD]  # copied at once: another thread may change it
     elif is_a(value, CONTAINERS):
-        yield from list(value)[:MAX_HELD]
+        kind: Any = next(kind for kind in CONTAINERS if is_a(value, kind))
+        yield from list(kind.__iter__(value))[:MAX_HELD]  # a class of the program's may read a database then
     elif opened or _is_plain(value):
         yield from list((own(value) or {}).values())
         yield from _slots(value)  # where pydantic keeps what is private

@@ -8,15 +8,13 @@ dataclass fields or, failing that, by identity.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 import sys
-import types
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .objects import UNTOLD, field, field_names, holds_more, is_a, items
+from .objects import UNTOLD, field, field_names, holds_more, items
 
 T = TypeVar("T")
 Tree = Any
@@ -186,8 +184,8 @@ def thaw(tree: Tree) -> Any:
     return [thaw(item) for item in tree] if isinstance(tree, list) else tree
 
 
-_DATA = frozenset((str, int, float, bool, type(None), Vector))
-_LEAVES = _DATA | {Opaque}
+DATA = frozenset((str, int, float, bool, type(None), Vector))
+_LEAVES = DATA | {Opaque}
 
 
 def _view(value: Any, budget: list[int], depth: int, exact: bool) -> Tree:
@@ -301,36 +299,6 @@ def same(left: Tree, right: Tree) -> bool:
 def equal(left: Tree, right: Tree) -> bool:
     """Tree equality with leaf types, and with the order of dicts."""
     return left is right or exactly(left) == exactly(right)
-
-
-def is_comparable(tree: Tree) -> bool:
-    """Whether equal trees mean equal values: opaque leaves must be functions or classes that don't change. Other
-    objects are equal by identity and may have changed meanwhile."""
-    if isinstance(tree, dict | list):
-        for part in tree.values() if isinstance(tree, dict) else tree:
-            if type(part) not in _DATA and not is_comparable(part):
-                return False
-        return True
-    return not isinstance(tree, Opaque) or _never_changes(tree.obj)
-
-
-_IMMUTABLE_TYPE = 1 << 8
-"""The flag of classes that can't be changed."""
-
-
-def _never_changes(value: Any) -> bool:
-    """Of functions, those of a module that keep nothing; of classes, those that say what data looks like, and those of
-    the interpreter and of extensions."""
-    if is_a(value, type):
-        schema = field_names(value) is not None or is_a(value, enum.EnumMeta) or "__total__" in vars(value)
-        return schema or bool(value.__flags__ & _IMMUTABLE_TYPE)
-    if is_a(value, types.BuiltinFunctionType):
-        return is_a(value.__self__, types.ModuleType | type(None))
-    if not is_a(value, types.FunctionType) or value.__closure__:
-        return False
-    kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-    of_module = getattr(sys.modules.get(value.__module__), value.__qualname__, None) is value
-    return of_module and all(type(each) in _DATA for each in kept)
 
 
 def leaves(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Tree]]:

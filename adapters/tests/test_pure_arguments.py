@@ -17,7 +17,8 @@ from pydantic import PrivateAttr
 
 import accel
 from accel import accelerate
-from accel.text.values import Opaque, is_comparable, snapshot, thaw
+from accel.text.comparable import is_comparable
+from accel.text.values import Opaque, snapshot, thaw
 from adapters.tests.core_fakes import Chat, World
 
 TOPICS = ("bees and their hives", "iron smelting in Sweden", "the far side of the moon", "bread of long ago")

@@ -117,7 +117,12 @@ def _text(credential: Any) -> str:
         return f"by {id(credential)}"
     if _gives(credential):
         return f"? {next(_asked)}"  # nobody knows what it would give: equal to nothing
-    return "" if credential is None else str(credential.get_secret_value() if _is_secret(credential) else credential)
+    try:
+        return (
+            "" if credential is None else str(credential.get_secret_value() if _is_secret(credential) else credential)
+        )
+    except Exception:  # noqa: BLE001 - a vault that does not answer
+        return f"? {next(_asked)}"
 
 
 @dataclass(slots=True)

@@ -44,11 +44,14 @@ class Identities:
         """With the run it is forgotten what components noted of their calls: others go through the same ones."""
 
     def of(self, component: Any, by_object: bool) -> Hashable:
-        """See `identity_of`."""
-        seen = self._seen.get(id(component))
-        if seen is None or seen.by_object != by_object:
-            seen = self._seen[id(component)] = Seen(component, by_object)
-        return seen.now(self._known, self._read)
+        """See `identity_of`. Equal to nothing where what it holds raises when it is looked at."""
+        try:
+            seen = self._seen.get(id(component))
+            if seen is None or seen.by_object != by_object:
+                seen = self._seen[id(component)] = Seen(component, by_object)
+            return seen.now(self._known, self._read)
+        except Exception:  # noqa: BLE001 - the program, which may never ask this of its object, is not to see it
+            return Opaque(object())
 
     def reads(self, component: Any) -> Reads:
         """What its code reads, as of the last look here."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...parts.components import Facts, talks, tells_within
 from ...parts.methods.epochs import epoch
 from ...parts.methods.methods import Method
-from ...text.values import is_comparable
+from ...text.comparable import is_comparable
 from ...trace.ambient import Ambient, unchanged
 from ..waits.waiting import loop_here
 from .call import Call

@@ -51,9 +51,9 @@ class Call(Party):
 
     __slots__ = (
         "ambient", "asked", "borrowers", "bound", "changes", "chunks", "dropped_by", "ended_s", "entered_s", "epoch",
-        "fed", "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "kept", "key", "keys", "lender",
-        "lent_as", "method", "nested", "outcome", "output", "priority", "record", "resource", "sent_to",
-        "standing", "state", "substituted", "task", "tells", "token", "tokens", "took_s", "waiters",
+        "fed", "given_up", "hindered", "identity", "input", "issued_for", "issued_s", "joined_at", "kept", "key",
+        "keys", "lender", "lent_as", "method", "nested", "outcome", "output", "priority", "record", "resource",
+        "sent_to", "standing", "state", "substituted", "task", "tells", "token", "tokens", "took_s", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -88,7 +88,9 @@ class Call(Party):
         self.keys: tuple[str, ...] = ()
         """the credentials that its component held then,"""
         self.changes = 0
-        """and how often that had been seen to change."""
+        """and how often that had been seen to change;"""
+        self.joined_at: int | None = None
+        """and when a demand joined it."""
         self.sent_to: Hashable = None
         """Who got its input (`accel.parts.network.recipients`), if that is nobody here: who has its output, too."""
         self.bound: tuple[str, int] | None = None

@@ -14,6 +14,7 @@ from ...parts.methods.epochs import bump, epoch, resource_of
 from ...parts.methods.methods import Method
 from ...parts.network.recipients import recipient
 from ...process.clock import now_s
+from ...text.objects import in_class, own
 from ...text.values import exactly
 from ...trace.ambient import INCOMPARABLE, Ambient, set_since, user_vars
 from ...trace.record import CallRecord
@@ -32,6 +33,7 @@ def open_call(
     began_s, now = thread_time(), now_s()
     tree = method.seen_input(component, args, kwargs)
     identity = run.identities.of(component, method.by_object)
+    changes = run.identities.changes(component)
     key = (method.family, identity, exactly(tree))
     node = here.visit.node if here.visit is not None else ""
     leg = here.visit.outermost.leg() if here.visit is not None else ANEW
@@ -73,6 +75,8 @@ def open_call(
             call.record = record
             if not call.joined:
                 call.outer = here.call
+            else:
+                call.joined_at = changes
         else:
             call = call.again(record)
         count = run.site_counts[site] = run.site_counts.get(site, 0) + 1
@@ -139,7 +143,12 @@ def _moved(run: Run, component: Any) -> str:
 
 def _manager(args: Any, kwargs: Any) -> Any:
     """The callback manager that a call is made with, if there is one."""
-    return kwargs.get("run_manager") or next((arg for arg in args if hasattr(arg, "handlers")), None)
+    return kwargs.get("run_manager") or next((arg for arg in args if _has_handlers(arg)), None)
+
+
+def _has_handlers(arg: Any) -> bool:
+    """Without asking the object, which may be anything."""
+    return in_class(type(arg), "handlers") is not None or "handlers" in (own(arg) or ())
 
 
 def _borrowed(run: Run, call: Call, facts: Facts, args: Any, kwargs: Any) -> Call | None:

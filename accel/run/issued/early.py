@@ -35,9 +35,10 @@ from ...parts.methods.methods import METHODS, Method
 from ...parts.methods.patches import has_leaf, original, stands
 from ...parts.network.http import causes
 from ...process import threads
+from ...text.comparable import is_comparable
 from ...text.copies import hands_back
 from ...text.objects import is_a, own
-from ...text.values import Tree, exactly, is_comparable
+from ...text.values import Tree, exactly
 from ...trace import homed
 from ...trace.ambient import set_since
 from .. import priorities
@@ -317,7 +318,10 @@ def _told(run: Run, call: Call, kwargs: Any) -> bool:
 def _changed(run: Run, call: Call, keys: tuple[str, ...] | None = None) -> bool:
     """Whether the component is another one than when the call was issued, or was seen to be one meanwhile: then the
     answer may be, too, even if it is what it was again when the program makes the call. `keys`: the credentials with
-    which it is about to be entered."""
+    which it is about to be entered. Once the program has joined the call, what it changes is no more to it than to one
+    of its own that is under way."""
+    if call.joined_at == call.changes:
+        return False
     same = run.identities.of(call.component, call.method.by_object) == call.identity
     if same and run.identities.changes(call.component) == call.changes and keys in (None, call.keys):
         return False
