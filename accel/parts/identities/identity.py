@@ -9,9 +9,9 @@ from typing import Any
 from ...text.objects import is_a
 from ...text.values import Opaque, exactly
 from ..listed.table import listed
-from ..program.kept import is_called_by_libraries, noted_of_its_own, only_noted
-from .clients import Identity, Record, is_client, is_connection
-from .looks import ATOMS, Known, Look, derived_of, note_assigned, own_bases
+from ..program.kept import is_called_by_libraries, kept_by_itself, noted_of_its_own, only_noted
+from .clients import Identity, Record, is_client, is_connection, recorded
+from .looks import ATOMS, Known, Look, derived_of, is_session, is_setting, note_assigned, own_bases
 from .reads import NOTHING, Reads, reads_of
 from .surroundings import otherwise
 from .watch import Watch
@@ -21,7 +21,7 @@ def identity_of(component: Any, by_object: bool) -> Hashable:
     """A component as it is now.
 
     `by_object`: stores, retrievers, tools are themselves only, with what their clients send and, of classes of the
-    program's own, with plain fields (a tenant, a number of results) that no call counts or keeps. Clients: class plus
+    program's own, with fields of plain data (a tenant, a filter) that no call counts or keeps. Clients: class plus
     all fields, secrets by value. What is worked out from fields and kept (a `cached_property`) says nothing of its own,
     and appears with the first use.
     """
@@ -173,7 +173,7 @@ class Seen:
             held = {name: value for name, value in held.items() if name not in noted}
         for name, value in held.items():
             kept = self._is_kept(name, value)
-            if kept is None or (self.by_object and not (is_client(type(value)) or self._is_setting(name, value))):
+            if kept is None or (self.by_object and not (_sends(type(value)) or self._is_setting(name, value))):
                 continue
             before = last.fields.get(name)
             if before is None or before.value is not value or not before.watch.stands():
@@ -189,9 +189,12 @@ class Seen:
                 others.include(watch)
         records = tuple(dict.fromkeys(record for held in fields.values() for record in held.records))
         compared = {name: held.compared for name, held in fields.items() if held.counts}
+        if self.by_object and compared:
+            record = recorded(self._component, Identity(cls, _by_name(compared)))
+            records += (record,) if record is not None else ()
         identity = last.identity
         if identity is None or compared != {name: held.compared for name, held in last.fields.items() if held.counts}:
-            identity = self._made(tuple((str(name), compared[name]) for name in sorted(compared, key=str)))
+            identity = self._made(_by_name(compared))
         return _State(identity, own, others, fields, records, times, self.looked_through(read))
 
     def _made(self, compared: tuple[tuple[str, Hashable], ...]) -> Hashable:
@@ -200,10 +203,12 @@ class Seen:
         return (Opaque(self._component), compared) if compared else Opaque(self._component)
 
     def _is_setting(self, name: str, value: Any) -> bool:
-        """Whether a field of a store, retriever or tool of the program's own is plain, and nothing that its calls count
-        or keep: by it a program may choose what they read."""
+        """Whether a field of a store, retriever or tool of the program's own is plain data, and nothing that its calls
+        count or keep: by it a program may choose what they read."""
         cls: Any = type(self._component)
-        return type(value) in ATOMS and is_called_by_libraries(cls) and name not in only_noted(cls, cls)
+        if not own_bases(cls) or not is_setting(value):
+            return False
+        return name not in (only_noted(cls, cls) if is_called_by_libraries(cls) else kept_by_itself(cls))
 
     def _is_kept(self, name: str, value: Any) -> bool | None:
         """Whether a field holds a client that the component makes of its others, with the first use; None if it holds
@@ -214,6 +219,14 @@ class Seen:
         if is_client(type(value)):
             return not is_connection(type(value))  # which the program gave it
         return None if value is None or name == _CLEANUP or name in derived_of(cls) else False
+
+
+def _by_name(compared: Mapping[str, Hashable]) -> tuple[tuple[str, Hashable], ...]:
+    return tuple((str(name), compared[name]) for name in sorted(compared, key=str))
+
+
+def _sends(cls: type) -> bool:
+    return is_client(cls) or is_session(cls)
 
 
 _AROUND, _READ = "credentials around", "variables and credentials that its code reads"

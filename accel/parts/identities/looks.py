@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import itertools
 import ssl
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -51,6 +52,8 @@ _ALONE = frozenset((str, type(None)))
 """Stand for themselves when they are frozen."""
 ATOMS = frozenset((*_ALONE, int, float, bool, bytes))
 MAX_DEPTH = 12
+MOST_SET = 64
+"""Values in a setting, lists and dicts around them included."""
 MAX_OPENED = 256
 """Objects of the program's own classes in one field. One that holds more is never the same."""
 
@@ -106,7 +109,7 @@ class Look:
             cookies = self.watch.told(value, "cookies", partial(given_cookies, value))
             return [self._dict(self.watch.fields(cookie), depth) for cookie in cookies]
         holder: Any = type(value.__self__) if cls is MethodType else None
-        if holder is not None and (is_client(holder) or _is_plain(holder)):
+        if holder is not None and (is_client(holder) or is_plain(holder)):
             return [Opaque(value.__func__), self.at(value.__self__, depth + 1)]
         if cls is BuiltinMethodType and is_a(value.__self__, _CONTAINERS):
             return [value.__name__, self.at(value.__self__, depth + 1)]
@@ -116,6 +119,8 @@ class Look:
             return "the SDK's"  # it does not tell the certificates that it holds: any other one is only itself
         if is_client(cls) and own(value) is not None:
             return self.client(value) if is_sender(cls) else self._part(value)
+        if is_session(cls):
+            return self._session(value, depth)
         return self._object(value, cls, depth)
 
     def _container(self, value: Any, cls: type, depth: int) -> Any:
@@ -163,9 +168,9 @@ class Look:
         fields, params = field_names(cls), in_class(cls, "__dataclass_params__")
         if fields is not None and params is None:
             names = [*fields]
-        elif fields is not None and not _is_plain(cls) and params.eq:
+        elif fields is not None and not is_plain(cls) and params.eq:
             names = [*fields]
-        elif not _is_plain(cls) or _guards_itself(value):
+        elif not is_plain(cls) or _guards_itself(value):
             return Opaque(value)
         self._opened += names is None
         if self._opened > MAX_OPENED or (cls.__dictoffset__ and own(value) is None):
@@ -195,6 +200,19 @@ class Look:
             return [itself, seen]
         finally:
             del self._path[id(value)]
+
+    def _session(self, session: Any, depth: int) -> Any:
+        """What one of `requests` sends with, which a program may set between two calls."""
+        held = self.watch.fields(session)
+        told = {name: held.get(name) for name in ("cookies", "params", "proxies", "verify", "cert")}
+        if (headers := held.get("headers")) is not None:
+            told["headers"] = self.watch.told(headers, "headers", lambda: [*itertools.chain(*headers.items())])
+        auth = held.get("auth")
+        told["auth"] = self.watch.fields(auth) if own(auth) is not None else auth
+        seen = self._dict(told, depth)
+        record = recorded(session, Identity(type(session), (("set to", exactly(seen)),)))
+        self.records += [record] if record is not None else []
+        return ["session", Opaque(session), seen]
 
     def client(self, client: Any) -> Hashable:
         """What a client is made of. One that was looked at is looked at again where something has changed in it."""
@@ -305,11 +323,35 @@ def _is_data(name: str, value: Any) -> bool:
     kind: Any = type(value)
     if name.startswith("__") or in_class(kind, "__get__") is not None or in_class(kind, "__call__") is not None:
         return False
-    return kind in ATOMS or issubclass(kind, _CONTAINERS) or _is_plain(kind)
+    return kind in ATOMS or issubclass(kind, _CONTAINERS) or is_plain(kind)
 
 
 @of_class
-def _is_plain(cls: type) -> bool:
+def is_session(cls: type) -> bool:
+    """Whether it is one of `requests`, or extends it."""
+    return any(base.__module__ == "requests.sessions" and base.__name__ == "Session" for base in cls.__mro__)
+
+
+def is_setting(value: Any) -> bool:
+    """Whether it is plain data of the program's, and little of it: no rows of a store, and no component."""
+    left, coming = MOST_SET, [value]
+    while coming and left:
+        left -= 1
+        each = coming.pop()
+        cls = type(each)
+        if cls is dict:
+            coming += [*dict.values(each)][: left + 1]
+        elif cls in (list, tuple, set, frozenset):
+            coming += [*each][: left + 1]
+        elif cls not in ATOMS:
+            if not is_plain(cls) or _guards_itself(each):
+                return False
+            coming += [*(own(each) or {}).values()][: left + 1]
+    return not coming
+
+
+@of_class
+def is_plain(cls: type) -> bool:
     """Whether objects of a class are the program's own data. What extends a library (a callback handler) works for that
     library, and is the object it is."""
     if cls is SimpleNamespace:

@@ -66,6 +66,19 @@ def _in_use(component: type, part: type) -> Iterator[_Own]:
 
 
 @of_class
+def kept_by_itself(cls: type) -> frozenset[str]:
+    """The attributes that any of its methods assigns or adds to, once it is made: of a class that extends no library's
+    it is not known which of them are its calls."""
+    found = set[str]()
+    for base in users_bases(cls):
+        for name, member in list(vars(base).items()):
+            for function in written(member) if name not in ("__init__", "__post_init__") else ():
+                for code in codes(function.__code__):
+                    found |= _Own(steps_of(code), function.__code__.co_varnames[:1], is_entry=False).kept()
+    return frozenset(found)
+
+
+@of_class
 def is_called_by_libraries(cls: type) -> bool:
     """Whether the program's class puts methods in the place of a library's, which calls them: then it is known what its
     calls keep."""
