@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, SystemMessage
 
 import accel
 
-from .core_fakes import Chat, World, chain
+from .core_fakes import Chat, Store, World, chain
 
 TOPICS = [f"{what} of {where}" for where in ("Iceland", "Norway", "Chile") for what in ("rivers", "lakes", "hills")]
 HEADS = {"acme": "Acme agreed in May with its bank upon", "globex": "Globex notes for its clerks"}
@@ -46,6 +47,19 @@ def filtered(given: Given) -> str:
     return "".join(f"{note}\n" for note in given["c"] if not note.startswith("internal"))
 
 
+def flagged(given: Given) -> str:
+    return f"{given['c']['record']}\n" if given["c"]["consent"] else ""
+
+
+def flags(active: bool, consent: bool, number: int) -> Given:
+    return {"c": {"active": active, "consent": consent, "record": f"record {number * 7919} of a patient"}}
+
+
+def noted(number: int, kinds: str) -> Given:
+    named = {"p": "note", "i": "internal: note"}
+    return {"c": [f"{named[kind]} {number * 37 + at} on case {number * 101 + at * 7}" for at, kind in enumerate(kinds)]}
+
+
 CASES = {
     "a tenant's heading": Case(
         headed, [hinted("acme", 1), hinted("globex"), hinted("acme", 2), hinted("globex"), hinted("acme", 3),
@@ -58,6 +72,13 @@ CASES = {
     "without consent": Case(
         consented, [hinted(True, 1), hinted(False), hinted(True, 2), hinted(False), hinted(True, 3), hinted(False)],
         hinted(False, 4), "matter",
+    ),
+    "two flags that were equal": Case(
+        flagged, [flags(at % 2 == 0, at % 2 == 0, at) for at in range(6)], flags(True, False, 6), "record",
+    ),
+    "left out at the end": Case(filtered, [noted(1, "ppi"), noted(2, "pp")], noted(3, "pip"), "internal"),
+    "left out at the beginning": Case(
+        filtered, [noted(1, "ipp"), noted(2, "pp"), noted(3, "pp")], noted(4, "pip"), "internal",
     ),
     "filtered": Case(
         filtered,
@@ -136,3 +157,49 @@ def test_messages_that_a_filter_leaves_out() -> None:
         fast.invoke({"q": topic, "c": list(map(HumanMessage, notes))})
         assert accel.settle()
     assert not [text for text in world.texts(early=True) if "internal" in text]
+
+
+class Filtered(Store):
+    """Gives the rows whose keys its filter holds."""
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        told = str(kwargs.get("filter"))
+        self.world.serve("store", f"{query} {told}")
+        return [Document(page_content=text) for key, text in self.rows.items() if key in told]
+
+
+accel.register(Filtered, pure=True, local=True, concurrency=8, readonly=True)
+FILTERS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "a key": (lambda of: {of: True}, "acme", "globex"),
+    "a key inside": (lambda of: {"acl": {of: {"exists": True}}}, "acme", "globex"),
+    "a flag": (lambda of: {"internal": of}, True, False),
+    "a flag by a name": (lambda of: {"internal": of == "staff"}, "staff", "guest"),
+    "nothing": (lambda of: None if of == "staff" else {"of": of}, "staff", "guest"),
+}
+
+
+@pytest.mark.parametrize("which", FILTERS)
+def test_a_filter_that_goes_by_who_asks(which: str) -> None:
+    """Its keys and flags are no words of the program's."""
+    by, one, other = FILTERS[which]
+    world = World()
+    model, store = Chat(world), Filtered(world, {"acme": "Acme's plans", "globex": "Globex' plans", "True": "salaries"})
+
+    def first(state: Any) -> dict[str, str]:
+        world.node("first")
+        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
+
+    def second(state: Any) -> dict[str, str]:
+        world.node("second")
+        found = store.similarity_search(state["q"], filter=by(state["c"]))
+        told = " ".join(each.page_content for each in found)
+        return {"b": model.invoke(f"Answer by {told}: {state['q']}").content}
+
+    fast = accel.accelerate(chain(("first", first), ("second", second)))
+    for topic, of in zip(TOPICS, (one, one, one, one, other), strict=False):
+        world.forget()
+        fast.invoke({"q": topic, "c": of})
+        assert accel.settle()
+        searches = {text for text in world.texts() if text.startswith(topic)}
+        assert searches == {f"{topic} {by(of)}"}
+        assert of == other or topic in TOPICS[:3] or world.texts(topic, early=True)
