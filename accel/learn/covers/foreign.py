@@ -92,18 +92,32 @@ class Data:
         """Whether a run has read this row of words, or was answered it: what an answer repeats of its question was not
         found there."""
         if row not in self._found:
-            everything, each = self._words
-            self._found[row] = row in everything and any(row in words and row not in asked() for words, asked in each)
+            rows, each = self._words
+            found = hash(row) in rows  # not a search through all of it for every row
+            self._found[row] = found and any(row in words and row not in asked() for words, asked in each)
         return self._found[row]
 
     @cached_property
-    def _words(self) -> tuple[str, list[tuple[str, Callable[[], str]]]]:
-        """The words of all that was read or answered, together, and each with what was asked for it."""
+    def _words(self) -> tuple[set[int], list[tuple[str, Callable[[], str]]]]:
+        """The hashes of all rows of words that were read or answered, and the words of each with what was asked for
+        it."""
         each: list[tuple[str, Callable[[], str]]] = []
         for trace in self._traces:
             each += [(words_of([text]), str) for text in trace.found]
             each += [(words_of(texts_of(call.output)), cache(partial(_asked, call))) for call in trace.calls]
-        return "\n".join(words for words, _ in each), each
+        return {hash(row) for words, _ in each for row in _rows_in(words)}, each
+
+
+def _rows_in(words: str) -> Iterator[str]:
+    """All rows of what `words_of` gives."""
+    for line in words.split("\n"):
+        row: deque[str] = deque(maxlen=IN_A_ROW)
+        for number, word in enumerate(line.split()):
+            row.append(word)
+            if len(row) == IN_A_ROW:
+                yield f" {' '.join(row)} "
+            if number % 1_000 == 0:
+                breathe()
 
 
 def _asked(call: CallRecord) -> str:
