@@ -266,3 +266,12 @@ def test_a_decision_by_somebodys_name_is_not_written(
     by = When(Ref(node, ("speaker", Verdict())), frozenset({yes}), frozenset({no}))
     text = saved(tmp_path, LIST, EACH, replace(ROWS, when=(by,))).read_text(encoding="utf-8")
     assert ("speaker" in text) is written and not any(word in text for word in ("maria", "tariq", "49"))
+
+
+@pytest.mark.parametrize(("key", "written"), [("ann.smith@leeds.example", False), ("u4711", False), ("it", True)])
+def test_what_stands_under_somebodys_address_is_not_written(tmp_path: Path, key: str, written: bool) -> None:
+    """A program that goes by who asks has such keys in paths, not in texts."""
+    asks = Node("asks", OPS["decode"], Template(("About ", Ref("list", ("content", key)))), "site", evidence=VERIFIED)
+    decided = replace(ROWS, when=(When(Ref("list", (key, Verdict())), frozenset({"it"}), frozenset({"site"})),))
+    text = saved(tmp_path, LIST, EACH, asks, decided).read_text(encoding="utf-8")
+    assert (f'"{key}"' in text) is written

@@ -23,6 +23,7 @@ from ...learn.computing.computed import looks_up
 from ...learn.contexts.seen_in import SeenIn
 from ...learn.covers.foreign import literals
 from ...text.pasted import is_opaque
+from ...text.templates import Ref
 from ...text.turns import Called
 from ...text.values import Tree
 from ...trace.ambient import CREDENTIAL, SECRET
@@ -35,6 +36,7 @@ VERSION = 15
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _NOBODYS = re.compile(r"True|False|None|(?i:yes|no)|\d{1,3}")
 """What a decision may go by in any case."""
+_LETTERS = re.compile(r"[^\W\d]*")
 _AGAIN = "Write a new one with fast.save_plan(path)."
 
 
@@ -138,6 +140,7 @@ def _encode_node(node: Node, plan: Plan) -> dict[str, Any]:
     foreign = plan.contexts.known(node.name).foreign if keep else False
     foreign = plan.program.lacks(node) if foreign is None else foreign
     keep = keep and not foreign and not _holds_key(node.input) and not any(_names(when, plan) for when in node.when)
+    keep = keep and not any(_leads_by_name(ref, plan) for ref in (*node.refs(), *(when.ref for when in node.when)))
     return {
         "name": node.name,
         "op": node.op.name,
@@ -163,6 +166,12 @@ def _names(when: When, plan: Plan) -> bool:
     if called or not plan.program.has_run:
         return False
     return not all(_NOBODYS.fullmatch(word) or plan.program.says(word) for word in (*when.yes, *when.no))
+
+
+def _leads_by_name(ref: Ref, plan: Plan) -> bool:
+    """Whether a key on the way may be somebody's address or number: not letters alone, and not said by the program."""
+    keys = (step for step in ref.path if isinstance(step, str) and _LETTERS.fullmatch(step) is None)
+    return plan.program.has_run and not all(map(plan.program.says, keys))
 
 
 def _holds_key(tree: Tree) -> bool:
