@@ -98,6 +98,8 @@ class Evidence:
     unreplaced: tuple[Field, ...] = ()
     """Fields of the run's input in its templates that the program's state had held unchanged whenever the calls were
     made: whether they go by the input or by the state, nobody has seen."""
+    twins: tuple[tuple[Field, Field], ...] = ()
+    """Fields of the run's input in its templates, with others that were the same in all runs that made its calls."""
     usual: tuple[When, ...] = ()
     """Flags in what it is made of that were the same whenever the calls were made: with others it is in doubt. Not
     saved: a model, or whoever it quotes, may have named them."""

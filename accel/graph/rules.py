@@ -160,6 +160,7 @@ COMPOSITE = Rule("composite", "a composite: its inner calls are issued instead")
 REPLACED = Rule(
     "replaced", "the program's state has replaced what the run was given, which no run so far had done by then"
 )
+EITHER = Rule("either", "{one} and {other} of the input were the same in all runs so far: the program may go by either")
 BEYOND = Rule("beyond", "more elements than any run so far had")
 
 # --- order

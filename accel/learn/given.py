@@ -6,8 +6,11 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from ..graph.first import First, leads
+from ..graph.ir import Node
 from ..parts.methods.methods import METHODS
-from ..text.values import Tree, containers, freeze, holds_number, leaves, texts_of
+from ..text.paths import follow
+from ..text.templates import Field
+from ..text.values import Tree, containers, exactly, freeze, holds_number, leaves, texts_of
 from ..trace.record import CallRecord
 from ..trace.released import Released
 from .covers.cover import EDITED
@@ -18,6 +21,8 @@ from .view import View
 
 MAX_COMPARED = 8
 """Calls of one site in one trace of which it is seen how long their lists are."""
+MAX_FIELDS, MAX_TWINS = 200, 4
+"""Of what a run was given, and of one node."""
 
 
 def given_always(views: Sequence[View], site: str) -> set[Hashable]:
@@ -96,6 +101,26 @@ def asked_instead(calls: Iterable[CallRecord]) -> set[int]:
             other.start < call.start and other.identity != call.identity for other in failed.get(freeze(call.input), ())
         )
     }
+
+
+def twins(node: Node, views: Sequence[View]) -> tuple[tuple[Field, Field], ...]:
+    """Fields of the run's input that were the same as one of those in its templates, in all of these runs: a home
+    address and one for deliveries. Of a run in which they differ nothing tells which one the program goes by."""
+    if len({view.witness for view in views}) < 2:
+        return ()
+    (first, *others), given = [view.trace.input for view in views], node.given()
+    found = [
+        (used, path)
+        for used in sorted(given, key=str)
+        for path, value in leaves(first)[:MAX_FIELDS]
+        if path not in given and _is_named(value) and exactly(follow(first, used)) == exactly(value)
+        if all(exactly(follow(other, used)) == exactly(follow(other, path)) for other in others)
+    ]
+    return tuple(found[:MAX_TWINS])
+
+
+def _is_named(value: Tree) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
 def _wholes_of(tree: Tree) -> Iterator[Tree]:

@@ -16,7 +16,7 @@ from .computing.computed import AGREED, FEWEST, TABLES, agrees, compute, compute
 from .computing.gathered import Gathered
 from .covers.foreign import Data
 from .covers.shape import Place
-from .given import asked_instead, first_of, given_always, varying
+from .given import asked_instead, first_of, given_always, twins, varying
 from .judging import decided
 from .relays import Proposal, Relays
 from .rounds import Rounds
@@ -345,6 +345,7 @@ class Builder:
         node = node.proven(
             at_once=at_once,
             unreplaced=still_given(sorted(node.given(), key=str), made),
+            twins=twins(node, [view for view, fit in by_view if fit.calls]),
             usual=usual(node, fits, self.views, self.nodes),
         )
         self.nodes += [gathered for gathered in self._gathered.used(node) if gathered not in self.nodes]

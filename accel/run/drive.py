@@ -13,6 +13,7 @@ from ..graph.rules import (
     BEYOND,
     BUSY,
     CHANGED,
+    EITHER,
     IN_ORDER,
     LATE,
     LIMITED,
@@ -26,8 +27,9 @@ from ..graph.rules import (
 from ..parts.methods import sdks
 from ..parts.network import hosts, http
 from ..process import threads
-from ..text.paths import has_gap
-from ..text.values import Tree
+from ..text.paths import follow, has_gap
+from ..text.steps import path_text
+from ..text.values import Tree, exactly
 from ..trace.ambient import INCOMPARABLE
 from . import pools
 from . import uses as uses  # and what clients send is noted
@@ -202,6 +204,9 @@ class Drive(Forecast):
         """The same of an element that holds these values, with this input."""
         if not self._replaced.isdisjoint(node.evidence.unreplaced):
             return REPLACED()
+        for one, other in node.evidence.twins:
+            if exactly(follow(self.run.trace.input, one)) != exactly(follow(self.run.trace.input, other)):
+                return EITHER(one=path_text(one), other=path_text(other))
         return refuses(self.run, node, values, self._decided(node), given)
 
     def _decided(self, node: Node, after: frozenset[str] = frozenset()) -> bool:

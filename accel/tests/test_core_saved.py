@@ -175,7 +175,7 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str) -> None:
 def test_a_file_of_another_version(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 15"):
+    with pytest.raises(ConfigurationError, match="is not an Accel plan of version 16"):
         load(str(path))
 
 

@@ -60,7 +60,19 @@ def noted(number: int, kinds: str) -> Given:
     return {"c": [f"{named[kind]} {number * 37 + at} on case {number * 101 + at * 7}" for at, kind in enumerate(kinds)]}
 
 
+def sent_to(given: Given) -> str:
+    return f"Deliver it to {given['c']['shipping']}.\n"
+
+
+def addresses(number: int, other: str = "") -> Given:
+    home = f"{number * 17} Elm Street in Leeds"
+    return {"c": {"home": home, "shipping": other or home}}
+
+
 CASES = {
+    "an address that was equal to another": Case(
+        sent_to, [addresses(1), addresses(2), addresses(3)], addresses(4, "8 Office Park in York"), "Elm Street",
+    ),
     "a tenant's heading": Case(
         headed, [hinted("acme", 1), hinted("globex"), hinted("acme", 2), hinted("globex"), hinted("acme", 3),
                  hinted("globex")],

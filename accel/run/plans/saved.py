@@ -32,7 +32,7 @@ from .used import SavedCall
 from .which import Identity
 from .written import decode, decode_most, decode_ref, encode, encode_most, encode_ref
 
-VERSION = 15
+VERSION = 16
 FOREIGN = "its input holds text that is neither the program's nor a known value, which may be somebody's data"
 _NOBODYS = re.compile(r"True|False|None|(?i:yes|no)|\d{1,3}")
 """What a decision may go by in any case."""
@@ -218,6 +218,7 @@ def _encode_evidence(node: Node, keep: bool, foreign: bool) -> dict[str, Any]:
         "always": evidence.always,
         "at_once": evidence.at_once,
         "unreplaced": evidence.unreplaced if keep else [],
+        "twins": evidence.twins if keep else [],
         "reason": why if could and not keep else "",
     }
 
@@ -225,7 +226,8 @@ def _encode_evidence(node: Node, keep: bool, foreign: bool) -> dict[str, Any]:
 def _decode_evidence(data: dict[str, Any]) -> Evidence:
     confidence: Confidence = "verified" if data["verified"] else "opaque"
     unreplaced = tuple(map(tuple, data["unreplaced"]))
-    return Evidence(confidence, data["always"], data["at_once"], unreplaced, reason=data["reason"])
+    twins = tuple((tuple(one), tuple(other)) for one, other in data["twins"])
+    return Evidence(confidence, data["always"], data["at_once"], unreplaced, twins, reason=data["reason"])
 
 
 def _encode_seen_in(found: SeenIn) -> dict[str, Any]:
