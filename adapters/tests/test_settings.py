@@ -18,7 +18,7 @@ from requests.auth import HTTPBasicAuth
 
 import accel
 
-from .core_fakes import Chat, Store, World, chain
+from .core_fakes import Chat, Store, World, chain, have_begun
 
 TENANTS = ("ann", "bob", "ann", "bob", "eve")
 TOPICS = [f"{what} of {where}" for where in ("Iceland", "Norway", "Chile") for what in ("rivers", "lakes", "hills")]
@@ -173,6 +173,7 @@ class Host(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answers)
         self.asked: list[str] = []
         """In whose name."""
+        self.sets_cookies = False
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -181,13 +182,24 @@ class Answers(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
+    def log_in(self, tenant: str) -> None:
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.send_header("set-cookie", f"session={tenant}; Path=/")
+        self.end_headers()
+
     def do_POST(self) -> None:
         query = json.loads(self.rfile.read(int(self.headers["content-length"])))
         who = f"{self.headers.get('x-tenant')} {self.headers.get('authorization')} {self.headers.get('cookie')}"
+        if query.startswith("log in"):
+            self.log_in(query.split()[-1])
+            return
         self.server.asked.append(who)
         body = json.dumps(f"{who} {query}").encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
+        if self.server.sets_cookies:
+            self.send_header("set-cookie", f"__cf_bm={len(self.server.asked)}; Path=/")
         self.end_headers()
         self.wfile.write(body)
 
@@ -209,10 +221,11 @@ class Crm:
 
 
 accel.register(Crm, methods=["search"], readonly=True, local=True, concurrency=8)
-SETS: dict[str, Callable[[Any, str], Any]] = {
-    "a header": lambda http, tenant: http.headers.update({"x-tenant": tenant}),
-    "its credentials": lambda http, tenant: setattr(http, "auth", HTTPBasicAuth(tenant, "word")),
-    "a cookie": lambda http, tenant: http.cookies.set("tenant", tenant),
+SETS: dict[str, Callable[[Crm, str], Any]] = {
+    "a header": lambda crm, tenant: crm.http.headers.update({"x-tenant": tenant}),
+    "its credentials": lambda crm, tenant: setattr(crm.http, "auth", HTTPBasicAuth(tenant, "word")),
+    "a cookie": lambda crm, tenant: crm.http.cookies.set("tenant", tenant),
+    "a log-in": lambda crm, tenant: crm.http.post(crm.url, json=f"log in {tenant}"),
 }
 
 
@@ -220,11 +233,24 @@ SETS: dict[str, Callable[[Any, str], Any]] = {
 def test_what_a_session_sends_with(which: str, host: Host) -> None:
     plain, fast = (Crm(f"http://127.0.0.1:{host.server_port}") for _ in range(2))
     world = World()
-    app = accel.accelerate(program(world, fast.search, lambda tenant: SETS[which](fast.http, tenant)))
+    app = accel.accelerate(program(world, fast.search, lambda tenant: SETS[which](fast, tenant)))
     for topic, tenant in zip(TOPICS, TENANTS, strict=False):
-        SETS[which](plain.http, tenant)
+        SETS[which](plain, tenant)
         expected = plain.search(f"about the {topic}")
         host.asked.clear()
         assert app.invoke({"q": topic, "c": tenant})["b"] == expected
         assert accel.settle()
         assert len(host.asked) == 1 and expected.startswith(host.asked[0])
+
+
+def test_a_session_that_stays_as_it_was_set_is_asked_early(host: Host) -> None:
+    """Also where each answer sets a cookie of a carrier's."""
+    host.sets_cookies = True
+    world, crm = World(), Crm(f"http://127.0.0.1:{host.server_port}")
+    crm.http.headers["x-tenant"] = "ann"
+    app = accel.accelerate(program(world, crm.search, lambda tenant: have_begun()))
+    for topic in TOPICS[:5]:
+        host.asked.clear()
+        assert app.invoke({"q": topic, "c": "ann"})["b"].startswith("ann ")
+        assert accel.settle() and len(host.asked) == 1
+    assert app.report().retired >= 3

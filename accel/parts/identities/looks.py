@@ -31,6 +31,7 @@ from .clients import (
     kept_elsewhere,
     made_by_sdk,
     recorded,
+    told_by,
 )
 from .own_code import is_the_programs
 from .watch import Watch
@@ -204,7 +205,9 @@ class Look:
     def _session(self, session: Any, depth: int) -> Any:
         """What one of `requests` sends with, which a program may set between two calls."""
         held = self.watch.fields(session)
-        told = {name: held.get(name) for name in ("cookies", "params", "proxies", "verify", "cert")}
+        told = {name: held.get(name) for name in ("params", "proxies", "verify", "cert")}
+        if (jar := held.get("cookies")) is not None:
+            told["cookies"] = self.watch.told(jar, "cookies", lambda: told_by(jar))
         if (headers := held.get("headers")) is not None:
             told["headers"] = self.watch.told(headers, "headers", lambda: [*itertools.chain(*headers.items())])
         auth = held.get("auth")
