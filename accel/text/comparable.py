@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
+import sysconfig
 import types
 from collections.abc import Set
 from typing import Any
@@ -13,6 +14,7 @@ from .values import DATA, Opaque, Tree
 
 _IMMUTABLE_TYPE = 1 << 8
 """The flag of classes that can't be changed."""
+_LIBRARY = sysconfig.get_path("stdlib")
 _WITHOUT_STATE = frozenset("collections fractions functools itertools json math operator re statistics string".split())
 """Modules that a function may use and always give the same."""
 
@@ -45,8 +47,15 @@ def _never_changes(value: Any, within: Set[types.FunctionType]) -> bool:
         return True
     kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
     of_module = getattr(sys.modules.get(value.__module__), value.__qualname__, None) is value
-    plain = of_module and all(type(each) in DATA for each in kept)
-    return plain and all(_never_changes(each, {*within, value}) for each in _read_by(value))
+    if not of_module or not all(type(each) in DATA for each in kept):
+        return False
+    return _is_pythons(value) or all(_never_changes(each, {*within, value}) for each in _read_by(value))
+
+
+def _is_pythons(function: types.FunctionType) -> bool:
+    """Whether it is one of Python's own library."""
+    path = function.__code__.co_filename
+    return path.startswith(_LIBRARY) and "site-packages" not in path
 
 
 def _read_by(function: types.FunctionType) -> list[Any]:

@@ -56,12 +56,9 @@ def test_a_field_that_raises_when_it_is_looked_at(held: Any, mode: Any) -> None:
     """The program never asks it anything."""
     model = UnknownChat(World(), secret=held)
     fast = accel.accelerate(chain(("ask", lambda state: {"a": model.invoke(state["q"]).content})))
-    accel.set_mode(mode)
-    try:
+    with accel.mode(mode):
         for topic in TOPICS:
             assert fast.invoke({"q": topic})["a"] == f"answer to <{topic}>"
-    finally:
-        accel.set_mode("on")
 
 
 @accel.pure

@@ -645,7 +645,7 @@ def test_what_a_class_holds_for_all_its_objects_is_part_of_them(monkeypatch: pyt
 
 
 class Finder(BaseRetriever):
-    """A store of the program's own: whose it reads, and what it counts."""
+    """A store of the program's own: whose it reads, which rows, and what it counts."""
 
     tenant: str = "a"
     asked: int = 0
@@ -660,8 +660,11 @@ def test_plain_settings_of_a_store_of_the_program_s_own_are_part_of_it() -> None
     store, identities = Finder(), Identities()
     before = identities.of(store, by_object=True)
     store.invoke("what")
+    assert identities.of(store, by_object=True) == before, "what it counts is its own affair"
     store.rows.append(2)
-    assert identities.of(store, by_object=True) == before, "what it counts and holds is its own affair"
+    assert identities.of(store, by_object=True) != before, "a short list may say what it reads"
+    store.rows.pop()
+    assert identities.of(store, by_object=True) == before
     store.tenant = "b"
     assert identities.of(store, by_object=True) != before
     store.tenant = "a"
