@@ -105,16 +105,36 @@ class World:
         self.visits.clear()
 
 
+def until(what: Callable[[], bool], never: str) -> None:
+    """Wait for what nobody tells of."""
+    until_s = monotonic() + WAIT_S
+    while not what():
+        assert monotonic() < until_s, never
+        threading.Event().wait(0.001)
+
+
 def have_begun() -> None:
     """Until threads have begun what was issued to them: a call that the program reaches before them is its own."""
-    until_s = monotonic() + WAIT_S
-    while any(
-        call.state == "queued" and call.standing == "early" and call.loop is None and call.lender is None
-        for run in open_runs()
-        for call in run.calls.all()
-    ):
-        assert monotonic() < until_s, "an early call has not begun"
-        threading.Event().wait(0.001)  # nobody tells of it
+    until(
+        lambda: (
+            not any(
+                call.state == "queued" and call.standing == "early" and call.loop is None and call.lender is None
+                for run in open_runs()
+                for call in run.calls.all()
+            )
+        ),
+        "an early call has not begun",
+    )
+
+
+def naming(world: World, model: Any) -> Callable[[Any], dict[str, str]]:
+    """A node `first` that asks which words name what a run is about."""
+
+    def first(state: Any) -> dict[str, str]:
+        world.node("first")
+        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
+
+    return first
 
 
 def as_text(messages: list[BaseMessage]) -> str:

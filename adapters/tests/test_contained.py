@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -17,7 +16,20 @@ from langgraph.graph import END, START, StateGraph
 import accel
 from accel.run.ongoing import open_runs
 
-from .core_fakes import WAIT_S, Chat, State, Store, StreamingChat, UnknownChat, World, as_text, chain, have_begun
+from .core_fakes import (
+    WAIT_S,
+    Chat,
+    State,
+    Store,
+    StreamingChat,
+    UnknownChat,
+    World,
+    as_text,
+    chain,
+    have_begun,
+    naming,
+    until,
+)
 
 TOPICS = ("rivers of Iceland", "lakes of Norway", "hills of Chile", "seas of Japan")
 
@@ -114,10 +126,10 @@ def beside(world: World, talk: Callable[[Any], Any], tune: Callable[[], Any]) ->
 
 def joined(text: str) -> None:
     """Until the program waits for an early call with this text."""
-    pause, until_s = threading.Event(), monotonic() + WAIT_S
-    while not any(call.joined for run in open_runs() for call in run.calls.all() if text in str(call.input)):
-        assert monotonic() < until_s, "the program joined nothing"
-        pause.wait(0.005)  # nobody tells of it
+    until(
+        lambda: any(call.joined for run in open_runs() for call in run.calls.all() if text in str(call.input)),
+        "the program joined nothing",
+    )
 
 
 def test_a_call_that_the_program_waits_for_is_its_own() -> None:
@@ -230,10 +242,6 @@ def test_a_filter_that_reads_who_is_logged_in(allowed: Callable[[Document], bool
     world = World()
     model, store = Chat(world), Owned(world)
 
-    def first(state: Any) -> Any:
-        world.node("first")
-        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
-
     def log_in(state: Any) -> Any:
         global USER
         USER = HELD["user"] = REQUEST.user = state["c"]
@@ -245,7 +253,7 @@ def test_a_filter_that_reads_who_is_logged_in(allowed: Callable[[Document], bool
         REQUEST.user = state["c"]
         return {"b": [row.page_content for row in store.similarity_search(f"on {state['q']}", filter=allowed)]}
 
-    fast = accel.accelerate(chain(("first", first), ("log in", log_in), ("find", find)))
+    fast = accel.accelerate(chain(("first", naming(world, model)), ("log in", log_in), ("find", find)))
     for topic, who in zip(TOPICS, ("ann", "bob", "ann", "bob"), strict=True):
         assert fast.invoke({"q": topic, "c": who})["b"] == [f"{who}'s on {topic}"]
         assert accel.settle()

@@ -18,7 +18,7 @@ from requests.auth import HTTPBasicAuth
 
 import accel
 
-from .core_fakes import Chat, Store, World, chain, have_begun
+from .core_fakes import Chat, Store, World, chain, have_begun, naming
 
 TENANTS = ("ann", "bob", "ann", "bob", "eve")
 TOPICS = [f"{what} of {where}" for where in ("Iceland", "Norway", "Chile") for what in ("rivers", "lakes", "hills")]
@@ -120,10 +120,6 @@ CASES: dict[str, Callable[[World], Made]] = {
 def program(world: World, ask: Callable[[str], str], tell: Callable[[str], Any]) -> Any:
     model = Chat(world)
 
-    def first(state: Any) -> dict[str, str]:
-        world.node("first")
-        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
-
     def log_in(state: Any) -> dict[str, str]:
         world.node("log in")
         tell(state["c"])
@@ -133,7 +129,7 @@ def program(world: World, ask: Callable[[str], str], tell: Callable[[str], Any])
         world.node("find")
         return {"b": ask(f"about the {state['q']}")}
 
-    return chain(("first", first), ("log in", log_in), ("find", find))
+    return chain(("first", naming(world, model)), ("log in", log_in), ("find", find))
 
 
 @pytest.mark.parametrize("which", CASES)

@@ -14,7 +14,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 import accel
 
-from .core_fakes import Chat, Store, World, chain
+from .core_fakes import Chat, Store, World, chain, naming
 
 TOPICS = [f"{what} of {where}" for where in ("Iceland", "Norway", "Chile") for what in ("rivers", "lakes", "hills")]
 HEADS = {"acme": "Acme agreed in May with its bank upon", "globex": "Globex notes for its clerks"}
@@ -103,15 +103,11 @@ CASES = {
 def asked(world: World, writes: Callable[[Given], str]) -> Any:
     model = Chat(world)
 
-    def first(state: Any) -> dict[str, str]:
-        world.node("first")
-        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
-
     def second(state: Any) -> dict[str, str]:
         world.node("second")
         return {"b": model.invoke(f"Tell of the {state['q']}\n{writes(state)}Be brief.").content}
 
-    return chain(("first", first), ("second", second))
+    return chain(("first", naming(world, model)), ("second", second))
 
 
 @pytest.mark.parametrize("which", CASES)
@@ -152,17 +148,13 @@ def test_messages_that_a_filter_leaves_out() -> None:
     world = World()
     model = Chat(world)
 
-    def first(state: Any) -> dict[str, str]:
-        world.node("first")
-        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
-
     def second(state: Any) -> dict[str, str]:
         world.node("second")
         kept = [note for note in state["c"] if not note.text.startswith("internal")]
         asks = HumanMessage(f"Tell of the {state['q']}")
         return {"b": model.invoke([SystemMessage("Be kind."), *kept, asks]).content}
 
-    fast = accel.accelerate(chain(("first", first), ("second", second)))
+    fast = accel.accelerate(chain(("first", naming(world, model)), ("second", second)))
     chats = [["Ann wrote 331", "Ben wrote 907"], [], [], ["Dan wrote 7171", "internal: Dan is ill"]]
     for topic, notes in zip(TOPICS, chats, strict=False):
         world.forget()
@@ -197,17 +189,13 @@ def test_a_filter_that_goes_by_who_asks(which: str) -> None:
     world = World()
     model, store = Chat(world), Filtered(world, {"acme": "Acme's plans", "globex": "Globex' plans", "True": "salaries"})
 
-    def first(state: Any) -> dict[str, str]:
-        world.node("first")
-        return {"a": model.invoke(f"Which words name the {state['q']}?").content}
-
     def second(state: Any) -> dict[str, str]:
         world.node("second")
         found = store.similarity_search(state["q"], filter=by(state["c"]))
         told = " ".join(each.page_content for each in found)
         return {"b": model.invoke(f"Answer by {told}: {state['q']}").content}
 
-    fast = accel.accelerate(chain(("first", first), ("second", second)))
+    fast = accel.accelerate(chain(("first", naming(world, model)), ("second", second)))
     for topic, of in zip(TOPICS, (one, one, one, one, other), strict=False):
         world.forget()
         fast.invoke({"q": topic, "c": of})
