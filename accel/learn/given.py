@@ -109,17 +109,19 @@ def twins(node: Node, views: Sequence[View]) -> tuple[tuple[Field, Field], ...]:
     if len({view.witness for view in views}) < 2:
         return ()
     (first, *others), given = [view.trace.input for view in views], node.given()
+    beside = [
+        (path, exactly(value)) for path, value in leaves(first)[:MAX_FIELDS] if path not in given and _names(value)
+    ]
     found = [
         (used, path)
-        for used in sorted(given, key=str)
-        for path, value in leaves(first)[:MAX_FIELDS]
-        if path not in given and _is_named(value) and exactly(follow(first, used)) == exactly(value)
-        if all(exactly(follow(other, used)) == exactly(follow(other, path)) for other in others)
+        for used, value in ((used, exactly(follow(first, used))) for used in sorted(given, key=str))
+        for path, held in beside
+        if held == value and all(exactly(follow(other, used)) == exactly(follow(other, path)) for other in others)
     ]
     return tuple(found[:MAX_TWINS])
 
 
-def _is_named(value: Tree) -> bool:
+def _names(value: Tree) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
