@@ -19,7 +19,7 @@ from .classes import of_class
 
 __all__ = [
     "UNTOLD", "attributes", "entries", "field", "field_names", "holds_more", "in_class", "is_a", "is_read_as_dict",
-    "items", "own", "private", "slots_of", "viewed", "wraps_functions",
+    "is_small", "items", "own", "private", "slots_of", "viewed", "wraps_functions",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -212,3 +212,16 @@ def is_read_as_dict(cls: type[Any]) -> bool:
 _READING = frozenset(
     ("__contains__", "__getattribute__", "__getitem__", "__iter__", "__len__", "get", "items", "keys", "values")
 )
+
+
+def is_small(value: Any, most: int, held: Callable[[Any], Sequence[Any] | None]) -> bool:
+    """Whether there are at most so many values in it, itself and what holds others included. `held`: what a value
+    holds, nothing if it is a leaf; None of what does not count as small at all."""
+    left, coming = most, [value]
+    while coming and left:
+        left -= 1
+        inside = held(coming.pop())
+        if inside is None:
+            return False
+        coming += inside[: left + 1]
+    return not coming

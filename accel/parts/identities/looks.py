@@ -15,7 +15,7 @@ from types import BuiltinMethodType, MappingProxyType, MethodType, SimpleNamespa
 from typing import Any
 
 from ...text.classes import of_class, of_classes
-from ...text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, own, viewed
+from ...text.objects import UNTOLD, field, field_names, in_class, is_a, is_read_as_dict, is_small, own, viewed
 from ...text.values import Opaque, exactly, freeze
 from ...trace.sites import is_ours
 from ..program.kept import kept_in_use, only_noted
@@ -337,20 +337,19 @@ def is_session(cls: type) -> bool:
 
 def is_setting(value: Any) -> bool:
     """Whether it is plain data of the program's, and little of it: no rows of a store, and no component."""
-    left, coming = MOST_SET, [value]
-    while coming and left:
-        left -= 1
-        each = coming.pop()
-        cls = type(each)
-        if cls is dict:
-            coming += [*dict.values(each)][: left + 1]
-        elif cls in (list, tuple, set, frozenset):
-            coming += [*each][: left + 1]
-        elif cls not in ATOMS:
-            if not is_plain(cls) or _guards_itself(each):
-                return False
-            coming += [*(own(each) or {}).values()][: left + 1]
-    return not coming
+    return is_small(value, MOST_SET, _set)
+
+
+def _set(value: Any) -> Sequence[Any] | None:
+    """What plain data holds; None of what is none."""
+    cls = type(value)
+    if cls in ATOMS:
+        return ()
+    if cls is dict:
+        return [*dict.values(value)]
+    if cls in (list, tuple, set, frozenset):
+        return [*value]
+    return [*(own(value) or {}).values()] if is_plain(cls) and not _guards_itself(value) else None
 
 
 @of_class

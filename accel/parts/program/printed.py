@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...text.dumps import Dump, is_plain
+from ...text.objects import is_small
 from ...text.values import Tree, leaves, snapshot
 from ...trace.ambient import CREDENTIAL
 
@@ -20,7 +21,7 @@ MOST_LOOKED_AT = 4 * MAX_LEAVES
 
 def in_print(values: Sequence[Any]) -> Iterator[list[str]]:
     """In each way in which all of these can be printed, what that gives. None for what holds the key of an account."""
-    if not all(map(_is_small, values)):
+    if not all(is_small(value, MOST_LOOKED_AT, _held) for value in values):
         return
     try:
         trees = [snapshot(value, exact=True) for value in values]
@@ -32,17 +33,9 @@ def in_print(values: Sequence[Any]) -> Iterator[list[str]]:
             yield texts
 
 
-def _is_small(value: Any) -> bool:
-    """Whether it has few leaves, and few lists and dicts around them."""
-    left, stack = MOST_LOOKED_AT, [value]
-    while stack and left:
-        left -= 1
-        held = stack.pop()
-        if type(held) is dict:
-            stack += [*held.values()][: left + 1]
-        elif type(held) in (list, tuple):
-            stack += held[: left + 1]
-    return not stack
+def _held(value: Any) -> Sequence[Any]:
+    """What a list or dict holds."""
+    return [*value.values()] if type(value) is dict else value if type(value) in (list, tuple) else ()
 
 
 def _written(write: Callable[[Tree], str | None], tree: Tree) -> str | None:
