@@ -13,10 +13,12 @@ import types
 import uuid
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from .classes import of_class
 from .objects import field_names, in_class, items, own, private
+from .values import Vector, thaw
 
 
 class Uncopied(Exception):
@@ -56,6 +58,31 @@ def _are_numbers(row: list[Any]) -> bool:
     return set(map(type, row)) <= {float, int}
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Embeddings that are kept for others, in a quarter of the memory; each gets lists of its own."""
+
+    packed: Vector | list[Vector]
+
+    @staticmethod
+    def of(result: Any) -> Rows | None:
+        """None of what isn't one list of floats, or a list of those."""
+        if type(result) is not list or not result:
+            return None
+        if _are_floats(result):
+            return Rows(Vector.of(result))
+        if not all(type(row) is list and _are_floats(row) for row in result):
+            return None
+        return Rows(list(map(Vector.of, result)))
+
+    def lists(self) -> Any:
+        return thaw(self.packed)
+
+
+def _are_floats(row: list[Any]) -> bool:
+    return set(map(type, row)) == {float}
+
+
 def shares(result: Any, given: Iterable[Any]) -> bool:
     """Whether data holds an object that what was given holds, too, and that may change. Raises Uncopied if it isn't."""
     ours = {id(each) for each in changeable(result)}
@@ -86,7 +113,7 @@ def _changeable(value: Any, opened: bool) -> Iterator[Any]:
         if _is_fixed(kind) or id(each) in seen:
             continue
         seen.add(id(each))
-        inside = _inside(each, kind)
+        inside = () if kind is list and _are_numbers(each) else _inside(each, kind)
         if inside is None and not opened:
             raise Uncopied
         if kind not in (tuple, frozenset):

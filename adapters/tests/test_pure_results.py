@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import gc
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,7 +24,7 @@ from pydantic import BaseModel, PrivateAttr
 
 import accel
 from accel import accelerate
-from accel.text.copies import Uncopied, copy_data, shares
+from accel.text.copies import Rows, Uncopied, copy_data, shares
 
 from .core_fakes import Chat, State, World
 
@@ -214,3 +216,45 @@ def test_messages_that_a_function_picks_are_the_programs() -> None:
     for topic in TOPICS:
         assert fast.invoke({"q": topic})["a"] == f"{topic}?"
         assert accel.settle(10)
+
+
+@given(st.lists(st.lists(st.floats(width=64), min_size=1, max_size=12), min_size=1, max_size=5))
+def test_embeddings_that_are_kept_are_handed_out_bit_by_bit_and_to_each_as_lists_of_its_own(rows: Any) -> None:
+    for result in (rows, rows[0]):  # of documents, of one query
+        kept = Rows.of(result)
+        assert kept is not None
+        handed = [result, kept.lists(), kept.lists()]
+        assert bits(handed[0]) == bits(handed[1]) == bits(handed[2])
+        assert len(set(map(id, handed))) == 3
+        assert result is not rows or len({id(row) for each in handed for row in each}) == 3 * len(rows)
+
+
+def bits(value: Any) -> Any:
+    return struct.pack("<d", value) if type(value) is float else [bits(each) for each in value]
+
+
+@pytest.mark.parametrize("result", [[], [[]], [1, 2], [[1.0], [2]], (1.0, 2.0), [(1.0,)], [[1.0], None], 1.0])
+def test_nothing_but_lists_of_floats_is_kept_as_rows(result: Any) -> None:
+    assert Rows.of(result) is None
+
+
+@pytest.mark.parametrize("speculate", ["off", "auto"])
+def test_a_run_that_only_records_keeps_no_result_for_others(speculate: Any) -> None:
+    alive: list[int] = []
+
+    @accel.pure
+    def card(text: str) -> Card:
+        return Card(text)
+
+    def work(state: State) -> State:
+        for number in range(5):
+            card(f"{state['q']} {number}")
+            alive.append(sum(type(each) is Card for each in gc.get_objects()))
+        return {"a": "done"}
+
+    graph = StateGraph(State).add_node("work", work).add_edge(START, "work").compile()
+    gc.collect()
+    fast = accelerate(graph, speculate=speculate)
+    fast.invoke({"q": TOPICS[0]})
+    assert fast.report().counts.demanded == 5
+    assert alive == ([0] * 5 if speculate == "off" else [1, 2, 3, 4, 5])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...text.copies import shares
+from ...text.copies import Rows, shares
 from .call import Call
 
 
@@ -19,7 +19,7 @@ def copied(call: Call, result: Any, given: Sequence[Any], unfit: Callable[[Call,
     why, remedy = "its results are objects that no copy can stand for", "give back data, if its calls are to be early"
     try:
         if call.method.fresh or not shares(result, given):
-            return copy(result)
+            return (Rows.of(result) if call.method.op == "embedding" else None) or copy(result)
         why, remedy = "it hands back objects it was given", "give back new ones, if its calls are to be early"
     except Exception:  # noqa: BLE001, S110  # code of the program's says what it holds, and how it is copied
         pass

@@ -68,7 +68,7 @@ def open_call(
                 call.resource = resource_of(component)
                 call.epoch = epoch(call.resource)
             call = call if alone else _borrowed(run, call, facts, args, kwargs) or call
-            if not writes and call.lender is None:
+            if not alone and call.lender is None:
                 run.calls.add(call)
             call.record = record
         elif call.record is None:

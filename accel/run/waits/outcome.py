@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from ...process import forks
+from ...text.copies import Rows
 from .waiting import Woken, wake
 
 _lock = forks.lock()
@@ -49,7 +50,7 @@ class Outcome:
             raise self._error
         if self.dropped or not self.over:
             raise CancelledError
-        return self._value
+        return self._value.lists() if type(self._value) is Rows else self._value
 
     def wake(self, woken: Woken) -> None:
         """Have this resolved when it is over."""
