@@ -11,7 +11,7 @@ import pytest
 from accel.learn.lessons import extend
 from accel.parts.methods.patches import install
 from accel.process.threads import learner
-from accel.run.plans import plan as plans
+from accel.run.plans import within_runs
 from accel.run.plans.plan import ENOUGH, Plan
 from accel.run.plans.within_runs import HOPELESS_AFTER
 from accel.run.scope import Scope, scope
@@ -35,7 +35,7 @@ def lessons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sites.append(site)
         return extend(known, running, site, **given)
 
-    monkeypatch.setattr(plans, "extend", counted)
+    monkeypatch.setattr(within_runs, "extend", counted)
     return sites
 
 
@@ -76,7 +76,7 @@ def test_a_loop_of_which_nothing_could_be_sooner_is_looked_at_in_a_few_runs_only
         looked.append(site)
         return False
 
-    monkeypatch.setattr(plans, "hopeful_at", hopeless)
+    monkeypatch.setattr(within_runs, "hopeful_at", hopeless)
     by_run = []
     for _ in range(HOPELESS_AFTER + 2):
         before = len(looked)

@@ -16,6 +16,7 @@ from llama_index.core.tools import FunctionTool
 
 import accel
 from accel import accelerate
+from accel.reports.pictures.timeline import unmodified
 from accel.reports.report import Report
 from accel.run.plans.plan import Plan
 from accel.tests.reported import check_chrome_trace, check_mermaid, check_page, check_report
@@ -218,7 +219,7 @@ def test_a_recorded_request_with_the_same_input_stands_for_before(tmp_path: Path
     world = World()
     fast = accelerate(three(world, Chat(world)))
     train(fast, (*TOPICS, TOPICS[0]))
-    first = fast.plan.unmodified(fast.plan.last)
+    first = unmodified(fast.plan.last, fast.plan.traces)
     assert first is not None and first.input == {"q": TOPICS[0]} and not any(call.retired for call in first.calls)
     fast.timeline(str(tmp_path / "run.html"))
     text = (tmp_path / "run.html").read_text(encoding="utf-8")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
+from ...text.values import freeze
 from ...trace.alone import Beside
 from ..steps.shapes import shape_of, texts_of
 from ..text import seconds
@@ -41,7 +42,7 @@ def timeline(
     """Write it. `plan`: what is known of the program, for the shapes of its prompts; `before`: an unmodified run of the
     same input. Where there is none it is worked out from the run itself. `texts`: with prompts and answers in full."""
     if before is None and plan is not None and trace.completed:
-        before = plan.unmodified(trace)
+        before = unmodified(trace, plan.traces)
     panels = _panels(trace, before, plan.tally.beside if plan is not None else Beside())
 
     def details(bar: Bar) -> list[str]:
@@ -52,6 +53,13 @@ def timeline(
         return [*shape, *(texts_of(call) if texts else ())]
 
     _write(path, panels, _notes(trace, before), details)
+
+
+def unmodified(trace: Trace, kept: Iterable[Trace]) -> Trace | None:
+    """A run with the same input in which nothing was early, if one is remembered."""
+    given = freeze(trace.given)
+    alike = (other for other in kept if other is not trace and freeze(other.given) == given)
+    return next((other for other in alike if not any(call.retired for call in other.calls)), None)
 
 
 def side_by_side(traces: Mapping[str, Trace], path: str) -> None:

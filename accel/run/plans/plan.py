@@ -22,21 +22,20 @@ from ...graph.topology import ANY, Topology
 from ...learn.carried import carried
 from ...learn.check import judge
 from ...learn.contexts.contexts import Contexts
-from ...learn.lessons import extend
 from ...learn.memory import Memory
 from ...learn.program import Program
 from ...parts.identities.credentials import Keys
 from ...parts.references import References
 from ...process import forks
 from ...process.threads import learner, while_kept
-from ...text.values import freeze
 from ...trace.record import Trace
 from ..calls.batch import Batch
 from ..deadline import Deadlines
 from ..gains.caps import Caps
 from ..gains.chances import Chances, Standing
 from ..gains.changes import Changes
-from ..gains.hopes import Hopes, held_sites, hopeful_at
+from ..gains.familiar import Familiar, kind_of
+from ..gains.hopes import Hopes, held_sites
 from ..gains.pace import HOPE, UNREAD, Pace
 from ..gains.patience import Patience
 from ..gains.reliance import Asked, asked_of
@@ -60,6 +59,9 @@ ENOUGH, LONG = 4, 8
 UNSAID = "its input holds words of the saved plan that this program does not say"
 MAX_CALLS = 2_000
 """A run with more calls is not learnt from: the learner stays bounded."""
+MAX_SITES = 4_000
+"""A program with more call sites is not followed any more: what is kept for each, its last component among it, would
+grow for as long as it runs."""
 
 
 class Plan:
@@ -106,7 +108,7 @@ class Plan:
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
         self.hopes = Hopes()
-        self.changes = Changes()
+        self.changes, self.familiar = Changes(), Familiar()
         self.tally = Tally()
         """What became of its runs and of the calls of every line."""
         self.runs = 0
@@ -189,18 +191,6 @@ class Plan:
         """An early call was in the way of the program's own."""
         self.delaying.add(kind)
 
-    def unmodified(self, trace: Trace) -> Trace | None:
-        """A run with the same input in which nothing was early, if one is remembered."""
-        given = freeze(trace.given)
-        return next(
-            (
-                kept
-                for kept in self._memory.traces
-                if kept is not trace and freeze(kept.given) == given and not any(call.retired for call in kept.calls)
-            ),
-            None,
-        )
-
     @property
     def traces(self) -> list[Trace]:
         return self._memory.traces
@@ -235,17 +225,20 @@ class Plan:
 
     def learn_from(self, run: Lived) -> None:
         """A run is over: count it and, off the program's path, learn what it showed."""
+        unread = self.familiar.passes(_kind_of(run))
+        if unread:
+            self._is_last(run.trace)
         with self._lock:
-            self.runs += 1
-            self.total, self.own_s = self.total + run.counts, self.own_s + run.own_s
+            self.runs, self.total, self.own_s = self.runs + 1, self.total + run.counts, self.own_s + run.own_s
             self.history.append(run.counts)
             self.deadlines.note(run.trace, run.settings.deadline_s)
             if self._learner != learner.number:  # in a forked child: nobody will come for them
                 self._learner = learner.number
                 self._waiting.clear()
                 self._within.forget_coming()
-            missed = len(self._waiting) == MAX_WAITING
-            self._waiting.append(run)
+            if not unread:
+                unread = len(self._waiting) == MAX_WAITING  # another one goes unread for it
+                self._waiting.append(run)
             if self.runs == 1:
                 learner.welcome()
         self.caps.ended(run)
@@ -255,7 +248,7 @@ class Plan:
         ended_s = run.trace.ended_s or run.trace.started_s
         self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
         telemetry.ended(self.says.program, run.trace, run.counts, run.entry)
-        if not missed:
+        if not unread:
             learner.post(while_kept(self, Plan._learn_from_next), first=self.runs <= FIRST)
 
     def learn_within(self, run: Lived, site: str) -> None:
@@ -273,20 +266,20 @@ class Plan:
 
     def _learn_from(self, run: Lived) -> None:
         began_s, trace = thread_time(), run.trace
-        saved_s = self.tally.note(trace)
+        times = self.familiar.stands_for(_kind_of(run))
+        saved_s = self.tally.note(trace, times)
         self.pace.saved(trace, saved_s)
         try:
-            self._learn(run, trace)
+            self._learn(run, trace, times)
             self._hope(run, trace, saved_s)
         finally:
             with self._lock:
                 self.own_s += thread_time() - began_s
 
-    def _learn(self, run: Lived, trace: Trace) -> None:
+    def _learn(self, run: Lived, trace: Trace, times: int) -> None:
         self._note_facts(run)
         self.program.ran(run.host.references)
-        self._memory.supersede(self.last)
-        self.last = trace
+        self._is_last(trace)
         self.reasons |= run.reasons
         self._within.answered(run.learnt_at, {call.site for call in trace.calls if call.retired})
         if len(trace.calls) > MAX_CALLS:
@@ -296,16 +289,17 @@ class Plan:
         if not trace.completed or not trace.calls:
             return
         run.host.references.ran(call.component for call in trace.calls)
-        self.worth.note(trace)
+        self.worth.note(trace, times)
         self.deadlines.learn(trace)
         judged = judge(self.learnt, trace)
-        self.chances.note(self.learnt, judged.made, trace.sites)
+        self.chances.note(self.learnt, judged.made, trace.sites, times)
         made_here = [name for name, made in judged.made.items() if made]
         asked = {name: asked_of(self.learnt.by_name[name]) for name in judged.made}
         left_out = set(asked.values()) - (made := {asked[name] for name in made_here})
         self.worth.foresaw(made, left_out, run.calls.tried)
         self.contexts.note(self.learnt, made_here, trace, self.program.holds_others, self.used.made_with(trace))
         foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.takes_one_more()
+        self.familiar.looked(_kind_of(run), foreseen)
         if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
             self.pace.news()
             self.hopes.renew()
@@ -345,6 +339,13 @@ class Plan:
             self.pace.news()
             self._within.hope()
 
+    def _is_last(self, trace: Trace) -> None:
+        with self._lock:
+            before, newer = self.last, self.last is None or self.last.started_s <= trace.started_s
+            self.last = trace if newer else before
+        if newer:
+            self._memory.supersede(before)
+
     def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
         """A program that has nothing to gain rests; with hope, it is followed again."""
         if run.settings.speculate == "off" or not trace.completed or not trace.calls:
@@ -361,24 +362,18 @@ class Plan:
         self._revisited |= {node for node, count in counts.items() if count > 1}
         self.used.note(trace, run.host, run.identities, seen.forget)
         seen.note(set(trace.sites), trace.ambient)
+        if len(self.used.at) > MAX_SITES:
+            self.pace.stop()
+            what = f"more than {MAX_SITES} call sites were seen, as if each run had its own: no more runs are followed"
+            self.says.stands_down("sites", what, "give nodes and functions names that stay")
 
     def _learn_within(self, site: str) -> None:
         """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""
         run = self._within.take(site)
-        if run is None or run.closed or len(run.trace.calls) > MAX_CALLS:
-            return
-        running = run.trace.so_far()
-        if not hopeful_at(run.learnt, running, site):
-            self._within.nothing_sooner(run, site)
-            return
-        self._note_facts(run)
-        learnt = extend(run.learnt, running, site, before=self._memory.traces[::-1])
-        if learnt is run.learnt:
-            self._within.taught_nothing(site)
-            return
-        run.learnt = learnt
-        run.learnt_at.add(site)
-        run.adopt(self._rewritten(learnt), learnt_here=True)
+        if run is not None and not run.closed and len(run.trace.calls) <= MAX_CALLS:
+            self._note_facts(run)
+            if self._within.learns(run, site, self._memory.traces[::-1]):
+                run.adopt(self._rewritten(run.learnt), learnt_here=True)
 
     def _rewritten(self, learnt: Graph) -> Graph:
         self._rewritten_for = self.used.profiles()
@@ -398,3 +393,8 @@ class Plan:
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
             graph = self._rewritten(learnt)
             self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
+
+
+def _kind_of(run: Lived) -> Hashable | None:
+    """None where it showed a loop of its own."""
+    return kind_of(run.trace, run.counts, run.reasons.values()) if not run.learnt_at else None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
+from ...learn.lessons import extend
 from ...process import forks
+from ...trace.record import Trace
+from ..gains.hopes import hopeful_at
 from .lived import Lived
 
 HOPELESS_AFTER = 2
@@ -40,14 +43,22 @@ class WithinRuns:
             coming = self._coming.pop(site, None)
         return coming() if coming is not None else None
 
-    def nothing_sooner(self, run: Lived, site: str) -> None:
-        """So far in this run; each counts once."""
-        before = self._idle.get(site)
-        self._in_vain[site] += before is None or before() is not run
-        self._idle[site] = weakref.ref(run)
-
-    def taught_nothing(self, site: str) -> None:
-        self._in_vain[site] += 1
+    def learns(self, run: Lived, site: str, before: Sequence[Trace]) -> bool:
+        """Whether a run that is going on shows more of a site than it knew; now it does. `before`: other runs, the last
+        one first."""
+        running = run.trace.so_far()
+        if not hopeful_at(run.learnt, running, site):
+            idle = self._idle.get(site)
+            self._in_vain[site] += idle is None or idle() is not run  # each counts once
+            self._idle[site] = weakref.ref(run)
+            return False
+        learnt = extend(run.learnt, running, site, before=before)
+        if learnt is run.learnt:
+            self._in_vain[site] += 1
+            return False
+        run.learnt = learnt
+        run.learnt_at.add(site)
+        return True
 
     def answered(self, learnt_at: Iterable[str], answered: Collection[str]) -> None:
         """A run is over in which these sites were learnt, and calls of those answered by early ones."""
