@@ -7,14 +7,16 @@ import pytest
 from accel.parts.methods.patches import install
 from accel.process import clock
 from accel.process.threads import learner
-from accel.run.gains import hopes
+from accel.run.gains import hopes, pace
 from accel.run.gains.changes import AFTER, MANY, Changes
 from accel.run.gains.pace import AT_FIRST, Pace
 from accel.run.gains.reliance import WINDOW
 from accel.run.gains.worth import LITTLE, Cost
+from accel.run.plans import plan as plans
 from accel.run.plans.plan import Plan
+from accel.run.scope import Scope, scope
 from accel.run.settings import Counts
-from accel.tests.fake_host import ASK, opened, patched
+from accel.tests.fake_host import ASK, Model, opened, patched
 from accel.tests.test_hopes import Slow
 from accel.tests.test_worth import doubt, seen, went
 
@@ -106,3 +108,23 @@ def test_a_program_at_rest_that_makes_another_call_is_followed_again(
             rested = plan.hopes.lost and plan.pace.every >= AT_FIRST
             ask(town, more=town == "Dubrovnik")
         assert rested and not plan.hopes.lost and plan.pace.every == 1
+
+
+def test_a_program_whose_call_sites_are_new_in_each_run_is_not_followed_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last component of each is kept."""
+    monkeypatch.setattr(pace.load, "enabled", True)
+    monkeypatch.setattr(plans, "MAX_SITES", 8)
+    plan = Plan()
+    with patched():
+        for number in range(20):
+            if plan.follows():
+                with opened(plan, {"q": number}) as run:
+                    visit = run.enter(f"node of request {number}", {"q": number})
+                    scope.set(Scope(run, visit))
+                    Model().fake_ask(f"What of {number}?")
+                    run.leave(visit, {})
+                assert learner.settle(60.0)
+    assert len(plan.used.at) == plan.runs == 9 and plan.pace.never
+    assert len([record for record in caplog.records if "more than 8 call sites" in record.message]) == 1

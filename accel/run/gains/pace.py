@@ -290,7 +290,7 @@ class Pace:
         """Of what early calls of a run gain, taken together, how much the run does: what the program makes side by side
         it waits for once."""
         self._alike = Alike()
-        self._ran = False
+        self._ran = self._over = False
         self.crowd = Crowd()
         self._lock = forks.lock()
 
@@ -300,10 +300,14 @@ class Pace:
             self._alike = alike
             self.every = inf if alike.learn_nothing else self.every
 
+    def stop(self) -> None:
+        """None of its runs is followed from now on."""
+        self._over = load.enabled
+
     @property
     def never(self) -> bool:
         """Whether no run is followed, but for what is told to (`news`)."""
-        return self.every == inf
+        return self._over or self.every == inf
 
     def follows(self, loop: asyncio.AbstractEventLoop | None = None, enough: bool = False) -> bool:
         """Whether the run that begins is one to be followed. `loop`: see `Load.admits`; `enough`: there is enough to be
@@ -312,7 +316,7 @@ class Pace:
             self._alike.ran(first=not self._ran)
             self._ran = True
             self._turn += 1 / self.every
-            resting = self._turn < 1.0
+            resting = self._over or self._turn < 1.0
             if resting or enough or not self._has_room(loop):
                 self._turn = min(self._turn, 1.0)
                 self.passed_for[GAINLESS if resting else UNREAD if enough else NO_TIME] += 1
