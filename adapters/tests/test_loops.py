@@ -195,6 +195,33 @@ def test_more_rounds_than_were_learnt_are_early_each_as_soon_as_it_has_begun(
     assert len(world.texts("Tone", early=True)) == len([text for text in asked if text.startswith("Tone")]) >= 7
 
 
+def test_a_first_round_that_was_foreseen_in_other_words_is_no_round_more() -> None:
+    """Else each round after it would be taken for the one after that, and be asked with what another one found."""
+    world, polite = World(answer=answer), [""]
+
+    def politely(world: World) -> Any:
+        model, store = Chat(world), Library(world)
+
+        def work(state: Draft) -> Draft:
+            question, please = state["q"], polite[0]
+            for _ in range(state["rounds"]):
+                world.node("round")
+                found = store.similarity_search(please + question)[0].page_content
+                check = model.invoke(f"Check {question} against {found}").content
+                tone = model.invoke(f"Tone of {question}").content
+                question = str(model.invoke(f"Reword {question} by {check} and {tone}").content)
+                please = ""
+            return {"draft": question}
+
+        return in_one_node(work)
+
+    fast = trained(politely, (2, 3, 4), world)
+    polite[0] = "please, on "
+    result, asked = unmodified(politely, given(9, 7))
+    assert fast.invoke(given(9, 7)) == result
+    assert sorted(world.texts()) == sorted(asked)
+
+
 @pytest.mark.parametrize("loop", [counted, reworded, cycle])
 def test_so_many_rounds_as_the_input_says_are_early_and_no_more(loop: Callable[[World], Any]) -> None:
     world = World(answer=answer)
