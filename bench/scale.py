@@ -29,7 +29,7 @@ from rich.console import Console
 import accel
 from accel.graph.ir import Node
 from accel.learn.lessons import learn
-from accel.run.plans.plan import MAX_CALLS
+from accel.run.plans.learning import MAX_CALLS
 from bench.machine import machine_name
 from bench.pictures import ACCELERATED, UNMODIFIED, by_size, exponent
 from bench.sections import scale

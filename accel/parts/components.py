@@ -341,6 +341,11 @@ def agreed(component: Any) -> int:
     return (facts.concurrency or 1) if facts.pure else 0
 
 
+def declarations() -> int:
+    """How many there were so far in this process: what was known of components before may have changed by the last."""
+    return _registered
+
+
 def _facts_but_local(component: Any) -> Facts:
     """But for `local` where nobody said anything of it: that depends on an object's fields, as they are now."""
     own = _said_of_object(component)

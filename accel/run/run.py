@@ -22,7 +22,7 @@ from .. import engine
 from ..graph.ir import Graph
 from ..graph.rules import Reason
 from ..graph.topology import leg_in
-from ..parts.components import kind_of, note_told
+from ..parts.components import declarations, kind_of, note_told
 from ..parts.identities.identity import Identities
 from ..parts.methods import patches
 from ..parts.methods.epochs import bump
@@ -45,6 +45,7 @@ from .gains.pace import load
 from .gains.worth import Cost
 from .ongoing import OPEN, new_name
 from .plans.compiled import Compiled
+from .plans.learning import learn_from
 from .plans.plan import Plan
 from .settings import Counts, Host, Settings
 from .waits import gates
@@ -75,9 +76,8 @@ class Run:
         self.staked = Cost()
         """What its early calls may waste that are in doubt."""
         self.closed = self.learnt_here = False
-        self.quiet = settings.speculate == "off" or not patches.enabled
-        """No more early calls in this run: something raised or was retried, or (after `uninstall`) nothing could retire
-        them."""
+        self.quiet = settings.speculate == "off" or not patches.enabled or plan.mute == declarations()
+        """No more early calls in this run: something raised or was retried, or they could not retire, or not go."""
         self.entry = contextvars.copy_context()
         variables, self.ambient = at_begin(self.entry, host.config)
         self.quiet = self.quiet or self.ambient is INCOMPARABLE  # nothing early could retire
@@ -255,7 +255,7 @@ class Run:
         self.calls.forget()
         load.count(-1)
         self.trace.crowded = self.member.returned()
-        self.plan.learn_from(self)
+        learn_from(self.plan, self)
 
     # --- inside a component
 

@@ -12,7 +12,7 @@ from accel.run.gains.changes import AFTER, MANY, Changes
 from accel.run.gains.pace import AT_FIRST, Pace
 from accel.run.gains.reliance import WINDOW
 from accel.run.gains.worth import LITTLE, Cost
-from accel.run.plans import plan as plans
+from accel.run.plans import learning
 from accel.run.plans.plan import Plan
 from accel.run.scope import Scope, scope
 from accel.run.settings import Counts
@@ -115,7 +115,7 @@ def test_a_program_whose_call_sites_are_new_in_each_run_is_not_followed_for_ever
 ) -> None:
     """The last component of each is kept."""
     monkeypatch.setattr(pace.load, "enabled", True)
-    monkeypatch.setattr(plans, "MAX_SITES", 8)
+    monkeypatch.setattr(learning, "MAX_SITES", 8)
     plan = Plan()
     with patched():
         for number in range(20):

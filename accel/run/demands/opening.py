@@ -20,6 +20,7 @@ from ...trace.ambient import INCOMPARABLE, Ambient, set_since, user_vars
 from ...trace.record import CallRecord
 from .. import priorities
 from ..calls.call import Call
+from ..plans.learning import learn_within
 from ..run import Run
 from ..scope import Scope
 from ..waits.waiting import loop_here
@@ -94,7 +95,7 @@ def open_call(
         # Of calls that were all made at once nothing is left to be foreseen.
         one_by_one = 2 * run.ended[site] >= count
         if one_by_one and (call.bound is None or _is_unproven(run, site)):
-            run.plan.learn_within(run, site)
+            learn_within(run.plan, run, site)
     run.own_s += thread_time() - began_s
     return call
 

@@ -232,9 +232,8 @@ class Forecast(Env):
             free = state.first_free()
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
-            is_round = self.graph.is_round(node)  # of which one comes after the other
-            more = not state.elements or (node.many and (free is None if is_round else not state.complete))
-            if more and position is None and not self.graph.is_laid_out(node):
+            more = node.many and (free is None if self.graph.is_round(node) else not state.complete)
+            if (more or not state.elements) and position is None and not self.graph.is_laid_out(node):
                 return node.name, len(state.elements)
         return spare if spare is not None and looks_like(call, self.states[spare[0]].node, nodes) else None
 

@@ -7,11 +7,9 @@ that are equal across runs with different inputs; no component, no secret, no on
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import replace
 from functools import partial
-from time import thread_time
 
 from ...engine.profile import Profile
 from ...errors import ConfigurationError
@@ -19,29 +17,26 @@ from ...graph.ir import Graph, Node
 from ...graph.passes import PASSES, Pass, rewrite
 from ...graph.rules import Reason
 from ...graph.topology import ANY, Topology
-from ...learn.carried import carried
-from ...learn.check import judge
 from ...learn.contexts.contexts import Contexts
 from ...learn.memory import Memory
 from ...learn.program import Program
 from ...parts.identities.credentials import Keys
 from ...parts.references import References
 from ...process import forks
-from ...process.threads import learner, while_kept
+from ...process.threads import learner
 from ...trace.record import Trace
 from ..calls.batch import Batch
 from ..deadline import Deadlines
 from ..gains.caps import Caps
 from ..gains.chances import Chances, Standing
 from ..gains.changes import Changes
-from ..gains.familiar import Familiar, kind_of
-from ..gains.hopes import Hopes, held_sites
-from ..gains.pace import HOPE, UNREAD, Pace
+from ..gains.familiar import Familiar
+from ..gains.hopes import Hopes
+from ..gains.pace import UNREAD, Pace
 from ..gains.patience import Patience
 from ..gains.reliance import Asked, asked_of
 from ..gains.worth import Worth
 from ..settings import Counts
-from . import telemetry
 from .compiled import Compiled
 from .lived import Lived
 from .says import Says
@@ -57,11 +52,6 @@ FIRST = 8
 ENOUGH, LONG = 4, 8
 """So many runs wait for the first lesson, and no more are followed before it; after so many more, it is said."""
 UNSAID = "its input holds words of the saved plan that this program does not say"
-MAX_CALLS = 2_000
-"""A run with more calls is not learnt from: the learner stays bounded."""
-MAX_SITES = 4_000
-"""A program with more call sites is not followed any more: what is kept for each, its last component among it, would
-grow for as long as it runs."""
 
 
 class Plan:
@@ -108,7 +98,8 @@ class Plan:
         """Kinds of components whose early calls were in the way of the program's own."""
         self.pace = Pace()
         self.hopes = Hopes()
-        self.changes, self.familiar = Changes(), Familiar()
+        self.changes = Changes()
+        self.familiar = Familiar()
         self.tally = Tally()
         """What became of its runs and of the calls of every line."""
         self.runs = 0
@@ -122,17 +113,19 @@ class Plan:
         self.batch: Batch | None = None
         """The last one."""
         self.reasons: dict[str, Reason | None] = {}
+        self.mute = -1
+        """Nobody vouches for anything that it calls, after so many declarations: nothing may be early. Else -1."""
         self._compiled: Compiled | None = None
-        self._memory = Memory()
+        self.memory = Memory()
         self._waiting: deque[Lived] = deque(maxlen=MAX_WAITING)
         """Runs to be learnt from: of too many, the last ones;"""
         self._learner = learner.number
         """and by which learner."""
-        self._within = WithinRuns()
+        self.within = WithinRuns()
         self._composites: set[str] = set()
-        self._revisited: set[str] = set()
+        self._repeated: set[str] = set()
         self._lock = forks.lock()
-        self._patience = Patience()
+        self.patience = Patience()
 
     def make_for(self, program: Identity) -> None:
         """Raises ConfigurationError if it is about another program."""
@@ -146,7 +139,7 @@ class Plan:
 
     def follow(self, learnt: Graph) -> None:
         """Predict with a p-graph from elsewhere (a saved plan)."""
-        self.learnt, self.graph = learnt, self._rewritten(learnt)
+        self.learnt, self.graph = learnt, self.rewritten(learnt)
 
     def look(self, references: References) -> None:
         """A program is accelerated with it. A node of a saved plan whose words that doesn't say is as good as unseen:
@@ -162,7 +155,7 @@ class Plan:
     @property
     def repeated(self) -> Set[str]:
         """The framework nodes that were ever run more than once in a run."""
-        return self._revisited
+        return self._repeated
 
     def is_composite(self, site: str) -> bool:
         return site in self._composites
@@ -193,7 +186,7 @@ class Plan:
 
     @property
     def traces(self) -> list[Trace]:
-        return self._memory.traces
+        return self.memory.traces
 
     def standing(self, node: Node) -> Standing:
         """Since when a node is known, and how often it was demanded."""
@@ -223,178 +216,64 @@ class Plan:
             self.says.waits()
         return self.pace.follows(loop, enough)
 
-    def learn_from(self, run: Lived) -> None:
-        """A run is over: count it and, off the program's path, learn what it showed."""
-        unread = self.familiar.passes(_kind_of(run))
-        if unread:
-            self._is_last(run.trace)
+    # --- what finished runs tell (`learning`)
+
+    def count(self, run: Lived, unread: bool) -> bool:
+        """A run is over, and waits to be learnt from unless it goes `unread`. False if nobody is to be sent for it: of
+        too many, another one goes unread in its place."""
         with self._lock:
-            self.runs, self.total, self.own_s = self.runs + 1, self.total + run.counts, self.own_s + run.own_s
+            self.runs += 1
+            self.total, self.own_s = self.total + run.counts, self.own_s + run.own_s
             self.history.append(run.counts)
             self.deadlines.note(run.trace, run.settings.deadline_s)
             if self._learner != learner.number:  # in a forked child: nobody will come for them
                 self._learner = learner.number
                 self._waiting.clear()
-                self._within.forget_coming()
-            if not unread:
-                unread = len(self._waiting) == MAX_WAITING  # another one goes unread for it
-                self._waiting.append(run)
-            if self.runs == 1:
-                learner.welcome()
-        self.caps.ended(run)
-        self.worth.settle(run.trace, run.counts, run.staked, run.calls.tried, 1 + self.pace.let_pass())
-        if self.pace.ended(run.trace, run.own_s):
-            self.says.rests(self.pace.every)
-        ended_s = run.trace.ended_s or run.trace.started_s
-        self.says.ended(run.name, run.counts, ended_s - run.trace.started_s, run.reasons)
-        telemetry.ended(self.says.program, run.trace, run.counts, run.entry)
-        if not unread:
-            learner.post(while_kept(self, Plan._learn_from_next), first=self.runs <= FIRST)
+                self.within.forget_coming()
+            if unread:
+                return False
+            missed = len(self._waiting) == MAX_WAITING
+            self._waiting.append(run)
+            return not missed
 
-    def learn_within(self, run: Lived, site: str) -> None:
-        """A loop is going on at a site nobody predicts: two iterations may be enough for the rest of them."""
-        if self._within.asks(run, site):
-            learner.post(while_kept(self, Plan._learn_within, site))
-
-    # --- on the learner thread
-
-    def _learn_from_next(self) -> None:
+    def next_waiting(self) -> Lived | None:
+        """A run that nobody has learnt from yet, which waits no longer."""
         with self._lock:
-            run = self._waiting.popleft() if self._waiting else None
-        if run is not None:
-            self._learn_from(run)
+            return self._waiting.popleft() if self._waiting else None
 
-    def _learn_from(self, run: Lived) -> None:
-        began_s, trace = thread_time(), run.trace
-        times = self.familiar.stands_for(_kind_of(run))
-        saved_s = self.tally.note(trace, times)
-        self.pace.saved(trace, saved_s)
-        try:
-            self._learn(run, trace, times)
-            self._hope(run, trace, saved_s)
-        finally:
-            with self._lock:
-                self.own_s += thread_time() - began_s
+    def took(self, seconds: float) -> None:
+        """So much processor time of Accel's own."""
+        with self._lock:
+            self.own_s += seconds
 
-    def _learn(self, run: Lived, trace: Trace, times: int) -> None:
-        self._note_facts(run)
-        self.program.ran(run.host.references)
-        self._is_last(trace)
-        self.reasons |= run.reasons
-        self._within.answered(run.learnt_at, {call.site for call in trace.calls if call.retired})
-        if len(trace.calls) > MAX_CALLS:
-            what = f"a run with more than {MAX_CALLS} calls is not learnt from"
-            self.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
-            return
-        if not trace.completed or not trace.calls:
-            return
-        run.host.references.ran(call.component for call in trace.calls)
-        self.worth.note(trace, times)
-        self.deadlines.learn(trace)
-        judged = judge(self.learnt, trace)
-        self.chances.note(self.learnt, judged.made, trace.sites, times)
-        made_here = [name for name, made in judged.made.items() if made]
-        asked = {name: asked_of(self.learnt.by_name[name]) for name in judged.made}
-        left_out = set(asked.values()) - (made := {asked[name] for name in made_here})
-        self.worth.foresaw(made, left_out, run.calls.tried)
-        self.contexts.note(self.learnt, made_here, trace, self.program.holds_others, self.used.made_with(trace))
-        foreseen = bool(self.learnt.nodes) and judged.complete and not self._patience.takes_one_more()
-        self.familiar.looked(_kind_of(run), foreseen)
-        if self.changes.note(trace.sites, foreseen) and self.pace.every > 1:
-            self.pace.news()
-            self.hopes.renew()
-            self.worth.forget()
-            self._within.hope()
-            self._patience.hope()
-        if foreseen:
-            self._memory.explained()
-            staged = any(node.schedule.stage_of for node in self.graph.nodes)
-            if not (staged or run.counts.issued or run.counts.prefills or self.total.retired or trace.paused):
-                self.pace.idle()
-            if self.chances.kept_missing() or self.learnt.map(self.chances.widened) is not self.learnt:
-                self._adopt(self.learnt)
-            else:
-                self._look_at_profiles()
-            return
-        if not self._memory.add(trace):
-            return
-        if not self._patience.is_over(self._memory.calls) or self.hopes.lost:
-            return
-        if self.used.saved and len(self._memory.traces) < 2:
-            return  # one run proves less than what was saved
-        learnt, changed = self._memory.taught(self.program, self._patience.passed_over())
-        ran = {visit.node for kept in self._memory.traces for visit in kept.visits}
-        learnt = replace(learnt, graph=carried(learnt.graph, self.saved, ran))
-        called = [kept.sites for kept in self._memory.traces]
-        self.chances.learnt(learnt, self.tally.runs, called)  # others may wait to be looked at
-        self.program.changed()
-        self.used.whose = learnt.whose
-        self.program.note(learnt.graph.nodes)
-        self.contexts.learnt(learnt.graph, self.program.lost)
-        for shape, seen in zip(learnt.shapes, self._memory.traces, strict=True):
-            self.contexts.note(learnt.graph, shape, seen, self.program.holds_others, self.used.made_with(seen))
-        self._adopt(learnt.graph)
-        self.says.learnt(learnt.graph, learnt.explained)
-        if self._patience.learnt(learnt, judge(self.learnt, trace).complete, changed):
-            self.pace.news()
-            self._within.hope()
-
-    def _is_last(self, trace: Trace) -> None:
+    def is_last(self, trace: Trace) -> None:
+        """A run is over; one that began later may have been before it."""
         with self._lock:
             before, newer = self.last, self.last is None or self.last.started_s <= trace.started_s
             self.last = trace if newer else before
         if newer:
-            self._memory.supersede(before)
+            self.memory.supersede(before)
 
-    def _hope(self, run: Lived, trace: Trace, saved_s: float | None) -> None:
-        """A program that has nothing to gain rests; with hope, it is followed again."""
-        if run.settings.speculate == "off" or not trace.completed or not trace.calls:
-            return
-        if self.hopes.note(self.learnt, trace, run.own_s, held_sites(run.learnt, run.reasons), saved_s):
-            self.pace.news(HOPE)
-        elif self.hopes.unsaid and self.pace.rest():
-            lost = "no input of a call is there before the program makes it"
-            self.says.rests(self.pace.every, lost if self.hopes.lost else "what could be early may not go early")
+    def note_repeated(self, nodes: Set[str]) -> None:
+        """These were run more than once in a run."""
+        self._repeated |= nodes
 
-    def _note_facts(self, run: Lived) -> None:
-        trace, seen = run.trace, self.contexts.bindings
-        counts = Counter(visit.node for visit in trace.visits)
-        self._revisited |= {node for node, count in counts.items() if count > 1}
-        self.used.note(trace, run.host, run.identities, seen.forget)
-        seen.note(set(trace.sites), trace.ambient)
-        if len(self.used.at) > MAX_SITES:
-            self.pace.stop()
-            what = f"more than {MAX_SITES} call sites were seen, as if each run had its own: no more runs are followed"
-            self.says.stands_down("sites", what, "give nodes and functions names that stay")
-
-    def _learn_within(self, site: str) -> None:
-        """In the run that is to be learnt in, if it is still going on when there is time for a lesson."""
-        run = self._within.take(site)
-        if run is not None and not run.closed and len(run.trace.calls) <= MAX_CALLS:
-            self._note_facts(run)
-            if self._within.learns(run, site, self._memory.traces[::-1]):
-                run.adopt(self._rewritten(run.learnt), learnt_here=True)
-
-    def _rewritten(self, learnt: Graph) -> Graph:
+    def rewritten(self, learnt: Graph) -> Graph:
+        """The e-graph of a p-graph."""
         self._rewritten_for = self.used.profiles()
         return rewrite(learnt, self.passes, self._rewritten_for)
 
-    def _look_at_profiles(self) -> None:
+    def look_at_profiles(self) -> None:
         """Engines may have been measured since; a loaded plan knows of none before its first run."""
         if self.used.profiles() != self._rewritten_for:
-            self.graph = self._rewritten(self.learnt)
+            self.graph = self.rewritten(self.learnt)
 
-    def _adopt(self, learnt: Graph) -> None:
+    def adopt(self, learnt: Graph) -> None:
         """Follow a new graph."""
         old = self.learnt.by_name
         learnt = self.chances.hushed(learnt, self.learnt, self.runs).map(self.chances.widened)
         with self._lock:
             kept = {node.name for node in learnt.nodes if node.name in old and old[node.name].input == node.input}
             self.reasons = {name: reason for name, reason in self.reasons.items() if name in kept}
-            graph = self._rewritten(learnt)
+            graph = self.rewritten(learnt)
             self.learnt, self.graph = learnt, graph  # at once: a child that is forked meanwhile has both or neither
-
-
-def _kind_of(run: Lived) -> Hashable | None:
-    """None where it showed a loop of its own."""
-    return kind_of(run.trace, run.counts, run.reasons.values()) if not run.learnt_at else None
