@@ -456,7 +456,7 @@ def test_what_runs_cannot_teach_is_not_learnt_again_inside_each(monkeypatch: pyt
         lessons.append(site)
         return extend(known, running, site, **given)
 
-    monkeypatch.setattr("accel.run.plans.plan.extend", counted)
+    monkeypatch.setattr("accel.run.plans.within_runs.extend", counted)
     world = World()
     fast = accelerate(puzzling(world, Chat(world)))
     for number in range(20):
