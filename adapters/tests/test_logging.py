@@ -249,7 +249,7 @@ def test_a_defect_is_told_without_what_it_stumbled_over(
     def stumbles(plan: Any, run: Any) -> None:
         raise KeyError(f"{SECRET} {run.trace.input}")
 
-    monkeypatch.setattr(Plan, "_note_facts", stumbles)
+    monkeypatch.setattr("accel.run.plans.learning._note_facts", stumbles)
     before = learner.faults
     fast = accelerate(three(world, Chat(world)))
     assert fast.invoke({"q": SECRET})["b"] == f"answer to <Beta asks: {SECRET}>"

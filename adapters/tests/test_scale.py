@@ -110,9 +110,10 @@ def lines(program: Callable[[Chat], Any], size: int, budget: accel.Budget) -> tu
     plan = fast.plan
     plan.follow(plan.learnt.map(unbounded))
     found: list[Any] = []
-    plan.learn_from, plan.learn_within = found.append, lambda *_: None
     counter = Lines()
-    with counter.counted():
+    with pytest.MonkeyPatch.context() as patch, counter.counted():
+        patch.setattr("accel.run.run.learn_from", lambda _, run: found.append(run))
+        patch.setattr("accel.run.demands.opening.learn_within", lambda *_: None)
         fast.invoke(value(program, size, 7), {"recursion_limit": 1000})
     return counter.count, found[0].counts.retired
 
