@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test test-engines test-llamaindex test-programs test-others compat-langgraph compat-oldest listed-check lint docs wheel-test clean
+.PHONY: venv light-venv models demo demo-llamaindex bench bench-sim gpu-check test test-engines test-programs test-others compat-langgraph compat-oldest listed-check lint docs wheel-test clean
 
 venv:
 	@$(PYTHON) setup/install.py
@@ -37,19 +37,16 @@ gpu-check: venv models  # on a CUDA machine: writes bench/gpu-check.json
 test: venv models
 	@$(PY) -m pytest
 
-# The parts of it, which may run side by side: engines, and then LlamaIndex, take about as long as whole programs,
-# benchmarks and backends, and as all the others.
+# The parts of it. Those of engines, and then of whole programs, benchmarks and backends, take as long as all the others:
+# they may run beside.
 test-engines: venv models
 	@$(PY) -m pytest -m "engines and not long"
-
-test-llamaindex: venv models
-	@$(PY) -m pytest -m "not engines and not long" -k llamaindex accel adapters
 
 test-programs: venv models
 	@$(PY) -m pytest -m "not engines and not long" compat_tests bench backends
 
 test-others: venv models
-	@$(PY) -m pytest -m "not engines and not long" -k "not llamaindex" accel adapters
+	@$(PY) -m pytest -m "not engines and not long" accel adapters
 
 compat-langgraph:  # LangGraph's own tests on accelerated graphs, about 20 minutes; writes compat_tests/README.md
 	@$(PYTHON) setup/install.py --light --compat
