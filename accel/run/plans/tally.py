@@ -88,7 +88,7 @@ class Tally:
             line.early_runs += times * early
             line.since = line.since or (self.runs if early else 0)
         if trace.completed and trace.ended_s is not None and len(trace.calls) <= MAX_CALLS:
-            self.requests.append(request_of(trace, trace.ended_s - trace.started_s, self.beside))
+            self.requests.extend([request_of(trace, trace.ended_s - trace.started_s, self.beside)] * times)
             return self.requests[-1].saved_s
         return None
 
