@@ -232,7 +232,7 @@ class Forecast(Env):
             free = state.first_free()
             if free is not None and kin(node.name, state.elements[free]):
                 spare = spare or (node.name, free)
-            more = node.many and (free is None if self.graph.is_round(node) else not state.complete)
+            more = node.many and (free != 0 if self.graph.is_round(node) else not state.complete)
             if (more or not state.elements) and position is None and not self.graph.is_laid_out(node):
                 return node.name, len(state.elements)
         return spare if spare is not None and looks_like(call, self.states[spare[0]].node, nodes) else None

@@ -89,8 +89,8 @@ class Chances:
 
     # --- what finished runs and lessons show
 
-    def note(self, graph: Graph, made: dict[str, int], sites: Mapping[str, int], times: int = 1) -> None:
-        """How many calls of each node so many runs have made, and how many at each site."""
+    def note(self, graph: Graph, made: dict[str, int], sites: Mapping[str, int]) -> None:
+        """How many calls of each node a run has made, and how many at each site."""
         all_made: Counter[object] = Counter()
         there: dict[object, int] = {}
         with self._lock:
@@ -102,11 +102,11 @@ class Chances:
                     fan_out = (node.site, str(node.level.domain))
                     self._widest[fan_out] = max(self._widest[fan_out], count)
             for asked, count in all_made.items():  # nodes may ask the same: a run counts once
-                self._made[asked] += times * (count > 0)
-                self._runs[asked] += times
+                self._made[asked] += count > 0
+                self._runs[asked] += 1
                 if count:
                     self._fewest[asked] = min(self._fewest.get(asked, there[asked]), there[asked])
-                self._here[asked] += times * (there[asked] >= self._fewest.get(asked, 1))
+                self._here[asked] += there[asked] >= self._fewest.get(asked, 1)
 
     def learnt(self, lesson: Lesson, run: int, sites: Sequence[Mapping[str, int]]) -> None:
         """Nodes that are new were made in the runs that they were learnt from, and in no others. `sites`: how many

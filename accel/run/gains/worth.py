@@ -59,9 +59,9 @@ class _Mean:
     times: float = 0.0
     total: Cost = Cost()
 
-    def add(self, cost: Cost, times: float = 1) -> None:
-        self.times += times
-        self.total += cost * times
+    def add(self, cost: Cost) -> None:
+        self.times += 1
+        self.total += cost
 
     def weigh(self, less: float) -> None:
         self.times, self.total = self.times * less, self.total * less
@@ -210,8 +210,8 @@ class Worth:
             for (node, _), later in self._later.items():
                 later.weigh(less[node])
 
-    def note(self, trace: Trace, times: int = 1) -> None:
-        """So many runs went this way."""
+    def note(self, trace: Trace) -> None:
+        """A run went this way."""
         visits = trace.outermost
         events: list[CallRecord | Visit] = [*trace.calls, *visits]
         events.sort(key=lambda event: -event.start)
@@ -226,17 +226,17 @@ class Worth:
                         before = coming[event.site] = _Coming(left)
                     before.add(event.started_s)
                     if event.ok:
-                        self._calls[event.site].add(_cost(event), times)
+                        self._calls[event.site].add(_cost(event))
                 elif not many:
-                    self._came(event.node, event.started_s, coming, times)
+                    self._came(event.node, event.started_s, coming)
                     left += 1
             if not many:
-                self._came(BEGIN, trace.started_s, coming, times)
+                self._came(BEGIN, trace.started_s, coming)
 
-    def _came(self, node: str, at_s: float, coming: dict[str, _Coming], times: int) -> None:
-        self._visits[node] += times
+    def _came(self, node: str, at_s: float, coming: dict[str, _Coming]) -> None:
+        self._visits[node] += 1
         for site, calls in coming.items():
-            self._later[node, site].add(Cost(calls.mean_s - at_s), times)
+            self._later[node, site].add(Cost(calls.mean_s - at_s))
 
 
 def worked(op: str, told: tuple[int, int], *trees: Tree) -> int:

@@ -4,7 +4,6 @@ those that were not are a lesson, and a program that has nothing to gain rests."
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import replace
 from time import thread_time
 
@@ -14,7 +13,6 @@ from ...learn.check import judge
 from ...parts.components import declarations, facts_of
 from ...process.threads import learner, while_kept
 from ...trace.record import Trace
-from ..gains.familiar import kind_of
 from ..gains.hopes import held_sites
 from ..gains.pace import HOPE
 from ..gains.reliance import asked_of
@@ -31,19 +29,9 @@ MAX_SITES = 4_000
 grow for as long as it runs."""
 
 
-def _kind_of(run: Lived) -> Hashable | None:
-    """None where it showed a loop of its own (`familiar`)."""
-    return kind_of(run.trace, run.counts, run.reasons.values()) if not run.learnt_at else None
-
-
 def learn_from(plan: Plan, run: Lived) -> None:
     """A run is over: count it and, off the program's path, learn what it showed."""
-    unread = plan.familiar.passes(_kind_of(run))
-    if unread:
-        plan.is_last(run.trace)
-    waits = plan.count(run, unread)
-    if plan.runs == 1:
-        learner.welcome()
+    waits = plan.count(run)
     plan.caps.ended(run)
     plan.worth.settle(run.trace, run.counts, run.staked, run.calls.tried, 1 + plan.pace.let_pass())
     if plan.pace.ended(run.trace, run.own_s):
@@ -70,11 +58,10 @@ def _learn_from_next(plan: Plan) -> None:
     if run is None:
         return
     began_s = thread_time()
-    times = plan.familiar.stands_for(_kind_of(run))
-    saved_s = plan.tally.note(run.trace, times)
+    saved_s = plan.tally.note(run.trace)
     plan.pace.saved(run.trace, saved_s)
     try:
-        _learn_from(plan, run, times)
+        _learn_from(plan, run)
         _hope(plan, run, saved_s)
     finally:
         plan.took(thread_time() - began_s)
@@ -89,7 +76,7 @@ def _learn_within(plan: Plan, site: str) -> None:
             run.adopt(plan.rewritten(run.learnt), learnt_here=True)
 
 
-def _learn_from(plan: Plan, run: Lived, times: int) -> None:
+def _learn_from(plan: Plan, run: Lived) -> None:
     trace = run.trace
     _note_facts(plan, run)
     plan.program.ran(run.host.references)
@@ -100,8 +87,9 @@ def _learn_from(plan: Plan, run: Lived, times: int) -> None:
         what = f"a run with more than {MAX_CALLS} calls is not learnt from"
         plan.says.stands_down("calls", what, "accelerate the parts of the program that such runs are made of")
     elif trace.completed and trace.calls:
-        plan.mute = declarations() if _may_not_be_early(plan, run) else -1
-        if _was_foreseen(plan, run, times):
+        known = declarations()  # first: one that comes meanwhile is not known yet
+        plan.mute = known if _may_not_be_early(plan, run) else -1
+        if _was_foreseen(plan, run):
             _look_again(plan, run)
         elif plan.memory.add(trace) and plan.patience.is_over(plan.memory.calls) and not plan.hopes.lost:
             if not plan.used.saved or len(plan.traces) > 1:  # one run proves less than what was saved
@@ -120,21 +108,20 @@ def _note_facts(plan: Plan, run: Lived) -> None:
         plan.says.stands_down("sites", what, "give nodes and functions names that stay")
 
 
-def _was_foreseen(plan: Plan, run: Lived, times: int) -> bool:
+def _was_foreseen(plan: Plan, run: Lived) -> bool:
     """Whether what is known explains the run. It is counted in any case."""
     trace, graph = run.trace, plan.learnt
     run.host.references.ran(call.component for call in trace.calls)
-    plan.worth.note(trace, times)
+    plan.worth.note(trace)
     plan.deadlines.learn(trace)
     judged = judge(graph, trace)
-    plan.chances.note(graph, judged.made, trace.sites, times)
+    plan.chances.note(graph, judged.made, trace.sites)
     made_here = [name for name, made in judged.made.items() if made]
     asked = {name: asked_of(graph.by_name[name]) for name in judged.made}
     left_out = set(asked.values()) - (made := {asked[name] for name in made_here})
     plan.worth.foresaw(made, left_out, run.calls.tried)
     plan.contexts.note(graph, made_here, trace, plan.program.holds_others, plan.used.made_with(trace))
     foreseen = bool(graph.nodes) and judged.complete and not plan.patience.takes_one_more()
-    plan.familiar.looked(_kind_of(run), foreseen)
     if plan.changes.note(trace.sites, foreseen) and plan.pace.every > 1:
         plan.pace.news()
         plan.hopes.renew()

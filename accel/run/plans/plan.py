@@ -30,7 +30,6 @@ from ..deadline import Deadlines
 from ..gains.caps import Caps
 from ..gains.chances import Chances, Standing
 from ..gains.changes import Changes
-from ..gains.familiar import Familiar
 from ..gains.hopes import Hopes
 from ..gains.pace import UNREAD, Pace
 from ..gains.patience import Patience
@@ -47,8 +46,6 @@ from .within_runs import WithinRuns
 
 MAX_HISTORY = 256
 MAX_WAITING = 8
-FIRST = 8
-"""So many runs of a program are learnt from before all that waits of others that have had theirs."""
 ENOUGH, LONG = 4, 8
 """So many runs wait for the first lesson, and no more are followed before it; after so many more, it is said."""
 UNSAID = "its input holds words of the saved plan that this program does not say"
@@ -99,7 +96,6 @@ class Plan:
         self.pace = Pace()
         self.hopes = Hopes()
         self.changes = Changes()
-        self.familiar = Familiar()
         self.tally = Tally()
         """What became of its runs and of the calls of every line."""
         self.runs = 0
@@ -218,9 +214,9 @@ class Plan:
 
     # --- what finished runs tell (`learning`)
 
-    def count(self, run: Lived, unread: bool) -> bool:
-        """A run is over, and waits to be learnt from unless it goes `unread`. False if nobody is to be sent for it: of
-        too many, another one goes unread in its place."""
+    def count(self, run: Lived) -> bool:
+        """A run is over, and waits to be learnt from. False if nobody is to be sent for it: of too many, another one
+        goes unread in its place."""
         with self._lock:
             self.runs += 1
             self.total, self.own_s = self.total + run.counts, self.own_s + run.own_s
@@ -230,10 +226,10 @@ class Plan:
                 self._learner = learner.number
                 self._waiting.clear()
                 self.within.forget_coming()
-            if unread:
-                return False
             missed = len(self._waiting) == MAX_WAITING
             self._waiting.append(run)
+            if self.runs == 1:
+                learner.welcome()
             return not missed
 
     def next_waiting(self) -> Lived | None:
@@ -247,12 +243,9 @@ class Plan:
             self.own_s += seconds
 
     def is_last(self, trace: Trace) -> None:
-        """A run is over; one that began later may have been before it."""
-        with self._lock:
-            before, newer = self.last, self.last is None or self.last.started_s <= trace.started_s
-            self.last = trace if newer else before
-        if newer:
-            self.memory.supersede(before)
+        """A run is looked at, the last one so far."""
+        self.memory.supersede(self.last)
+        self.last = trace
 
     def note_repeated(self, nodes: Set[str]) -> None:
         """These were run more than once in a run."""

@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(slots=True)
 class Line:
-    """The calls of one line. All counts of runs are of those that were looked at, or that another one stands for."""
+    """The calls of one line. All counts of runs are of those that were looked at."""
 
     runs: int = 0
     """That made its calls;"""
@@ -58,7 +58,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.runs = 0
-        """That were looked at, or that another one stands for."""
+        """That were looked at."""
         self.requests: deque[Request] = deque(maxlen=WINDOW)
         """The last ones."""
         self.parts: list[Trace] = []
@@ -67,10 +67,9 @@ class Tally:
         self.beside = Beside()
         """Which of its calls it makes side by side."""
 
-    def note(self, trace: Trace, times: int = 1) -> float | None:
-        """A run is over, and stands for so many. The seconds that it took less by early calls; None where that is not
-        worked out."""
-        self.runs += times
+    def note(self, trace: Trace) -> float | None:
+        """A run is over. The seconds that it took less by early calls; None where that is not worked out."""
+        self.runs += 1
         goes_on = trace.resumed and bool(self.parts) and _thread(self.parts[-1]) == _thread(trace) != ""
         self.parts = [*(self.parts if goes_on else [])[1 - MAX_PARTS :], trace]
         self.beside.note(trace)
@@ -84,11 +83,11 @@ class Tally:
                     continue
                 line = self.lines[name] = Line()
             early = any(call.retired for call in calls)
-            line.runs += times
-            line.early_runs += times * early
+            line.runs += 1
+            line.early_runs += early
             line.since = line.since or (self.runs if early else 0)
         if trace.completed and trace.ended_s is not None and len(trace.calls) <= MAX_CALLS:
-            self.requests.extend([request_of(trace, trace.ended_s - trace.started_s, self.beside)] * times)
+            self.requests.append(request_of(trace, trace.ended_s - trace.started_s, self.beside))
             return self.requests[-1].saved_s
         return None
 
