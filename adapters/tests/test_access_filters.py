@@ -100,3 +100,33 @@ def test_what_a_postprocessor_has_left_out_is_not_asked_about_in_the_first_reque
         assert accel.settle()
     assert len(ASKED) == 6
     assert not any("theirs" in prompt for prompt in ASKED)
+
+
+def test_what_a_run_leaves_out_late_is_asked_about_by_none_after_it() -> None:
+    """After many runs that left nothing out, and although no early call of it was in vain: it was not made."""
+    world = World()
+    model = Chat(world)
+
+    def work(state: State) -> State:
+        for note in state["a"]:
+            if not note.startswith("secret"):
+                model.invoke(f"Note on {note}")
+                world.node("asked")
+        return {"b": "done"}
+
+    fast = accel.accelerate(chain(("work", work)), budget=accel.Budget(max_issued=3))
+
+    def run(number: int, secret: int | None = None) -> list[str]:
+        world.forget()
+        fast.plan.pace.news()
+        notes = [f"{place} of lighthouse {number}, keeper {place * number}" for place in range(7)]
+        fast.invoke({"q": "", "a": [f"secret {note}" if at == secret else note for at, note in enumerate(notes)]})
+        assert accel.settle()
+        return world.texts(early=True)
+
+    for number in range(30):
+        made = run(number)
+    assert made, "this would show nothing"
+    run(30, secret=5)
+    for number in range(31, 34):
+        assert not [text for text in run(number, secret=2) if "secret" in text]
